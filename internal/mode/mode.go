@@ -1,0 +1,208 @@
+// Package mode is the catalogue of network modes as data: what each mode is
+// called, what Docker calls it, from where its server can be reached, over
+// which hops, and what it gives up. It builds nothing and imports nothing of
+// ours; the rooms that build, plan and judge all read it.
+package mode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Name is a mode as it is written on the command line and in results files.
+type Name string
+
+// The modes of the catalogue.
+const (
+	Native       Name = "native"
+	Host         Name = "host"
+	Shared       Name = "shared"
+	Bridge       Name = "bridge"
+	PublishNAT   Name = "publish-nat"
+	PublishProxy Name = "publish-proxy"
+)
+
+// Placement is where the client runs, seen from the server's machine.
+type Placement string
+
+// The placements.
+const (
+	FromHost      Placement = "host"      // the same machine, outside every container
+	FromContainer Placement = "container" // another container on the same machine
+	FromRemote    Placement = "remote"    // another machine, outside every container
+)
+
+// Target is the address that the client dials. It decides the path, so each
+// is a cell of its own; "localhost" is never one of them.
+type Target string
+
+// The targets.
+const (
+	ToLoopback  Target = "loopback"  // 127.0.0.1
+	ToLoopback6 Target = "loopback6" // ::1
+	ToAddress   Target = "address"   // the machine's own address on the wire
+	ToContainer Target = "container" // the container's address
+)
+
+// Short is the target as a suffix to a mode's name in tables.
+func (t Target) Short() string {
+	switch t {
+	case ToLoopback:
+		return ":lo"
+	case ToLoopback6:
+		return ":lo6"
+	case ToAddress:
+		return ":addr"
+	default:
+		return ":ctr"
+	}
+}
+
+// HopKind is the class of one thing on a path.
+type HopKind string
+
+// The hops whose counters can prove a path.
+const (
+	HopLoopback HopKind = "lo"     // the loopback device
+	HopWire     HopKind = "wire"   // the link between the two machines
+	HopVeth     HopKind = "veth"   // a container's veth pair
+	HopBridge   HopKind = "bridge" // a Linux bridge
+	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
+	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
+	HopProxy    HopKind = "proxy"  // docker-proxy or our own with its algorithm
+)
+
+// Route is one way to reach a mode's server.
+type Route struct {
+	From Placement
+	To   Target
+	Hops []HopKind // in order, from client to server
+}
+
+// String is the route's hops as tables show them.
+func (r Route) String() string {
+	parts := make([]string, len(r.Hops))
+	for i, h := range r.Hops {
+		parts[i] = string(h)
+	}
+	return strings.Join(parts, "·")
+}
+
+// Mode describes one way to give a container a network.
+type Mode struct {
+	Name    Name
+	Summary string // what it is, in one line
+	Docker  string // Docker's words for it
+	GivesUp string // what it costs in isolation; "nothing" if it costs none
+
+	// PortIsolation is true if the container's ports are its own: it can
+	// listen on a port that the machine or another container uses too.
+	PortIsolation bool
+	// Published is true if clients reach the server by the machine's
+	// address, so that other machines can be let in.
+	Published bool
+
+	Routes []Route
+}
+
+// Placements are the places from which the mode can be reached, in the
+// catalogue's order and without repeats.
+func (m Mode) Placements() []Placement {
+	var out []Placement
+	for _, r := range m.Routes {
+		if !slices.Contains(out, r.From) {
+			out = append(out, r.From)
+		}
+	}
+	return out
+}
+
+// RoutesFrom are the routes whose client runs at p.
+func (m Mode) RoutesFrom(p Placement) []Route {
+	var out []Route
+	for _, r := range m.Routes {
+		if r.From == p {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Route returns the route from p to t; ok is false if there is none.
+func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
+	for _, r := range m.Routes {
+		if r.From == p && r.To == t {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
+
+// Label names the mode and, where the mode has several targets from p, the
+// target too: "bridge", "publish-nat :addr".
+func (m Mode) Label(p Placement, t Target) string {
+	if len(m.RoutesFrom(p)) < 2 {
+		return string(m.Name)
+	}
+	return string(m.Name) + " " + t.Short()
+}
+
+// Find returns the mode called n; ok is false if the catalogue has none.
+func Find(n Name) (m Mode, ok bool) {
+	for _, m := range Catalogue {
+		if m.Name == n {
+			return m, true
+		}
+	}
+	return Mode{}, false
+}
+
+// UnknownError says that a word is not one of a closed list. It is a type
+// because the command line answers it with the list.
+type UnknownError struct {
+	What  string // "mode", "placement", …
+	Word  string
+	Known []string
+}
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("unknown %s %q", e.What, e.Word) }
+
+// Hint lists the words that would have been understood.
+func (e *UnknownError) Hint() string {
+	return e.What + "s are: " + strings.Join(e.Known, ", ")
+}
+
+func parse[T ~string](what, word string, known []T) (T, error) {
+	words := make([]string, len(known))
+	for i, k := range known {
+		if string(k) == word {
+			return k, nil
+		}
+		words[i] = string(k)
+	}
+	return "", &UnknownError{What: what, Word: word, Known: words}
+}
+
+// ParseName reads a mode's name.
+func ParseName(s string) (Name, error) { return parse("mode", s, Names()) }
+
+// ParsePlacement reads a placement.
+func ParsePlacement(s string) (Placement, error) { return parse("placement", s, Placements) }
+
+// ParseTarget reads a target that can be asked for by `--to`.
+func ParseTarget(s string) (Target, error) {
+	return parse("target", s, []Target{ToLoopback, ToLoopback6, ToAddress})
+}
+
+// Placements are all placements, in the order in which tables show them.
+var Placements = []Placement{FromHost, FromContainer, FromRemote}
+
+// Names are the catalogue's names in its order.
+func Names() []Name {
+	out := make([]Name, len(Catalogue))
+	for i, m := range Catalogue {
+		out[i] = m.Name
+	}
+	return out
+}
