@@ -1,0 +1,207 @@
+package sample
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Limits of the reader, so that a hostile file costs bounded memory and time.
+const (
+	maxLine   = 16 << 20 // bytes
+	maxCells  = 10_000
+	maxVisits = 1_000_000
+	maxCPUs   = 4096
+)
+
+// line is one line of the file: exactly one member is set.
+type line struct {
+	Header *Header `json:"header,omitempty"`
+	Visit  *Visit  `json:"visit,omitempty"`
+	End    *End    `json:"end,omitempty"`
+}
+
+// Writer writes a results file, one record at a time and unbuffered, so that
+// a later failure loses nothing. It is not safe for concurrent use.
+type Writer struct {
+	w   io.Writer
+	err error
+}
+
+// NewWriter returns a Writer on w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+func (w *Writer) write(l line) error {
+	if w.err != nil {
+		return w.err
+	}
+	b, err := json.Marshal(l)
+	if err == nil {
+		_, err = w.w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write results: %w", err)
+	}
+	return w.err
+}
+
+// Header writes the opening record; it comes first.
+func (w *Writer) Header(h Header) error {
+	h.Schema = Schema
+	return w.write(line{Header: &h})
+}
+
+// Visit writes a visit.
+func (w *Writer) Visit(v Visit) error { return w.write(line{Visit: &v}) }
+
+// End writes the closing record.
+func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
+
+// File is a whole results file.
+type File struct {
+	Header Header
+	Visits []Visit
+	End    End
+	// Truncated is true if the file has no End record or ends in the middle
+	// of one: its visits are good, but the run was killed.
+	Truncated bool
+}
+
+// SyntaxError says where a results file cannot be understood.
+type SyntaxError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// ErrEmpty is returned by Read for a file without a header.
+var ErrEmpty = errors.New("no header: this is not a results file of toll, or the run died before its first visit")
+
+// Read reads a results file. A last line that was cut off is left out and
+// reported as Truncated; anything else that does not fit is a *SyntaxError.
+func Read(r io.Reader) (*File, error) {
+	f := &File{Truncated: true, End: End{Reason: EndedCutShort}}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 64<<10), maxLine)
+	n, seen := 0, false
+	var pending error // a bad line is only forgiven if it is the last
+	for sc.Scan() {
+		n++
+		if pending != nil {
+			return nil, pending
+		}
+		if len(sc.Bytes()) == 0 {
+			continue
+		}
+		if !f.Truncated {
+			return nil, &SyntaxError{n, errors.New("a record after the end")}
+		}
+		var l line
+		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
+			pending = &SyntaxError{n, err}
+			continue
+		}
+		if err := f.add(l, &seen); err != nil {
+			return nil, &SyntaxError{n, err}
+		}
+	}
+	if err := sc.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("longer than %d MiB", maxLine>>20)
+		}
+		return nil, &SyntaxError{n + 1, err}
+	}
+	if !seen {
+		if pending != nil {
+			return nil, fmt.Errorf("%w (%w)", ErrEmpty, pending)
+		}
+		return nil, ErrEmpty
+	}
+	if !f.Truncated {
+		return f, pending
+	}
+	f.End.Rounds = f.completeRounds()
+	return f, nil
+}
+
+func (f *File) add(l line, seen *bool) error {
+	switch {
+	case l.Header != nil:
+		if *seen {
+			return errors.New("a second header")
+		}
+		*seen = true
+		f.Header = *l.Header
+		return f.Header.check()
+	case !*seen:
+		return ErrEmpty
+	case l.Visit != nil:
+		if len(f.Visits) >= maxVisits {
+			return fmt.Errorf("more than %d visits", maxVisits)
+		}
+		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
+			return err
+		}
+		f.Visits = append(f.Visits, *l.Visit)
+	case l.End != nil:
+		f.End, f.Truncated = *l.End, false
+	default:
+		return errors.New("neither a header, a visit nor an end")
+	}
+	return nil
+}
+
+func (h Header) check() error {
+	if h.Schema != Schema {
+		return fmt.Errorf("schema %q, this toll reads %q", h.Schema, Schema)
+	}
+	if n := len(h.Plan.Cells); n > maxCells {
+		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
+	}
+	return nil
+}
+
+func (v Visit) check(cells int) error {
+	if v.Cell < 0 || v.Cell >= cells {
+		return fmt.Errorf("cell %d, the plan has %d", v.Cell, cells)
+	}
+	if v.Round < 0 || v.Round > maxVisits {
+		return fmt.Errorf("round %d", v.Round)
+	}
+	if len(v.Machine) > maxCPUs {
+		return fmt.Errorf("%d CPUs, at most %d are read", len(v.Machine), maxCPUs)
+	}
+	for _, p := range []Party{v.Client, v.Server} {
+		for _, x := range []float64{p.Window, p.CPU, p.BusiestCPU} {
+			if x < 0 || math.IsNaN(x) || x > 1e9 {
+				return fmt.Errorf("impossible time %v", x)
+			}
+		}
+		for _, n := range []int64{p.Sent, p.Received, p.Trips, p.TotalSent, p.TotalRecv} {
+			if n < 0 {
+				return fmt.Errorf("negative count %d", n)
+			}
+		}
+	}
+	return nil
+}
+
+// completeRounds counts the rounds in which every cell was visited.
+func (f *File) completeRounds() int {
+	seen := map[int]int{}
+	for _, v := range f.Visits {
+		seen[v.Round]++
+	}
+	n := 0
+	for _, k := range seen {
+		if k == len(f.Header.Plan.Cells) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,259 @@
+// Package sample is the record: what one run measured, and the file that
+// holds it. The measuring half writes records as they happen, the judging
+// half reads them; the two meet nowhere else.
+//
+// A results file is JSON lines: one Header, then a Visit for each visit in
+// the order in which they were made, then an End. Base units are used
+// throughout: seconds, bytes, bits never. Times on the clock are
+// CLOCK_MONOTONIC nanoseconds of the measuring machine.
+package sample
+
+import "time"
+
+// Schema names the version of the results file. A change that an older
+// reader would misread raises the number.
+const Schema = "bridgetoll.results/1"
+
+// Cell is what is compared: a mode, reached from a placement at a target,
+// under a load.
+type Cell struct {
+	Mode    string `json:"mode"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Load    string `json:"load"`
+	Tune    string `json:"tune,omitempty"`
+	On      string `json:"on"`
+	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
+}
+
+// Load is a workload with its options. Which options count depends on Kind.
+type Load struct {
+	Kind    string  `json:"kind"`              // "bulk" or "rr"
+	Streams int     `json:"streams,omitempty"` // connections (bulk)
+	Write   int     `json:"write,omitempty"`   // bytes a write (bulk)
+	Reverse bool    `json:"reverse,omitempty"` // server to client (bulk)
+	Request int     `json:"request,omitempty"` // bytes (rr)
+	Reply   int     `json:"reply,omitempty"`   // bytes (rr)
+	Warmup  float64 `json:"warmup_s"`          // thrown away
+	Window  float64 `json:"window_s"`          // measured
+}
+
+// Plan is what a run set out to do. Cells are in the catalogue's order; the
+// order of visits follows from Seed and the round's number.
+type Plan struct {
+	Seed      uint64  `json:"seed"`
+	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
+	Budget    float64 `json:"budget_s"`
+	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
+	Baseline  string  `json:"baseline"`
+	Pin       string  `json:"pin"`
+	Loads     []Load  `json:"loads"`
+	Cells     []Cell  `json:"cells"`
+	Skipped   []Skip  `json:"skipped,omitempty"`
+}
+
+// LoadOf returns the options of the load called kind.
+func (p Plan) LoadOf(kind string) Load {
+	for _, l := range p.Loads {
+		if l.Kind == kind {
+			return l
+		}
+	}
+	return Load{Kind: kind}
+}
+
+// Skip is a cell that was asked for and cannot be measured here.
+type Skip struct {
+	Mode   string `json:"mode"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Load   string `json:"load,omitempty"`
+	On     string `json:"on,omitempty"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Environment is what decides the numbers and is not the mode.
+type Environment struct {
+	Tool           string            `json:"tool"` // version of toll
+	Kernel         string            `json:"kernel"`
+	OS             string            `json:"os,omitempty"`
+	CPUModel       string            `json:"cpu_model"`
+	CPUs           int               `json:"cpus"`         // online
+	CPUsAllowed    []int             `json:"cpus_allowed"` // by this process's affinity
+	ThreadsPerCore int               `json:"threads_per_core"`
+	Memory         uint64            `json:"memory_bytes"`
+	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"` // CPU limit; 0: none
+	Governor       string            `json:"governor,omitempty"`
+	Virtualization string            `json:"virtualization,omitempty"` // hypervisor's name
+	Mitigations    map[string]string `json:"mitigations,omitempty"`
+	Docker         string            `json:"docker,omitempty"` // "running", "installed" or absent
+	Root           bool              `json:"root"`             // false: the lab is inside a user namespace
+	LoadAverage    float64           `json:"load_average_1m"`  // before the run
+	Congestion     string            `json:"congestion_control"`
+	Sysctls        map[string]string `json:"sysctls,omitempty"`
+}
+
+// Path describes a path as it was built.
+type Path struct {
+	Mode    string            `json:"mode"`
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	On      string            `json:"on"`
+	Dial    string            `json:"dial"`   // what the client dials
+	Listen  string            `json:"listen"` // where the server listens
+	Hops    []string          `json:"hops"`   // kinds, client to server
+	Built   float64           `json:"built_s"`
+	Links   []Link            `json:"links,omitempty"`
+	Sysctls map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
+	Facts   map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
+}
+
+// Link is a network device on a path.
+type Link struct {
+	Name     string          `json:"name"`
+	Kind     string          `json:"kind"`
+	Where    string          `json:"where"`
+	MTU      int             `json:"mtu"`
+	Qdisc    string          `json:"qdisc,omitempty"`
+	Offloads map[string]bool `json:"offloads,omitempty"`
+}
+
+// Header opens a results file.
+type Header struct {
+	Schema      string      `json:"schema"`
+	Started     time.Time   `json:"started"`
+	Environment Environment `json:"environment"`
+	Plan        Plan        `json:"plan"`
+	Paths       []Path      `json:"paths"`
+}
+
+// PathOf returns the path that c was measured on; ok is false if the file
+// has none.
+func (h Header) PathOf(c Cell) (p Path, ok bool) {
+	for _, p := range h.Paths {
+		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.On == c.On {
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
+// Visit is one visit to one cell: what the loads, the meters and the hops
+// said. A visit that failed has Failure set and may lack the rest.
+type Visit struct {
+	Round   int           `json:"round"` // from 0
+	Cell    int           `json:"cell"`  // index into Plan.Cells
+	At      float64       `json:"at_s"`  // since the run's start
+	Client  Party         `json:"client"`
+	Server  Party         `json:"server"`
+	Proxy   *ProxyUse     `json:"proxy,omitempty"`
+	Machine []CPU         `json:"machine,omitempty"` // by CPU
+	Elapsed float64       `json:"elapsed_s"`         // between the two readings of Machine
+	Hops    []HopReading  `json:"hops,omitempty"`
+	Witness Witness       `json:"witness"`
+	Failure string        `json:"failure,omitempty"`
+	Latency *EncodedHisto `json:"latency,omitempty"`
+	// Throttled is how often the cgroup's CPU limit stopped the run in the
+	// window.
+	Throttled int `json:"throttled,omitempty"`
+}
+
+// Party is one end of the load.
+type Party struct {
+	Window      float64 `json:"window_s"`   // as measured by this end
+	Sent        int64   `json:"sent"`       // payload bytes in the window
+	Received    int64   `json:"received"`   // payload bytes in the window
+	Trips       int64   `json:"trips"`      // request/response pairs in the window
+	TotalSent   int64   `json:"total_sent"` // in the whole visit, warm-up included
+	TotalRecv   int64   `json:"total_received"`
+	Connections int     `json:"connections"` // opened in the whole visit
+	CPU         float64 `json:"cpu_s"`       // of the process, in the window
+	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
+	Involuntary int64   `json:"involuntary"` // context switches in the window
+	CPUs        []int   `json:"cpus"`        // its threads were pinned to; empty: not pinned
+	RSS         int64   `json:"rss_bytes"`   // peak
+	Late        float64 `json:"late_s"`      // first byte after the common start
+	TCP         TCPInfo `json:"tcp"`
+}
+
+// TCPInfo is the kernel's view of the connections, summed or averaged.
+type TCPInfo struct {
+	Retransmits int64   `json:"retransmits"` // segments, in the window
+	RTT         float64 `json:"rtt_s"`       // smoothed, at the window's end
+	RTTVar      float64 `json:"rttvar_s"`
+	Cwnd        int64   `json:"cwnd"` // segments
+	MSS         int64   `json:"mss"`  // bytes
+}
+
+// ProxyUse is what the user-space proxy did in the window.
+type ProxyUse struct {
+	Name string  `json:"name"`
+	CPU  float64 `json:"cpu_s"`
+}
+
+// CPU is one CPU's time by kind, in seconds.
+type CPU struct {
+	User    float64 `json:"user"`
+	System  float64 `json:"system"`
+	IRQ     float64 `json:"irq"`
+	SoftIRQ float64 `json:"softirq"`
+	Steal   float64 `json:"steal"`
+	Idle    float64 `json:"idle"`
+}
+
+// Busy is the time that the CPU did something.
+func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ }
+
+// HopReading is a hop's counters before and after a visit.
+type HopReading struct {
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name"`
+	Where  string   `json:"where"`
+	Before Counters `json:"before"`
+	After  Counters `json:"after"`
+}
+
+// Counters are what a hop counts. Forward is client to server.
+type Counters struct {
+	ForwardBytes    uint64 `json:"forward_bytes"`
+	ForwardPackets  uint64 `json:"forward_packets"`
+	BackwardBytes   uint64 `json:"backward_bytes"`
+	BackwardPackets uint64 `json:"backward_packets"`
+	Hits            uint64 `json:"hits"` // a rule's packets
+}
+
+// Sub is what was counted since before.
+func (c Counters) Sub(before Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes - before.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets - before.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes - before.BackwardBytes,
+		BackwardPackets: c.BackwardPackets - before.BackwardPackets,
+		Hits:            c.Hits - before.Hits,
+	}
+}
+
+// Witness is the verdict of the hop counters on a visit.
+type Witness struct {
+	OK       bool   `json:"ok"`
+	Evidence string `json:"evidence,omitempty"` // what contradicts the path
+}
+
+// End closes a results file. A file without one was cut short.
+type End struct {
+	Reason  string  `json:"reason"` // one of the Ended constants
+	Rounds  int     `json:"rounds"` // complete ones
+	Elapsed float64 `json:"elapsed_s"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// What can end a run.
+const (
+	EndedByPrecision = "precision"
+	EndedByBudget    = "budget"
+	EndedByRounds    = "rounds"
+	EndedByInterrupt = "interrupt"
+	EndedByFailure   = "failure"
+	EndedCutShort    = "cut short" // the file has no End record
+)
