@@ -1,0 +1,219 @@
+// Package link makes and reads network devices, addresses and routes of the
+// calling thread's network namespace. Call it inside netns.NS.Do.
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// dump retries a netlink dump that the kernel says was interrupted.
+func dump[T any](f func() (T, error)) (T, error) {
+	const tries = 5
+	var (
+		out T
+		err error
+	)
+	for range tries {
+		if out, err = f(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return out, err
+}
+
+func byName(name string) (netlink.Link, error) {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find link %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// Up sets the device up.
+func Up(name string) error {
+	l, err := byName(name)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set %s up: %w", name, err)
+	}
+	return nil
+}
+
+// AddVeth makes a veth pair whose second end, peer, is born in the network
+// namespace of thread peerTID.
+func AddVeth(name, peer string, peerTID int) error {
+	v := netlink.NewVeth(netlink.NewLinkAttrs())
+	v.Name, v.PeerName, v.PeerNamespace = name, peer, netlink.NsPid(peerTID)
+	if err := netlink.LinkAdd(v); err != nil {
+		return fmt.Errorf("add veth %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddBridge makes a bridge and sets it up.
+func AddBridge(name string) error {
+	b := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
+	b.Name = name
+	if err := netlink.LinkAdd(b); err != nil {
+		return fmt.Errorf("add bridge %s: %w", name, err)
+	}
+	return Up(name)
+}
+
+// SetMaster makes the device a port of the bridge.
+func SetMaster(name, bridge string) error {
+	l, err := byName(name)
+	if err != nil {
+		return err
+	}
+	b, err := byName(bridge)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMaster(l, b); err != nil {
+		return fmt.Errorf("make %s a port of %s: %w", name, bridge, err)
+	}
+	return nil
+}
+
+// SetHairpin lets the bridge send a frame back through the port it came from.
+func SetHairpin(port string) error {
+	l, err := byName(port)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetHairpin(l, true); err != nil {
+		return fmt.Errorf("set hairpin on %s: %w", port, err)
+	}
+	return nil
+}
+
+// AddAddr gives the device an address with its prefix length.
+func AddAddr(name string, addr netip.Prefix) error {
+	l, err := byName(name)
+	if err != nil {
+		return err
+	}
+	a := &netlink.Addr{IPNet: &net.IPNet{
+		IP:   addr.Addr().AsSlice(),
+		Mask: net.CIDRMask(addr.Bits(), addr.Addr().BitLen()),
+	}}
+	if err := netlink.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", addr, name, err)
+	}
+	return nil
+}
+
+// AddDefaultRoute sends everything that has no other route to gateway.
+func AddDefaultRoute(gateway netip.Addr) error {
+	if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
+		return fmt.Errorf("add default route by %s: %w", gateway, err)
+	}
+	return nil
+}
+
+// Delete removes the device. One that is gone already is no error.
+func Delete(name string) error {
+	l, err := netlink.LinkByName(name)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err == nil {
+		err = netlink.LinkDel(l)
+	}
+	if err != nil {
+		return fmt.Errorf("delete link %s: %w", name, err)
+	}
+	return nil
+}
+
+// Names lists the devices of the namespace.
+func Names() ([]string, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	out := make([]string, len(links))
+	for i, l := range links {
+		out[i] = l.Attrs().Name
+	}
+	return out, nil
+}
+
+// Counters are a device's own, as in `ip -s link`.
+type Counters struct {
+	RxBytes, RxPackets, TxBytes, TxPackets uint64
+}
+
+// Stats reads the device's counters.
+func Stats(name string) (Counters, error) {
+	l, err := byName(name)
+	if err != nil {
+		return Counters{}, err
+	}
+	s := l.Attrs().Statistics
+	if s == nil {
+		return Counters{}, fmt.Errorf("read counters of %s: the kernel gave none", name)
+	}
+	return Counters{s.RxBytes, s.RxPackets, s.TxBytes, s.TxPackets}, nil
+}
+
+// Info is what a result must say about a device.
+type Info struct {
+	Kind     string // "veth", "bridge", "loopback", …
+	MTU      int
+	Qdisc    string
+	Offloads map[string]bool
+}
+
+// offloads are the features that decide how many packets a stream becomes.
+var offloads = map[string]string{
+	"gro":         "rx-gro",
+	"gso":         "tx-generic-segmentation",
+	"tso":         "tx-tcp-segmentation",
+	"tx-checksum": "tx-checksum-ip-generic",
+	"scatter":     "tx-scatter-gather",
+}
+
+// Describe reads the device's settings.
+func Describe(name string) (Info, error) {
+	l, err := byName(name)
+	if err != nil {
+		return Info{}, err
+	}
+	info := Info{Kind: l.Type(), MTU: l.Attrs().MTU, Qdisc: qdisc(l)}
+	if l.Attrs().Flags&net.FlagLoopback != 0 {
+		info.Kind = "loopback"
+	}
+	info.Offloads, err = features(name)
+	return info, err
+}
+
+// qdisc names the device's root queueing discipline; "" if it has none.
+func qdisc(l netlink.Link) string {
+	qs, err := dump(func() ([]netlink.Qdisc, error) { return netlink.QdiscList(l) })
+	if err != nil {
+		return ""
+	}
+	for _, q := range qs {
+		if q.Attrs().Parent == netlink.HANDLE_ROOT {
+			return q.Type()
+		}
+	}
+	return ""
+}
+
+// ErrNoDevice reports whether err says that the device is not there.
+func ErrNoDevice(err error) bool {
+	var gone netlink.LinkNotFoundError
+	return errors.As(err, &gone) || errors.Is(err, unix.ENODEV)
+}

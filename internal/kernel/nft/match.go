@@ -1,0 +1,119 @@
+package nft
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in the IPv4 header and TCP header.
+const (
+	offsetSrc   = 12
+	offsetDst   = 16
+	offsetDport = 2
+)
+
+func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
+	b := make([]byte, unix.IFNAMSIZ)
+	copy(b, name)
+	return Match{[]expr.Any{
+		&expr.Meta{Key: key, Register: 1},
+		&expr.Cmp{Op: op, Register: 1, Data: b},
+	}}
+}
+
+// In is iptables' `-i name`.
+func In(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
+
+// NotIn is iptables' `! -i name`.
+func NotIn(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpNeq, name) }
+
+// Out is iptables' `-o name`.
+func Out(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpEq, name) }
+
+// NotOut is iptables' `! -o name`.
+func NotOut(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpNeq, name) }
+
+func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
+	mask := make([]byte, 4)
+	binary.BigEndian.PutUint32(mask, ^uint32(0)<<(32-p.Bits()))
+	return Match{[]expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
+	}}
+}
+
+// Src is iptables' `-s p`.
+func Src(p netip.Prefix) Match { return prefix(offsetSrc, expr.CmpOpEq, p) }
+
+// Dst is iptables' `-d p`.
+func Dst(p netip.Prefix) Match { return prefix(offsetDst, expr.CmpOpEq, p) }
+
+// NotDst is iptables' `! -d p`.
+func NotDst(p netip.Prefix) Match { return prefix(offsetDst, expr.CmpOpNeq, p) }
+
+func addrType(src, dst bool) Match {
+	local := binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)
+	return Match{[]expr.Any{
+		&expr.Fib{Register: 1, FlagSADDR: src, FlagDADDR: dst, ResultADDRTYPE: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: local},
+	}}
+}
+
+// DstLocal is iptables' `-m addrtype --dst-type LOCAL`.
+func DstLocal() Match { return addrType(false, true) }
+
+// SrcLocal is iptables' `-m addrtype --src-type LOCAL`.
+func SrcLocal() Match { return addrType(true, false) }
+
+// TCPDport is iptables' `-p tcp --dport port`.
+func TCPDport(port uint16) Match {
+	return Match{[]expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offsetDport, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+	}}
+}
+
+// Established is iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
+func Established() Match {
+	mask := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
+	return Match{[]expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+	}}
+}
+
+func verdict(kind expr.VerdictKind, chain string) Verdict {
+	return Verdict{[]expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}}
+}
+
+// Accept lets the packet pass this hook.
+func Accept() Verdict { return verdict(expr.VerdictAccept, "") }
+
+// Drop discards the packet.
+func Drop() Verdict { return verdict(expr.VerdictDrop, "") }
+
+// Return goes back to the chain that jumped here.
+func Return() Verdict { return verdict(expr.VerdictReturn, "") }
+
+// Jump continues in another chain of the same table.
+func Jump(chain string) Verdict { return verdict(expr.VerdictJump, chain) }
+
+// Masquerade replaces the source address by that of the outgoing device.
+func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }
+
+// DNAT replaces the destination.
+func DNAT(to netip.AddrPort) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
+		&expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(to.Port())},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
+	}}
+}
