@@ -1,0 +1,131 @@
+// Package path says what a live network mode is to those who use it: two
+// places where processes can be started, an address to dial, and the hops in
+// between with counters that can be read. Backends implement Builder; the
+// conformance suite in pathtest holds every one of them to the same promises.
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/undo"
+)
+
+// Spec names the path to build.
+type Spec struct {
+	Mode mode.Name
+	From mode.Placement
+	To   mode.Target
+}
+
+func (s Spec) String() string { return fmt.Sprintf("%s from %s to %s", s.Mode, s.From, s.To) }
+
+// Builder builds paths.
+type Builder interface {
+	// Name is the backend's name, as `--on` takes it.
+	Name() string
+	// Check reports whether the path can be built here, without leaving
+	// anything behind: nil, an error that wraps ErrUnsupported and is an
+	// *UnsupportedError, or another error if it could not tell.
+	Check(ctx context.Context, s Spec) error
+	// Build builds the path. The caller closes it. If Build fails it has
+	// undone what it did.
+	Build(ctx context.Context, s Spec) (*Path, error)
+}
+
+// ErrUnsupported says that this machine cannot have the path.
+var ErrUnsupported = errors.New("not supported here")
+
+// UnsupportedError says what is missing and what to do about it.
+type UnsupportedError struct {
+	Missing string // kernel option, privilege or program
+	Remedy  string
+	Err     error // what was seen; may be nil
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Err == nil {
+		return e.Missing
+	}
+	return fmt.Sprintf("%s (%v)", e.Missing, e.Err)
+}
+
+// Is makes errors.Is(err, ErrUnsupported) true.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+func (e *UnsupportedError) Unwrap() error        { return e.Err }
+
+// Hint is the remedy.
+func (e *UnsupportedError) Hint() string { return e.Remedy }
+
+// Command is a process to start in a place: toll itself with other arguments.
+type Command struct {
+	Args []string // after the program's name
+	Env  []string // added to the environment
+}
+
+// Process is a started process.
+type Process struct {
+	PID int // as the machine sees it
+	In  io.WriteCloser
+	Out io.ReadCloser
+	// Wait waits for the end and returns how it ended, with the last lines
+	// of the standard error if it ended badly. It is called once.
+	Wait func() error
+	// Kill kills the process; one that has ended is no error.
+	Kill func() error
+}
+
+// Place is where a process can be started.
+type Place interface {
+	// Name says where it is in words, "container on machine A".
+	Name() string
+	// Start starts c there. The process dies with the place and with the
+	// calling process, at the latest.
+	Start(c Command) (*Process, error)
+}
+
+// Path is a live mode.
+type Path struct {
+	Spec   Spec
+	Client Place
+	Server Place
+	Listen netip.AddrPort // where the server listens in its place
+	Dial   netip.AddrPort // what the client dials in its place
+
+	// Hops are what the load's bytes cross, from client to server.
+	Hops []Hop
+	// Guards are what they must not touch: the rule or device that a wrong
+	// path would use.
+	Guards []Hop
+
+	Proxy   *Proxy // nil if no user-space proxy is on the path
+	Links   []sample.Link
+	Sysctls map[string]string
+	Facts   map[string]string
+
+	Undo undo.Stack // run by Close
+}
+
+// Proxy is the process that relays the load.
+type Proxy struct {
+	Name string // program and, if known, version
+	PID  int
+}
+
+// Close takes the path down. It never stops early; a second Close does
+// nothing.
+func (p *Path) Close() error { return p.Undo.Undo() }
+
+// Kinds are the hops' kinds in order.
+func (p *Path) Kinds() []string {
+	out := make([]string, len(p.Hops))
+	for i, h := range p.Hops {
+		out[i] = string(h.Kind)
+	}
+	return out
+}
