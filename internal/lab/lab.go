@@ -1,0 +1,175 @@
+// Package lab builds network modes from the kernel's own parts: two machines,
+// A and B, joined by a wire, and containers on A. Machines and containers are
+// network namespaces without names, so nothing of the real machine is touched
+// and nothing outlives the process: when it dies, even by SIGKILL, the kernel
+// removes everything.
+//
+// Every path has machines of its own, so that one mode's rules never cost
+// another mode anything. The server's machine carries what Docker Engine puts
+// on a machine (docker.go), except in the native mode.
+//
+// Without root the lab lives in a user namespace, which Enter provides.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// Lab is the backend that needs neither root nor Docker. The zero value is
+// ready.
+type Lab struct {
+	// Exe is the program that places start; "" means this one.
+	Exe string
+	// ProxyPath is the docker-proxy to use; "" looks for an installed one
+	// and falls back to our own, "own" always uses our own.
+	ProxyPath string
+}
+
+var _ path.Builder = (*Lab)(nil)
+
+// Name is "lab".
+func (l *Lab) Name() string { return "lab" }
+
+// recipe builds the parts of one mode into p on the machines of s.
+type recipe func(l *Lab, s *site, p *path.Path) error
+
+var recipes = map[mode.Name]recipe{
+	mode.Native:       (*Lab).native,
+	mode.Host:         (*Lab).host,
+	mode.Shared:       (*Lab).shared,
+	mode.Bridge:       (*Lab).bridge,
+	mode.PublishNAT:   (*Lab).publishNAT,
+	mode.PublishProxy: (*Lab).publishProxy,
+}
+
+// Check finds out whether the path can be built, by trying its needs in a
+// namespace that is thrown away.
+func (l *Lab) Check(_ context.Context, s path.Spec) error {
+	if recipes[s.Mode] == nil {
+		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		return explainNamespace(err)
+	}
+	defer ns.Close()
+	return ns.Do(func() error { return checkNeeds(s) })
+}
+
+// checkNeeds tries what the mode is made of in the calling thread's
+// namespace.
+func checkNeeds(s path.Spec) error {
+	if err := tryDevices(); err != nil {
+		return err
+	}
+	if s.Mode == mode.Native {
+		return nil
+	}
+	if err := nft.Supported(); err != nil {
+		if !nft.Unsupported(err) {
+			return fmt.Errorf("try nftables: %w", err)
+		}
+		return &path.UnsupportedError{
+			Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
+			Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
+			Err:     err,
+		}
+	}
+	if s.Mode == mode.PublishNAT && s.From == mode.FromContainer {
+		if v, err := sysctl.Get(bridgeNF); err != nil || v != "1" {
+			return &path.UnsupportedError{
+				Missing: "a published port reached from its own network needs " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+				Remedy:  "sudo modprobe br_netfilter",
+				Err:     err,
+			}
+		}
+	}
+	if s.Mode == mode.PublishProxy {
+		if err := trySockets(); err != nil {
+			return err
+		}
+	}
+	if s.To == mode.ToLoopback6 {
+		if _, err := sysctl.Get("net.ipv6.conf.all.disable_ipv6"); err != nil {
+			return &path.UnsupportedError{Missing: "the kernel has no IPv6", Remedy: "boot without ipv6.disable=1", Err: err}
+		}
+	}
+	return nil
+}
+
+// Build builds the path on machines of its own.
+func (l *Lab) Build(ctx context.Context, spec path.Spec) (p *path.Path, err error) {
+	build := recipes[spec.Mode]
+	m, known := mode.Find(spec.Mode)
+	route, ok := m.Route(spec.From, spec.To)
+	if build == nil || !known || !ok {
+		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+	}
+	p = &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
+			p = nil
+		}
+	}()
+	s, err := newSite(l, &p.Undo)
+	if err != nil {
+		return nil, err
+	}
+	if err := build(l, s, p); err != nil {
+		return nil, err
+	}
+	if err := s.describe(p); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if got := (mode.Route{Hops: kinds(p.Hops)}).String(); got != route.String() {
+		return nil, fmt.Errorf("built %s, the catalogue says %s", got, route)
+	}
+	return p, nil
+}
+
+func kinds(hops []path.Hop) []mode.HopKind {
+	out := make([]mode.HopKind, len(hops))
+	for i, h := range hops {
+		out[i] = h.Kind
+	}
+	return out
+}
+
+// explainNamespace turns a refused namespace into what is missing.
+func explainNamespace(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return &path.UnsupportedError{
+			Missing: "making network namespaces needs root or a user namespace",
+			Remedy:  "run toll as root",
+			Err:     err,
+		}
+	case errors.Is(err, unix.ENOSPC):
+		return &path.UnsupportedError{
+			Missing: "no more network namespaces are allowed (user.max_net_namespaces)",
+			Remedy:  "sudo sysctl -w user.max_net_namespaces=15000",
+			Err:     err,
+		}
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return &path.UnsupportedError{
+			Missing: "the kernel has no network namespaces (CONFIG_NET_NS)",
+			Remedy:  "use a kernel that has them",
+			Err:     err,
+		}
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// ownProxy asks for our own proxy although docker-proxy is installed.
+const ownProxy = "own"
+
+const proxyReadyTimeout = 5 * time.Second
+
+// findProxy returns the docker-proxy to use and its name with version; the
+// path is "" for our own.
+func (l *Lab) findProxy() (file, name string) {
+	const own = "own proxy with docker-proxy's algorithm"
+	if l.ProxyPath == ownProxy {
+		return "", own
+	}
+	candidates := []string{l.ProxyPath}
+	if l.ProxyPath == "" {
+		candidates = []string{"docker-proxy", "/usr/libexec/docker/docker-proxy", "/usr/bin/docker-proxy", "/usr/sbin/docker-proxy"}
+	}
+	for _, c := range candidates {
+		if f, err := exec.LookPath(c); err == nil {
+			return f, "docker-proxy" + proxyVersion(f)
+		}
+	}
+	return "", own
+}
+
+var proxyVersions sync.Map // file -> version; asked once a run
+
+// proxyVersion is " 28.5.2" or "" (before 23.0 docker-proxy could not tell).
+func proxyVersion(file string) string {
+	if v, ok := proxyVersions.Load(file); ok {
+		return v.(string)
+	}
+	out, _ := exec.Command(file, "--version").Output()
+	v := ""
+	if m := regexp.MustCompile(`version (\S+)`).FindSubmatch(out); m != nil {
+		v = " " + string(m[1])
+	}
+	proxyVersions.Store(file, v)
+	return v
+}
+
+// startProxy runs the proxy on machine A as dockerd does, with the readiness
+// pipe as descriptor 3, and returns its hop.
+func (l *Lab) startProxy(s *site, p *path.Path, listen, target netip.AddrPort) (path.Hop, error) {
+	file, name := l.findProxy()
+	args := []string{"-proto", "tcp",
+		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
+		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
+	own := file == ""
+	if own {
+		file, args = l.Exe, append([]string{"proxy"}, args...)
+		if file == "" {
+			file = self
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy: %w", err)
+	}
+	defer r.Close()
+	cmd := exec.Command(file, args...)
+	if own {
+		cmd.Args[0] = os.Args[0]
+	}
+	cmd.Env = append(os.Environ(), mark())
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	err = s.a.ns.Start(cmd)
+	w.Close()
+	if err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
+	}
+	s.undo.Push("stop proxy", func() error {
+		err := kill(cmd)
+		_ = cmd.Wait() // it was killed: how it ended says nothing
+		return err
+	})
+	if err := awaitProxy(r); err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.err()))
+	}
+	p.Proxy = &path.Proxy{Name: name, PID: cmd.Process.Pid}
+	p.Facts["proxy"] = name
+	return s.proxyHop(cmd.Process.Pid, name, target), nil
+}
+
+// awaitProxy reads docker-proxy's word on whether it listens: "0\n", or
+// "1\n" and the reason.
+func awaitProxy(r *os.File) error {
+	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
+		return err
+	}
+	br := bufio.NewReader(r)
+	word, err := br.ReadString('\n')
+	switch {
+	case err != nil:
+		return fmt.Errorf("wait for it to listen: %w", err)
+	case word == "0\n":
+		return nil
+	}
+	why, _ := io.ReadAll(io.LimitReader(br, tailBytes))
+	return errors.New(strings.TrimSpace(string(why)))
+}
+
+func (t *tail) err() error {
+	if s := t.String(); s != "" {
+		return errors.New(s)
+	}
+	return nil
+}
+
+// proxyHop is the proxy's own sockets: what it received from clients and had
+// acknowledged by the server, and the other way round. Sockets end with their
+// connections, so the last that was seen of each is kept.
+func (s *site) proxyHop(pid int, name string, target netip.AddrPort) path.Hop {
+	type leg struct {
+		toServer bool
+		conn     sock.Conn
+	}
+	seen := map[uint32]leg{}
+	read := func() (sample.Counters, error) {
+		var conns []sock.Conn
+		err := s.a.ns.Do(func() (err error) { conns, err = sock.Of(pid); return err })
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		for _, c := range conns {
+			seen[c.Inode] = leg{c.RemotePort == target.Port() && c.LocalPort != publishedPort, c}
+		}
+		var up, down sample.Counters // the client's leg, the server's leg
+		for _, l := range seen {
+			if l.toServer {
+				down.ForwardBytes += l.conn.Sent
+				down.BackwardBytes += l.conn.Received
+			} else {
+				up.ForwardBytes += l.conn.Received
+				up.BackwardBytes += l.conn.Sent
+			}
+		}
+		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
+			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes)}, nil
+	}
+	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid), Read: read}
+}
