@@ -1,0 +1,154 @@
+// Package load is the traffic. A workload is a short table over shared
+// loops: raw blocking socket calls on locked, pinned threads, without Go's
+// network poller, without allocation and without a garbage collection while
+// it runs. It knows nothing of modes, files or other processes: it is given
+// addresses, CPUs and three instants, and says what it moved.
+//
+// All instants are CLOCK_MONOTONIC nanoseconds, which processes of one
+// machine share across its namespaces.
+package load
+
+import (
+	"fmt"
+	"net/netip"
+	"sort"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Spec is a workload with its options.
+type Spec struct {
+	Kind    string // a key of the table: "bulk", "rr"
+	Streams int    // connections; 0 means 1
+	Write   int    // bytes a write (bulk); 0 means DefaultWrite
+	Reverse bool   // the server sends (bulk)
+	Request int    // bytes (rr); 0 means 1
+	Reply   int    // bytes (rr); 0 means 1
+}
+
+// DefaultWrite is what bulk gives the kernel at once, as iperf3 does.
+const DefaultWrite = 128 << 10
+
+// MaxMessage bounds Write, Request and Reply, in bytes.
+const MaxMessage = 64 << 20
+
+func (s Spec) withDefaults() Spec {
+	for _, f := range []struct {
+		to   *int
+		size int
+	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}} {
+		if *f.to == 0 {
+			*f.to = f.size
+		}
+	}
+	return s
+}
+
+// Schedule is when the load starts and which part of it is measured.
+type Schedule struct {
+	Start int64 `json:"start"` // first byte
+	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
+	To    int64 `json:"to"`    // end of the window
+}
+
+// Stats is what one end of a load did.
+type Stats struct {
+	Window      int64 // ns, as this end's threads crossed its bounds, on average
+	Sent        int64 // payload bytes in the window
+	Received    int64
+	Trips       int64 // request/response pairs in the window
+	TotalSent   int64 // from the first byte to the last
+	TotalRecv   int64
+	Connections int
+	CPU         int64 // ns of CPU time of the whole process in the window
+	Busiest     float64
+	Involuntary int64 // involuntary context switches in the window
+	Late        int64 // ns from Start to the first byte of the last thread
+	Retransmits int64 // segments in the window
+	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
+	Cwnd, MSS   int64 // segments, bytes; mean over connections
+	// Latency holds each trip of the window in ns; nil if the load has none.
+	Latency *hdrhistogram.Histogram
+}
+
+// workload is the table: what each end does on one connection.
+type workload struct {
+	client, server func(t *thread)
+	latency        bool // the client times its trips
+	nodelay        bool // TCP_NODELAY on both ends
+}
+
+var workloads = map[string]workload{
+	"bulk": {client: bulkClient, server: bulkServer},
+	"rr":   {client: rrClient, server: rrServer, latency: true, nodelay: true},
+}
+
+// Kinds lists the workloads.
+func Kinds() []string {
+	out := make([]string, 0, len(workloads))
+	for k := range workloads {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Options are common to both ends.
+type Options struct {
+	Spec Spec
+	CPUs []int // threads are pinned to them in turn; empty: not pinned
+	// NewHistogram makes the histogram of a thread that times trips.
+	NewHistogram func() *hdrhistogram.Histogram
+}
+
+func (o Options) workload() (workload, error) {
+	w, ok := workloads[o.Spec.Kind]
+	if !ok {
+		return w, fmt.Errorf("unknown load %q", o.Spec.Kind)
+	}
+	s := o.Spec.withDefaults()
+	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
+		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
+	}
+	return w, nil
+}
+
+// Server is the server's end: it listens from the start.
+type Server struct {
+	*crew
+	listener int
+}
+
+// Listen makes the server's end on addr and starts accepting.
+func Listen(addr netip.AddrPort, o Options) (*Server, error) {
+	w, err := o.workload()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := listen(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	s := &Server{listener: fd}
+	s.crew = newCrew(o, w, w.server, func() (int, error) { return accept(fd, w.nodelay) })
+	return s, nil
+}
+
+// Client is the client's end: it is connected when Dial returns.
+type Client struct{ *crew }
+
+// Dial makes the client's end with all its connections to addr.
+func Dial(addr netip.AddrPort, o Options) (*Client, error) {
+	w, err := o.workload()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{newCrew(o, w, w.client, func() (int, error) {
+		fd, err := connect(addr, w.nodelay)
+		if err != nil {
+			return -1, fmt.Errorf("connect to %s: %w", addr, err)
+		}
+		return fd, nil
+	})}
+	return c, c.open()
+}

@@ -1,0 +1,50 @@
+package load
+
+// rr is request and response on one connection, the next request as soon as
+// the last response is there: TCP_NODELAY, each round trip timed.
+
+func rrClient(t *thread) {
+	var (
+		request = t.spec.Request
+		reply   = t.spec.Reply
+		sentAt  = Now()
+		took    int64
+		timed   bool
+	)
+	for {
+		if !t.sendFull(request) {
+			return
+		}
+		// The last trip is recorded while this one is under way.
+		if timed {
+			_ = t.hist.RecordValue(took) // over a minute: the window is long over
+		}
+		if !t.recvFull(reply) {
+			return // the server ends first only if it fails
+		}
+		now := Now()
+		t.trips++
+		timed, took = t.inWindow(), now-sentAt
+		if t.passed(now) {
+			break
+		}
+		sentAt = now
+	}
+	if timed {
+		_ = t.hist.RecordValue(took)
+	}
+	t.finish()
+}
+
+func rrServer(t *thread) {
+	for t.recvFull(t.spec.Request) {
+		if !t.sendFull(t.spec.Reply) {
+			return
+		}
+		t.trips++
+		t.passed(Now())
+	}
+	if t.err == nil {
+		t.passed(Now())
+	}
+}

@@ -1,0 +1,302 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+)
+
+// Prepare readies this process for a load of n threads: no garbage
+// collection from now on, and a processor for each thread that blocks in a
+// raw system call and two for the rest of the program. The process should
+// have been started with GODEBUG=asyncpreemptoff=1, or the runtime sends its
+// threads a signal every 10 ms.
+func Prepare(n int) {
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(n + 2)
+}
+
+// thread is one connection's state. Its loop owns it.
+type thread struct {
+	spec Spec
+	fd   int
+	buf  []byte // max of what the loop sends and receives at once
+
+	sent, recvd, trips int64 // since the first byte
+	hist               *hdrhistogram.Histogram
+
+	when  Schedule
+	next  int64 // the bound of the window that comes next
+	marks []mark
+	first bool // this thread also reads the process's clocks
+	late  int64
+	err   error
+}
+
+// mark is a thread's state as it crosses a bound of the window.
+type mark struct {
+	at                 int64
+	sent, recvd, trips int64
+	threadCPU          int64
+	processCPU         int64
+	involuntary        int64
+	retransmits        int64
+}
+
+const windowBounds = 2
+
+// passed is called after every operation with the time; once a bound of the
+// window has been reached it takes a mark. It is true after the last bound.
+func (t *thread) passed(now int64) bool {
+	if now < t.next {
+		return false
+	}
+	return t.cross(now)
+}
+
+func (t *thread) cross(now int64) bool {
+	if len(t.marks) == windowBounds {
+		return true
+	}
+	m := mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
+		threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID), retransmits: int64(tcpInfo(t.fd).Total_retrans)}
+	if t.first {
+		m.processCPU = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)
+		var u unix.Rusage
+		if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
+			m.involuntary = u.Nivcsw
+		}
+	}
+	t.marks = append(t.marks, m)
+	t.next = t.when.To
+	return len(t.marks) == windowBounds
+}
+
+// inWindow is true between the two bounds.
+func (t *thread) inWindow() bool { return len(t.marks) == 1 }
+
+// failed notes why the loop cannot go on.
+func (t *thread) failed(what string, e syscall.Errno) {
+	t.err = fmt.Errorf("%s: %w", what, e)
+}
+
+// recvFull receives exactly n bytes; false at the end of the stream.
+func (t *thread) recvFull(n int) bool {
+	for got := 0; got < n; {
+		k, e := recv(t.fd, t.buf[got:n])
+		if e != 0 {
+			t.failed("receive", e)
+			return false
+		}
+		if k == 0 {
+			return false
+		}
+		got += k
+		t.recvd += int64(k)
+	}
+	return true
+}
+
+// sendFull sends exactly n bytes.
+func (t *thread) sendFull(n int) bool {
+	for put := 0; put < n; {
+		k, e := send(t.fd, t.buf[put:n])
+		if e != 0 {
+			t.failed("send", e)
+			return false
+		}
+		put += k
+		t.sent += int64(k)
+	}
+	return true
+}
+
+// finish tells the other end that nothing more comes and keeps the
+// connection, whose counters are still to be read.
+func (t *thread) finish() {
+	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) && t.err == nil {
+		t.err = fmt.Errorf("finish: %w", err)
+	}
+}
+
+// crew is the threads of one end.
+type crew struct {
+	threads []*thread
+	opened  chan error    // one for each thread
+	start   chan Schedule // closed by Close if Run was never called
+	done    chan struct{} // closed when all threads have ended
+	once    sync.Once
+	ran     bool
+}
+
+// newCrew starts the threads; each opens its connection at once and then
+// waits for Run.
+func newCrew(o Options, w workload, loop func(*thread), open func() (int, error)) *crew {
+	spec := o.Spec.withDefaults()
+	c := &crew{
+		opened: make(chan error, spec.Streams),
+		start:  make(chan Schedule, spec.Streams),
+		done:   make(chan struct{}),
+	}
+	var wg sync.WaitGroup
+	for i := range spec.Streams {
+		t := &thread{spec: spec, fd: -1, first: i == 0, marks: make([]mark, 0, windowBounds),
+			buf: make([]byte, max(spec.Write, spec.Request, spec.Reply))}
+		if w.latency && o.NewHistogram != nil {
+			t.hist = o.NewHistogram()
+		}
+		c.threads = append(c.threads, t)
+		wg.Add(1)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread's CPU mask goes with it
+			c.live(t, o.cpu(i), loop, open, wg.Done)
+		}()
+	}
+	go func() { wg.Wait(); close(c.done) }()
+	return c
+}
+
+func (o Options) cpu(i int) int {
+	if len(o.CPUs) == 0 {
+		return -1
+	}
+	return o.CPUs[i%len(o.CPUs)]
+}
+
+func (c *crew) live(t *thread, cpu int, loop func(*thread), open func() (int, error), done func()) {
+	defer done()
+	err := pin(cpu)
+	if err == nil {
+		t.fd, err = open()
+	}
+	c.opened <- err
+	if err != nil {
+		t.err = err
+		return
+	}
+	when, ok := <-c.start
+	if !ok {
+		return
+	}
+	t.when, t.next = when, when.From
+	SleepUntil(when.Start)
+	t.late = Now() - when.Start
+	loop(t)
+}
+
+// pin binds the calling thread to one CPU; -1 leaves it alone.
+func pin(cpu int) error {
+	if cpu < 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to CPU %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// open waits until every thread has its connection.
+func (c *crew) open() error {
+	var errs []error
+	for range c.threads {
+		if err := <-c.opened; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run runs the load to its end and says what this end did. The connections
+// stay until Close, so that counters kept by them can be read. It is called
+// once.
+func (c *crew) Run(when Schedule) (Stats, error) {
+	c.ran = true
+	for range c.threads {
+		c.start <- when
+	}
+	<-c.done
+	return c.stats()
+}
+
+// Close ends the connections.
+func (c *crew) Close() error {
+	var errs []error
+	c.once.Do(func() {
+		if !c.ran {
+			close(c.start)
+		}
+		for _, t := range c.threads {
+			if t.fd >= 0 && c.ran {
+				errs = append(errs, unix.Close(t.fd))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Close ends the connections and stops listening.
+func (s *Server) Close() error {
+	return errors.Join(s.crew.Close(), unix.Close(s.listener))
+}
+
+func (c *crew) stats() (Stats, error) {
+	var (
+		s    Stats
+		errs []error
+	)
+	n := int64(len(c.threads))
+	for _, t := range c.threads {
+		if t.err != nil {
+			errs = append(errs, t.err)
+			continue
+		}
+		s.TotalSent += t.sent
+		s.TotalRecv += t.recvd
+		s.Connections++
+		s.Late = max(s.Late, t.late)
+		if len(t.marks) < windowBounds {
+			errs = append(errs, errors.New("the load ended before the window did"))
+			continue
+		}
+		s.add(t, t.marks[0], t.marks[1], n)
+	}
+	return s, errors.Join(errs...)
+}
+
+// add adds a thread's window, from a to b, to the sums over n threads.
+func (s *Stats) add(t *thread, a, b mark, n int64) {
+	width := b.at - a.at
+	s.Window += width / n
+	s.Sent += b.sent - a.sent
+	s.Received += b.recvd - a.recvd
+	s.Trips += b.trips - a.trips
+	s.Retransmits += b.retransmits - a.retransmits
+	if width > 0 {
+		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
+	}
+	if t.first {
+		s.CPU = b.processCPU - a.processCPU
+		s.Involuntary = b.involuntary - a.involuntary
+	}
+	info := tcpInfo(t.fd)
+	const usec = 1000
+	s.RTT += int64(info.Rtt) * usec / n
+	s.RTTVar += int64(info.Rttvar) * usec / n
+	s.Cwnd += int64(info.Snd_cwnd) / n
+	s.MSS += int64(info.Snd_mss) / n
+	if t.hist != nil {
+		if s.Latency == nil {
+			s.Latency = t.hist
+		} else {
+			s.Latency.Merge(t.hist)
+		}
+	}
+}
