@@ -1,0 +1,160 @@
+// Package worker is the process in a place: the same program, started there,
+// that runs one end of a load. It is controlled by JSON lines on its standard
+// input and output and by nothing else, so that no control traffic is on the
+// measured path:
+//
+//	parent                          worker
+//	Order (role, load, address) ->
+//	                             <- Reply{Ready} (listening, or connected)
+//	Schedule                     ->
+//	                             <- Reply{Done}  (load over, connection open)
+//	end of input                 ->
+//	                                exits
+//
+// The connections stay open until the end of input, because counters that
+// end with them (a proxy's sockets) are read after the load. A worker whose
+// input ends early exits at once: it dies with its parent.
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Arg is the argument that makes toll a worker.
+const Arg = "worker"
+
+// Env is what a worker's environment must have before it starts: without
+// asynchronous preemption the runtime leaves threads in raw calls alone.
+var Env = []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3"}
+
+// Role is the end of the load that a worker runs.
+type Role string
+
+// The roles.
+const (
+	Server Role = "server"
+	Client Role = "client"
+)
+
+// Order is what a worker is told first.
+type Order struct {
+	Role Role           `json:"role"`
+	Load sample.Load    `json:"load"`
+	Addr netip.AddrPort `json:"addr"` // to listen on, or to dial
+	CPUs []int          `json:"cpus,omitempty"`
+}
+
+// Reply is what a worker says.
+type Reply struct {
+	Ready   bool                 `json:"ready,omitempty"`
+	Done    *sample.Party        `json:"done,omitempty"`
+	Latency *sample.EncodedHisto `json:"latency,omitempty"`
+	Error   string               `json:"error,omitempty"`
+}
+
+// end is either end of a load.
+type end interface {
+	Run(load.Schedule) (load.Stats, error)
+	Close() error
+}
+
+// Main runs a worker on in and out. It returns when the input ends.
+func Main(in io.Reader, out io.Writer) error {
+	enc := json.NewEncoder(out)
+	dec := json.NewDecoder(in)
+	var o Order
+	if err := dec.Decode(&o); err != nil {
+		return fmt.Errorf("read order: %w", err)
+	}
+	e, err := open(o)
+	if err != nil {
+		return enc.Encode(Reply{Error: err.Error()})
+	}
+	if err := enc.Encode(Reply{Ready: true}); err != nil {
+		return err
+	}
+	var when load.Schedule
+	if err := dec.Decode(&when); err != nil {
+		return fmt.Errorf("read schedule: %w", err)
+	}
+	go exitWith(dec)
+	stats, err := e.Run(when)
+	reply := report(o, stats)
+	if err != nil {
+		reply.Error = err.Error()
+	}
+	if err := enc.Encode(reply); err != nil {
+		return err
+	}
+	select {} // exitWith ends the process
+}
+
+// exitWith ends the process at the end of its input, whatever its threads
+// are blocked in; the kernel closes the connections.
+func exitWith(dec *json.Decoder) {
+	_, _ = dec.Token() // only the end can come
+	os.Exit(0)
+}
+
+func open(o Order) (end, error) {
+	opts := load.Options{
+		Spec: load.Spec{Kind: o.Load.Kind, Streams: o.Load.Streams, Write: o.Load.Write,
+			Reverse: o.Load.Reverse, Request: o.Load.Request, Reply: o.Load.Reply},
+		CPUs:         o.CPUs,
+		NewHistogram: sample.NewHistogram,
+	}
+	load.Prepare(max(1, o.Load.Streams))
+	switch o.Role {
+	case Server:
+		return load.Listen(o.Addr, opts)
+	case Client:
+		return load.Dial(o.Addr, opts)
+	}
+	return nil, fmt.Errorf("unknown role %q", o.Role)
+}
+
+func report(o Order, s load.Stats) Reply {
+	sec := func(ns int64) float64 { return time.Duration(ns).Seconds() }
+	p := sample.Party{
+		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
+		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
+		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, CPUs: o.CPUs,
+		RSS: peakRSS(), Late: sec(s.Late),
+		TCP: sample.TCPInfo{Retransmits: s.Retransmits, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+	}
+	r := Reply{Done: &p}
+	if s.Latency != nil {
+		h, err := sample.Encode(s.Latency)
+		if err != nil {
+			r.Error = err.Error()
+		}
+		r.Latency = h
+	}
+	return r
+}
+
+// peakRSS is the process's peak resident memory in bytes; 0 if unknown.
+// (getrusage would do, but its figure begins with the parent's.)
+func peakRSS() int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
