@@ -1,0 +1,143 @@
+package machine
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Throttle returns how often the CPU limit has stopped this process's cgroup
+// or one that it is in, since they were made; the difference between two
+// readings counts. ok is false if the kernel does not say, which is so where
+// there can be no limit.
+//
+// Be aware: a container that the run started is in another cgroup and is not
+// counted.
+func (m Machine) Throttle() (throttled int, ok bool) {
+	for _, dir := range m.cpuGroups() {
+		for line := range strings.Lines(m.read(dir + "/cpu.stat")) {
+			v, is := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled ")
+			if !is {
+				continue
+			}
+			// 31 bits, so that no garbage overflows the sum.
+			if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err == nil {
+				throttled, ok = throttled+int(n), true
+			}
+		}
+	}
+	return throttled, ok
+}
+
+// cgroupCPUs is the smallest CPU limit on the way from this process's cgroup
+// to the root, in CPUs; 0: none.
+func (m Machine) cgroupCPUs() float64 {
+	smallest := 0.0
+	for _, dir := range m.cpuGroups() {
+		quota, period, _ := strings.Cut(m.text(dir+"/cpu.max"), " ")
+		if quota == "" { // version 1
+			quota, period = m.text(dir+"/cpu.cfs_quota_us"), m.text(dir+"/cpu.cfs_period_us")
+		}
+		q, err := strconv.ParseInt(quota, 10, 64)
+		if err != nil || q <= 0 { // "max" and -1: no limit
+			continue
+		}
+		p, err := strconv.ParseInt(period, 10, 64)
+		if err != nil || p <= 0 {
+			continue
+		}
+		if limit := float64(q) / float64(p); smallest == 0 || limit < smallest {
+			smallest = limit
+		}
+	}
+	return smallest
+}
+
+// cpuGroups returns the directories of this process's cgroups that can limit
+// its CPU time, each followed by its ancestors as far as they can be seen.
+// A machine may have both versions mounted; only one has the CPU controller,
+// and the other's files are then missing.
+func (m Machine) cpuGroups() []string {
+	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"))
+	var dirs []string
+	for line := range strings.Lines(m.read("/proc/self/cgroup")) {
+		// hierarchy:controllers:path, with no controllers for version 2
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) < 3 || len(parts[2]) > maxPath {
+			continue
+		}
+		v2 := parts[1] == ""
+		if !v2 && !slices.Contains(strings.Split(parts[1], ","), "cpu") {
+			continue
+		}
+		at := pickMount(mounts, v2, parts[2])
+		// A path outside of what is mounted starts with "/.."; cleaned, it
+		// stays below the mount, where nothing is found but the top.
+		rel := path.Clean("/" + strings.TrimPrefix(parts[2], at.root))
+		for {
+			dirs = append(dirs, path.Join(at.point, rel))
+			if rel == "/" {
+				break
+			}
+			rel = path.Dir(rel)
+		}
+	}
+	return dirs
+}
+
+const maxPath = 4096 // the kernel's PATH_MAX
+
+// cgroupMount is a place where a hierarchy with the CPU controller can be
+// seen. Inside a container root is often the container's own cgroup.
+type cgroupMount struct {
+	v2          bool
+	root, point string
+}
+
+// pickMount returns the first mount that shows the cgroup, else the place
+// where everybody mounts it.
+func pickMount(mounts []cgroupMount, v2 bool, group string) cgroupMount {
+	for _, c := range mounts {
+		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {
+			return c
+		}
+	}
+	for _, c := range mounts {
+		if c.v2 == v2 {
+			return c
+		}
+	}
+	if v2 {
+		return cgroupMount{v2: true, point: "/sys/fs/cgroup"}
+	}
+	return cgroupMount{point: "/sys/fs/cgroup/cpu"}
+}
+
+// parseCgroupMounts reads /proc/self/mountinfo:
+//
+//	36 35 0:29 /root /point rw,relatime … - cgroup source rw,cpu,cpuacct
+func parseCgroupMounts(mountinfo string) []cgroupMount {
+	var mounts []cgroupMount
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(line, " - ")
+		where, what := strings.Fields(before), strings.Fields(after)
+		if !ok || len(where) < 5 || len(what) < 3 {
+			continue
+		}
+		c := cgroupMount{
+			v2:    what[0] == "cgroup2",
+			root:  strings.TrimSuffix(unescape(where[3]), "/"),
+			point: unescape(where[4]),
+		}
+		if c.v2 || what[0] == "cgroup" && slices.Contains(strings.Split(what[2], ","), "cpu") {
+			mounts = append(mounts, c)
+		}
+	}
+	return mounts
+}
+
+// unescape undoes what mountinfo does to white space and backslashes.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}

@@ -1,0 +1,233 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxCPUs is the largest number of CPUs that Linux can be built for.
+const maxCPUs = 8192
+
+// CPU is where one CPU sits. Cores and caches are named by the
+// lowest-numbered CPU on them: the kernel's own core ids repeat from package
+// to package.
+type CPU struct {
+	ID      int
+	Core    int // physical core
+	Package int // socket; -1: unknown
+	Cache   int // last-level cache; -1: unknown
+}
+
+// Topology is the online CPUs, by ID.
+type Topology []CPU
+
+// Topology reads where the online CPUs sit. It is empty if the kernel does
+// not say which are online.
+func (m Machine) Topology() Topology {
+	var t Topology
+	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
+		dir := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/", id)
+		c := CPU{ID: id, Core: id, Package: -1, Cache: m.lastCache(dir)}
+		// core_cpus_list is the newer name of thread_siblings_list.
+		for _, name := range []string{"core_cpus_list", "thread_siblings_list"} {
+			if on := parseList(m.read(dir + "topology/" + name)); slices.Contains(on, id) {
+				c.Core = on[0]
+				break
+			}
+		}
+		if p, err := strconv.Atoi(m.text(dir + "topology/physical_package_id")); err == nil {
+			c.Package = p
+		}
+		t = append(t, c)
+	}
+	return t
+}
+
+// lastCache returns the lowest CPU that shares the highest cache level with
+// the CPU whose directory is dir, or -1.
+func (m Machine) lastCache(dir string) int {
+	cache, highest := -1, 0
+	// No CPU has nearly as many caches; the kernel numbers them densely.
+	for i := range 16 {
+		index := fmt.Sprintf("%scache/index%d/", dir, i)
+		level, err := strconv.Atoi(m.text(index + "level"))
+		if err != nil {
+			break
+		}
+		if on := parseList(m.read(index + "shared_cpu_list")); level > highest && len(on) > 0 {
+			cache, highest = on[0], level
+		}
+	}
+	return cache
+}
+
+// Of returns where the CPU id sits; ok is false if it is not online.
+func (t Topology) Of(id int) (c CPU, ok bool) {
+	i := slices.IndexFunc(t, func(c CPU) bool { return c.ID == id })
+	if i < 0 {
+		return CPU{}, false
+	}
+	return t[i], true
+}
+
+// SameCore reports whether a CPU of a sits on the same physical core as one
+// of b, so that the two slow each other down.
+func (t Topology) SameCore(a, b []int) bool {
+	core := func(id int) int {
+		if c, ok := t.Of(id); ok {
+			return c.Core
+		}
+		return id
+	}
+	return slices.ContainsFunc(a, func(x int) bool {
+		return slices.ContainsFunc(b, func(y int) bool { return core(x) == core(y) })
+	})
+}
+
+// SameCore is Topology.SameCore for this machine.
+func (m Machine) SameCore(a, b []int) bool { return m.Topology().SameCore(a, b) }
+
+// threadsPerCore is the largest number of online CPUs on one core; 0 if
+// unknown. Machines with two kinds of cores have fewer on some.
+func (t Topology) threadsPerCore() int {
+	most, on := 0, make(map[int]int)
+	for _, c := range t {
+		on[c.Core]++
+		most = max(most, on[c.Core])
+	}
+	return most
+}
+
+// allowed returns the CPUs that this process may run on, in order.
+func (m Machine) allowed() []int {
+	affinity := m.Affinity
+	if affinity == nil {
+		affinity = getAffinity
+	}
+	if cpus, err := affinity(); err == nil && len(cpus) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(cpus)))
+	}
+	return parseList(field(m.read("/proc/self/status"), "Cpus_allowed_list"))
+}
+
+// getAffinity asks for the main thread, because the calling one may have been
+// pinned.
+func getAffinity() ([]int, error) {
+	set := unix.NewCPUSet(maxCPUs)
+	if err := unix.SchedGetaffinityDynamic(os.Getpid(), set); err != nil {
+		return nil, fmt.Errorf("get affinity: %w", err)
+	}
+	var cpus []int
+	for i := range maxCPUs {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	return cpus, nil
+}
+
+// governor is the frequency governor of the online CPUs, or all of them with
+// commas between if they differ.
+func (m Machine) governor(t Topology) string {
+	var found []string
+	for _, c := range t {
+		g := m.text(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", c.ID))
+		if g != "" && !slices.Contains(found, g) {
+			found = append(found, g)
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found, ",")
+}
+
+// mitigations are what the kernel does, or fails to do, about the CPU's
+// faults. Faults that the CPU does not have cost nothing and are left out.
+func (m Machine) mitigations() map[string]string {
+	const dir = "/sys/devices/system/cpu/vulnerabilities"
+	entries, err := os.ReadDir(m.path(dir))
+	if err != nil {
+		return nil
+	}
+	found := make(map[string]string)
+	for _, e := range entries {
+		v := m.text(dir + "/" + e.Name())
+		if strings.HasPrefix(v, "Mitigation: ") || strings.HasPrefix(v, "Vulnerable") {
+			found[e.Name()] = v
+		}
+	}
+	return found
+}
+
+// cpuModel is the CPU's name without what its maker adds to it.
+func cpuModel(cpuinfo string) string {
+	if name := fold(field(cpuinfo, "model name")); name != "" {
+		return shortModel(name)
+	}
+	if name := armModel(cpuinfo); name != "" {
+		return name
+	}
+	// PowerPC, RISC-V.
+	return cmp.Or(fold(field(cpuinfo, "cpu")), fold(field(cpuinfo, "uarch")))
+}
+
+// shortModel turns "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz" into
+// "Intel Xeon Platinum 8259CL".
+func shortModel(name string) string {
+	noise := regexp.MustCompile(`(?i:\((?:r|tm)\))|^\d+(?:st|nd|rd|th) Gen | @ .*$| with .*$| \d+-Core\b| Processor\b`)
+	short := fold(noise.ReplaceAllString(name, ""))
+	if !strings.Contains(short, "Virtual CPU") { // QEMU's name for its own
+		short = strings.Replace(short, " CPU", "", 1)
+	}
+	return cmp.Or(short, name)
+}
+
+// armModel names the cores that servers and boards have; others by number.
+func armModel(cpuinfo string) string {
+	maker, part := fold(field(cpuinfo, "CPU implementer")), fold(field(cpuinfo, "CPU part"))
+	if maker == "" || part == "" {
+		return ""
+	}
+	names := map[string]string{
+		"0x41 0xd08": "ARM Cortex-A72",
+		"0x41 0xd0b": "ARM Cortex-A76",
+		"0x41 0xd0c": "ARM Neoverse-N1",
+		"0x41 0xd40": "ARM Neoverse-V1",
+		"0x41 0xd49": "ARM Neoverse-N2",
+		"0x41 0xd4f": "ARM Neoverse-V2",
+		"0xc0 0xac3": "Ampere-1",
+	}
+	return cmp.Or(names[maker+" "+part], "ARM implementer "+maker+" part "+part)
+}
+
+// parseList reads a CPU list as the kernel writes them, "0-3,8". Nil if it is
+// not one.
+func parseList(s string) []int {
+	var cpus []int
+	next := 0 // the kernel's lists ascend, so a garbled one cannot blow up
+	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		lo, err := strconv.Atoi(from)
+		if err != nil || lo < next {
+			return nil
+		}
+		hi, err := strconv.Atoi(to)
+		if err != nil || hi < lo || hi >= maxCPUs {
+			return nil
+		}
+		for id := lo; id <= hi; id++ {
+			cpus = append(cpus, id)
+		}
+		next = hi + 1
+	}
+	return cpus
+}

@@ -1,0 +1,227 @@
+// Package machine reads what the machine is: the facts that decide a
+// network benchmark's numbers and are not the mode, the CPUs that a run may
+// use and how to share them out, and the settings that forbid what the lab
+// needs.
+//
+//	env, doubts := machine.Machine{}.Read()
+//	client, server, sameCore, err := machine.Machine{}.PinAuto(1)
+//
+// Facts come from /proc, /sys and /etc only; nothing is changed and no
+// program is started. Units are base units: bytes, CPUs, seconds.
+//
+// Be aware: a fact that cannot be read is left empty, which is not the same
+// as absent. Inside a container the facts are those that the container is
+// shown, and the sysctls those of the calling network namespace.
+//
+// Note: procfs was tried on. Its parsers are chosen by GOARCH and give up a
+// whole file for one odd line, while here a fixture of any machine must read
+// on any other, each fact for itself.
+package machine
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Machine is where facts are read. The zero value is the machine that we run
+// on.
+type Machine struct {
+	// Root is the directory that stands for "/".
+	Root string
+	// Affinity returns the CPUs that this process may run on. Nil asks
+	// sched_getaffinity, which knows nothing of Root.
+	Affinity func() ([]int, error)
+}
+
+// Read returns the facts of the machine. The doubts name facts that every
+// machine has and that could not be read here; they are worth a footnote and
+// never a reason to stop.
+//
+// Tool is left to the caller. Root is whether the process holds the
+// capabilities with which the lab does without a user namespace, and is not
+// in one already.
+func (m Machine) Read() (e sample.Environment, doubts []error) {
+	cpuinfo := m.read("/proc/cpuinfo")
+	topology := m.Topology()
+	load, loadOK := m.loadAverage()
+	e = sample.Environment{
+		Kernel:         m.text("/proc/sys/kernel/osrelease"),
+		OS:             m.osName(),
+		CPUModel:       cpuModel(cpuinfo),
+		CPUs:           len(topology),
+		CPUsAllowed:    m.allowed(),
+		ThreadsPerCore: topology.threadsPerCore(),
+		Memory:         m.memory(),
+		CgroupCPUs:     m.cgroupCPUs(),
+		Governor:       m.governor(topology),
+		Virtualization: m.virtualization(cpuinfo),
+		Mitigations:    m.mitigations(),
+		Docker:         m.docker(),
+		Root:           m.privileged(),
+		LoadAverage:    load,
+		Congestion:     m.sysctl("net.ipv4.tcp_congestion_control"),
+		Sysctls:        m.sysctls(),
+	}
+	for _, f := range []struct {
+		name, source string
+		missing      bool
+	}{
+		{"kernel release", "/proc/sys/kernel/osrelease", e.Kernel == ""},
+		{"CPU model", "/proc/cpuinfo", e.CPUModel == ""},
+		{"online CPUs", "/sys/devices/system/cpu/online", e.CPUs == 0},
+		{"allowed CPUs", "sched_getaffinity", len(e.CPUsAllowed) == 0},
+		{"memory size", "/proc/meminfo", e.Memory == 0},
+		{"load average", "/proc/loadavg", !loadOK},
+		{"congestion control", "/proc/sys/net/ipv4/tcp_congestion_control", e.Congestion == ""},
+	} {
+		if f.missing {
+			doubts = append(doubts, fmt.Errorf("read machine: no %s in %s", f.name, f.source))
+		}
+	}
+	return e, doubts
+}
+
+// osName is the distribution as it calls itself.
+func (m Machine) osName() string {
+	for _, name := range []string{"/etc/os-release", "/usr/lib/os-release"} {
+		for line := range strings.Lines(m.read(name)) {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+				return fold(strings.Trim(v, `"'`))
+			}
+		}
+	}
+	return ""
+}
+
+// memory is MemTotal in bytes.
+func (m Machine) memory() uint64 {
+	kib := strings.TrimSuffix(field(m.read("/proc/meminfo"), "MemTotal"), " kB")
+	n, err := strconv.ParseUint(strings.TrimSpace(kib), 10, 64)
+	if err != nil || n > math.MaxUint64/1024 {
+		return 0
+	}
+	return n * 1024
+}
+
+// loadAverage is that of the last minute. NaN is a number to ParseFloat and
+// none to JSON, so it is refused here.
+func (m Machine) loadAverage() (l float64, ok bool) {
+	first, _, _ := strings.Cut(m.text("/proc/loadavg"), " ")
+	l, err := strconv.ParseFloat(first, 64)
+	if err != nil || math.IsNaN(l) || math.IsInf(l, 0) || l < 0 {
+		return 0, false
+	}
+	return l, true
+}
+
+// privileged reports whether the process may make and furnish network
+// namespaces as it is. User id 0 says nothing: a container's root often
+// lacks both capabilities, and whoever made a user namespace is root in it.
+func (m Machine) privileged() bool {
+	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
+	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
+	uids := m.text("/proc/self/uid_map") // of the initial user namespace: all to themselves
+	return err == nil && effective&need == need && (uids == "" || uids == "0 0 4294967295")
+}
+
+// sysctls are the kernel settings that change what a network benchmark
+// reads; those that this kernel has.
+func (m Machine) sysctls() map[string]string {
+	found := make(map[string]string)
+	for _, name := range []string{
+		"net.core.busy_poll",
+		"net.core.default_qdisc",
+		"net.core.netdev_budget",
+		"net.core.netdev_max_backlog",
+		"net.core.rmem_max",
+		"net.core.wmem_max",
+		"net.ipv4.tcp_autocorking",
+		"net.ipv4.tcp_rmem",
+		"net.ipv4.tcp_slow_start_after_idle",
+		"net.ipv4.tcp_wmem",
+		"net.netfilter.nf_conntrack_max",
+	} {
+		if v := m.sysctl(name); v != "" {
+			found[name] = v
+		}
+	}
+	return found
+}
+
+func (m Machine) sysctl(name string) string {
+	return m.text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+}
+
+func (m Machine) path(name string) string {
+	if m.Root == "" {
+		return name
+	}
+	return filepath.Join(m.Root, name)
+}
+
+// maxFile is more than any file that is read here holds on the largest
+// machines, and keeps a wrong one from filling memory.
+const maxFile = 8 << 20
+
+// read returns a file's contents, or "" if there is nothing to be had.
+func (m Machine) read(name string) string {
+	f, err := os.Open(m.path(name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// text returns the contents of a file that holds one fact.
+func (m Machine) text(name string) string { return fold(m.read(name)) }
+
+func (m Machine) exists(name string) bool {
+	_, err := os.Stat(m.path(name))
+	return err == nil
+}
+
+// maxFact is the longest fact that is kept, in runes.
+const maxFact = 400
+
+// fold makes one printable line with single spaces: facts end up in terminals
+// and some come from firmware.
+func fold(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxFact {
+		return strings.TrimSpace(string(r[:maxFact]))
+	}
+	return s
+}
+
+// field returns the value of the first "key: value" line, as /proc has them.
+func field(text, key string) string {
+	for line := range strings.Lines(text) {
+		k, v, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,148 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+)
+
+// flat is n CPUs, each a core of its own, in one package.
+func flat(n int) Topology { return split(n, n) }
+
+// split is n single-threaded cores in packages of size each, with a cache
+// for each package.
+func split(n, size int) Topology {
+	var t Topology
+	for i := range n {
+		t = append(t, CPU{ID: i, Core: i, Package: i / size, Cache: i / size * size})
+	}
+	return t
+}
+
+// smt is cores of two threads, numbered as x86 does: the second threads after
+// all the first ones.
+func smt(cores int) Topology {
+	var t Topology
+	for i := range 2 * cores {
+		t = append(t, CPU{ID: i, Core: i % cores})
+	}
+	return t
+}
+
+func upTo(n int) []int {
+	var all []int
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+func TestPin(t *testing.T) {
+	// Package 0 has its cores on two caches, as EPYC does.
+	caches := Topology{{0, 0, 0, 0}, {1, 1, 0, 0}, {2, 2, 0, 2}, {3, 3, 0, 2}, {4, 4, 0, 4}}
+	// Packages numbered in turn, as some vendors do.
+	turns := Topology{{0, 0, 0, 0}, {1, 1, 1, 1}, {2, 2, 0, 0}, {3, 3, 1, 1}}
+	// Package 0 has a cache for each core, package 1 one for both.
+	shared := Topology{{0, 0, 0, 0}, {1, 1, 0, 1}, {2, 2, 1, 2}, {3, 3, 1, 2}}
+	// Two packages of two caches of two cores, the caches numbered in turn.
+	both := Topology{{1, 1, 0, 1}, {2, 2, 0, 1}, {3, 3, 1, 3}, {4, 4, 1, 3}, {5, 5, 0, 5}, {6, 6, 0, 5}, {7, 7, 1, 7}, {8, 8, 1, 7}}
+	for _, tt := range []struct {
+		name           string
+		topology       Topology
+		allowed        []int
+		threads        int
+		client, server []int
+		same           bool
+	}{
+		{"one-cpu", flat(1), []int{0}, 1, []int{0}, []int{0}, true},
+		{"one-cpu-two-threads", flat(1), []int{0}, 2, []int{0}, []int{0}, true},
+		{"two-cpus", flat(2), upTo(2), 1, []int{0}, []int{1}, false},
+		{"two-cpus-four-threads", flat(2), upTo(2), 4, []int{0}, []int{1}, false},
+		{"two-siblings", smt(1), upTo(2), 1, []int{0}, []int{1}, true},
+		{"smt-4", smt(2), upTo(4), 1, []int{0}, []int{1}, false},
+		{"smt-4-two-threads", smt(2), upTo(4), 2, []int{0, 2}, []int{1, 3}, false},
+		{"smt-4-siblings-allowed", smt(2), []int{1, 3}, 1, []int{1}, []int{3}, true},
+		{"smt-8", smt(4), upTo(8), 1, []int{1}, []int{2}, false},
+		{"smt-8-two-threads", smt(4), upTo(8), 2, []int{1, 3}, []int{2, 4}, false},
+		{"smt-8-three-threads", smt(4), upTo(8), 3, []int{1, 3, 5}, []int{2, 4, 6}, false},
+		{"smt-6-odd-cores", smt(3), upTo(6), 2, []int{1, 3}, []int{2, 5}, false},
+		{"packages", split(8, 4), upTo(8), 1, []int{1}, []int{2}, false},
+		{"packages-two-threads", split(8, 4), upTo(8), 2, []int{4, 6}, []int{5, 7}, false},
+		{"packages-nine-threads", split(8, 4), upTo(8), 9, []int{4, 6, 1}, []int{5, 7, 2}, false},
+		{"packages-in-turn", turns, upTo(4), 1, []int{0}, []int{2}, false},
+		{"mask-3", split(8, 4), []int{3}, 1, []int{3}, []int{3}, true},
+		{"mask-1-5", split(8, 4), []int{1, 5}, 1, []int{1}, []int{5}, false},
+		{"mask-1-5-6", split(8, 4), []int{1, 5, 6}, 1, []int{5}, []int{6}, false},
+		{"mask-1-5-siblings", smt(4), []int{1, 5}, 1, []int{1}, []int{5}, true},
+		{"mask-unsorted", flat(4), []int{3, 1, 3}, 1, []int{1}, []int{3}, false},
+		{"mask-offline", flat(4), []int{2, 3, 64}, 2, []int{2}, []int{3}, false},
+		{"four-keep-zero", flat(4), upTo(4), 1, []int{0}, []int{1}, false},
+		{"five-leave-zero", flat(5), upTo(5), 1, []int{1}, []int{2}, false},
+		{"zero-is-the-other-core", Topology{{0, 0, 0, 0}, {8, 8, 0, 0}, {9, 8, 0, 0}, {10, 8, 0, 0}, {11, 8, 0, 0}},
+			[]int{0, 8, 9, 10, 11}, 1, []int{0}, []int{8}, false},
+		{"cache-without-zero", caches, upTo(5), 1, []int{2}, []int{3}, false},
+		{"cache-in-another-package", shared, upTo(4), 1, []int{2}, []int{3}, false},
+		{"caches-in-turn", both, []int{1, 2, 3, 4, 5, 6, 7, 8}, 2, []int{1, 5}, []int{2, 6}, false},
+		{"no-topology", nil, []int{4, 6}, 1, []int{4}, []int{6}, false},
+		{"no-threads", flat(2), upTo(2), 0, []int{0}, []int{1}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client, server, same, err := tt.topology.Pin(tt.allowed, tt.threads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(client, tt.client) || !slices.Equal(server, tt.server) || same != tt.same {
+				t.Errorf("got %v %v %v, want %v %v %v", client, server, same, tt.client, tt.server, tt.same)
+			}
+			if got := tt.topology.SameCore(client, server); got != same {
+				t.Errorf("SameCore says %v, Pin %v", got, same)
+			}
+		})
+	}
+}
+
+func TestPinNothing(t *testing.T) {
+	for _, allowed := range [][]int{nil, {64}} {
+		if _, _, _, err := flat(2).Pin(allowed, 1); err == nil {
+			t.Errorf("allowed %v: no error", allowed)
+		}
+	}
+}
+
+// Whatever the machine, the ends get equally many CPUs, all of them allowed,
+// and share a core only where there is one.
+func TestPinAlways(t *testing.T) {
+	for name, topology := range map[string]Topology{"flat": flat(7), "smt": smt(4), "split": split(8, 2)} {
+		for mask := 1; mask < 1<<len(topology); mask++ {
+			var allowed []int
+			for i := range topology {
+				if mask>>i&1 == 1 {
+					allowed = append(allowed, i)
+				}
+			}
+			for threads := 1; threads <= 4; threads++ {
+				client, server, same, err := topology.Pin(allowed, threads)
+				if err != nil || len(client) == 0 || len(client) > threads || len(client) != len(server) {
+					t.Fatalf("%s %v x%d: %v %v %v", name, allowed, threads, client, server, err)
+				}
+				both := slices.Concat(client, server)
+				if slices.ContainsFunc(both, func(id int) bool { return !slices.Contains(allowed, id) }) {
+					t.Fatalf("%s %v x%d: %v not allowed", name, allowed, threads, both)
+				}
+				if one := len(topology.cores(allowed)) == 1; same != one || topology.SameCore(client, server) != one {
+					t.Fatalf("%s %v x%d: %v %v same core %v", name, allowed, threads, client, server, same)
+				}
+			}
+		}
+	}
+}
+
+func TestPinAuto(t *testing.T) {
+	m := tree(t, cloud())
+	client, server, same, err := m.PinAuto(1)
+	if err != nil || !slices.Equal(client, []int{0}) || !slices.Equal(server, []int{1}) || same {
+		t.Errorf("got %v %v %v %v", client, server, same, err)
+	}
+	if !m.SameCore([]int{1}, []int{0, 3}) || m.SameCore([]int{1}, []int{0, 2}) {
+		t.Error("SameCore misreads the siblings")
+	}
+}

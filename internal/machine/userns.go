@@ -1,0 +1,106 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+)
+
+// ExplainUserNamespace explains why a process without privileges could not
+// make a user namespace with a network namespace in it: cause is the error
+// of the attempt. The error returned wraps cause, names the setting that
+// forbids it, and has a method Hint() string with the command to try. A nil
+// cause needs no explanation.
+//
+// Note: the settings are not read before an attempt. Security modules and
+// container runtimes forbid in ways that no file shows, so only trying tells.
+func (m Machine) ExplainUserNamespace(cause error) error {
+	if cause == nil {
+		return nil
+	}
+	errno, known := errors.AsType[syscall.Errno](cause)
+	for _, o := range m.obstacles() {
+		// A setting that would have given another errno is not the reason.
+		if (!known || slices.Contains(o.errnos, errno)) && o.stands() {
+			return &namespaceError{reason: o.reason, hint: o.hint, cause: cause}
+		}
+	}
+	if errno == syscall.ENOSPC || errno == syscall.EUSERS {
+		return &namespaceError{
+			reason: "the limits in /proc/sys/user are used up, or namespaces are nested too deeply",
+			hint:   "sudo sysctl -w user.max_user_namespaces=15000 user.max_net_namespaces=15000",
+			cause:  cause,
+		}
+	}
+	return &namespaceError{reason: "no known setting forbids it", hint: runAsRoot, cause: cause}
+}
+
+const runAsRoot = "run toll as root"
+
+// obstacle is something that keeps user namespaces from unprivileged
+// processes, with the errnos that show it.
+type obstacle struct {
+	errnos       []syscall.Errno
+	stands       func() bool
+	reason, hint string
+}
+
+// obstacles lists them in the order in which the kernel meets them.
+func (m Machine) obstacles() []obstacle {
+	is := func(file, value string) func() bool {
+		return func() bool { return m.text(file) == value }
+	}
+	absent := func(file string) func() bool {
+		// Without /proc nothing can be said.
+		return func() bool { return m.exists("/proc/self/ns") && !m.exists(file) }
+	}
+	missing := []syscall.Errno{syscall.EINVAL, syscall.ENOSYS}
+	denied := []syscall.Errno{syscall.EPERM, syscall.EACCES}
+	// Older kernels said EUSERS.
+	full := []syscall.Errno{syscall.ENOSPC, syscall.EUSERS}
+	return []obstacle{
+		{missing, absent("/proc/self/ns/user"),
+			"the kernel was built without CONFIG_USER_NS (no /proc/self/ns/user)",
+			runAsRoot},
+		{missing, absent("/proc/self/ns/net"),
+			"the kernel was built without CONFIG_NET_NS (no /proc/self/ns/net)",
+			"use a kernel with CONFIG_NET_NS=y"},
+		{full, is("/proc/sys/user/max_user_namespaces", "0"),
+			"/proc/sys/user/max_user_namespaces is 0",
+			"sudo sysctl -w user.max_user_namespaces=15000"},
+		{full, is("/proc/sys/user/max_net_namespaces", "0"),
+			"/proc/sys/user/max_net_namespaces is 0",
+			"sudo sysctl -w user.max_net_namespaces=15000"},
+		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
+			"the container's seccomp profile forbids it, as Docker's default does",
+			"run toll outside the container, or start the container with --security-opt seccomp=unconfined"},
+		{denied, is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+			"/proc/sys/kernel/unprivileged_userns_clone is 0",
+			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+		{denied, is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+			"/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1",
+			"sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+	}
+}
+
+// filtered reports whether we are in a container behind a seccomp filter.
+// What it forbids cannot be read.
+func (m Machine) filtered() bool {
+	return m.container() != "" && field(m.read("/proc/self/status"), "Seccomp") == "2"
+}
+
+// namespaceError says what forbids user namespaces.
+type namespaceError struct {
+	reason, hint string
+	cause        error
+}
+
+func (e *namespaceError) Error() string {
+	return fmt.Sprintf("make a user namespace: %s: %v", e.reason, e.cause)
+}
+
+func (e *namespaceError) Unwrap() error { return e.cause }
+
+// Hint is the command to try.
+func (e *namespaceError) Hint() string { return e.hint }

@@ -1,0 +1,73 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestExplainUserNamespace(t *testing.T) {
+	const (
+		users    = "/proc/sys/user/max_user_namespaces"
+		nets     = "/proc/sys/user/max_net_namespaces"
+		debian   = "/proc/sys/kernel/unprivileged_userns_clone"
+		apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+	)
+	// A kernel that permits everything; each case changes what it says.
+	base := map[string]string{
+		users: "15000\n", nets: "15000\n", debian: "1\n", apparmor: "0\n",
+		"/proc/self/ns/user": "", "/proc/self/ns/net": "", "/proc/self/status": "Seccomp:\t0\n",
+	}
+	const absent = "absent"
+	for _, tt := range []struct {
+		name   string
+		files  map[string]string
+		cause  error
+		reason string
+		hint   string
+	}{
+		{"users-0", map[string]string{users: "0\n"}, syscall.ENOSPC, users + " is 0", "sudo sysctl -w user.max_user_namespaces=15000"},
+		{"nets-0", map[string]string{nets: "0\n"}, syscall.ENOSPC, nets + " is 0", "sudo sysctl -w user.max_net_namespaces=15000"},
+		{"used-up", nil, syscall.ENOSPC, "used up", "user.max_user_namespaces=15000 user.max_net"},
+		{"debian", map[string]string{debian: "0\n"}, syscall.EPERM, debian + " is 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+		{"ubuntu", map[string]string{apparmor: "1\n"}, syscall.EACCES, apparmor + " is 1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"ubuntu-but-full", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.ENOSPC, users + " is 0", "max_user_namespaces"},
+		{"ubuntu-full-but-denied", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.EPERM, apparmor + " is 1", "apparmor"},
+		{"no-config", map[string]string{"/proc/self/ns/user": absent}, syscall.EINVAL, "CONFIG_USER_NS", "run toll as root"},
+		{"no-net-config", map[string]string{"/proc/self/ns/net": absent}, syscall.EINVAL, "CONFIG_NET_NS", "CONFIG_NET_NS=y"},
+		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"}, syscall.EPERM, "seccomp", "--security-opt seccomp=unconfined"},
+		{"seccomp-no-container", map[string]string{"/proc/self/status": "Seccomp:\t2\n"}, syscall.EPERM, "no known setting", "run toll as root"},
+		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM, "no known setting", "run toll as root"},
+		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0", "max_user_namespaces"},
+		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting", "run toll as root"},
+		{"garbage", map[string]string{users: "\xff", debian: "yes", apparmor: ""}, syscall.EPERM, "no known setting", "run toll as root"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files := maps.Clone(base)
+			maps.Copy(files, tt.files)
+			maps.DeleteFunc(files, func(_, v string) bool { return v == absent })
+			cause := fmt.Errorf("clone: %w", &os.SyscallError{Syscall: "clone", Err: tt.cause})
+			err := tree(t, files).ExplainUserNamespace(cause)
+			if !errors.Is(err, tt.cause) {
+				t.Errorf("%v does not wrap its cause", err)
+			}
+			if !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("got %q, want %q in it", err, tt.reason)
+			}
+			hinter, ok := errors.AsType[interface {
+				error
+				Hint() string
+			}](err)
+			if !ok || !strings.Contains(hinter.Hint(), tt.hint) {
+				t.Errorf("hint of %v lacks %q", err, tt.hint)
+			}
+		})
+	}
+	if err := tree(t, base).ExplainUserNamespace(nil); err != nil {
+		t.Errorf("nothing to explain: %v", err)
+	}
+}

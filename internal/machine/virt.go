@@ -1,0 +1,115 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+)
+
+// virtualization says what stands between us and the hardware: the
+// hypervisor, the container, or both with a comma between. "" is bare metal.
+func (m Machine) virtualization(cpuinfo string) string {
+	var layers []string
+	if h := m.hypervisor(cpuinfo); h != "" {
+		layers = append(layers, h)
+	}
+	if c := m.container(); c != "" {
+		layers = append(layers, c+" container")
+	}
+	return strings.Join(layers, ", ")
+}
+
+// hypervisor names the hypervisor. Firmware that bears a cloud's name is no
+// proof, because clouds rent out bare metal too: on x86 the CPU's flag
+// decides, elsewhere a vendor whose machine is not called metal.
+func (m Machine) hypervisor(cpuinfo string) string {
+	product := m.text("/sys/class/dmi/id/product_name")
+	vendor := m.text("/sys/class/dmi/id/sys_vendor")
+	flags := field(cpuinfo, "flags")
+	name := firmware(vendor, product)
+	if flags == "" {
+		switch {
+		case strings.Contains(product, "metal"):
+			return ""
+		case m.text("/proc/device-tree/hypervisor/compatible") == "linux,kvm":
+			return "KVM"
+		}
+		return name
+	}
+	if !slices.Contains(strings.Fields(flags), "hypervisor") {
+		return ""
+	}
+	if name != "" {
+		return name
+	}
+	if m.text("/sys/hypervisor/type") == "xen" {
+		return "Xen"
+	}
+	// Small virtual machines, Firecracker's for one, have no DMI; the clock
+	// still tells who keeps the time.
+	clocks := m.text("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+	switch {
+	case strings.Contains(clocks, "kvm-clock"):
+		return "KVM"
+	case strings.Contains(clocks, "hyperv"):
+		return "Hyper-V"
+	case strings.Contains(clocks, "xen"):
+		return "Xen"
+	}
+	return "virtual machine"
+}
+
+// firmware returns the hypervisor that goes by the vendor and product of the
+// firmware, or "".
+func firmware(vendor, product string) string {
+	both := vendor + " " + product
+	for _, known := range []struct{ text, name string }{
+		{"Amazon EC2", "Amazon EC2"},
+		{"Google Compute Engine", "Google Compute Engine"},
+		{"Alibaba Cloud", "Alibaba Cloud"},
+		{"OpenStack", "OpenStack"},
+		{"Hetzner", "Hetzner"},
+		{"Microsoft Corporation Virtual Machine", "Hyper-V"},
+		{"VMware", "VMware"},
+		{"VirtualBox", "VirtualBox"},
+		{"Parallels", "Parallels"},
+		{"Apple Virtualization", "Apple Virtualization"},
+		{"Xen", "Xen"},
+		{"KVM", "KVM"},
+		{"QEMU", "QEMU"},
+	} {
+		if strings.Contains(both, known.text) {
+			return known.name
+		}
+	}
+	return ""
+}
+
+// container names the kind of container that we run in, or "".
+func (m Machine) container() string {
+	// Pods are told by their service account: with cgroup namespaces nothing
+	// in /proc gives them away.
+	for _, mark := range []struct{ file, name string }{
+		{"/var/run/secrets/kubernetes.io", "Kubernetes"},
+		{"/run/.containerenv", "Podman"},
+		{"/.dockerenv", "Docker"},
+	} {
+		if m.exists(mark.file) {
+			return mark.name
+		}
+	}
+	if name := m.text("/run/systemd/container"); name != "" {
+		return name
+	}
+	groups := m.read("/proc/1/cgroup")
+	for _, mark := range []struct{ text, name string }{
+		{"kubepods", "Kubernetes"},
+		{"libpod", "Podman"},
+		{"/docker", "Docker"},
+		{"/lxc", "LXC"},
+	} {
+		if strings.Contains(groups, mark.text) {
+			return mark.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package machine
+
+import "testing"
+
+func TestVirtualization(t *testing.T) {
+	const guest, metal, arm = "flags\t: fpu hypervisor sse\n", "flags\t: fpu sse\n", "Features\t: fp asimd\n"
+	dmi := func(cpuinfo, vendor, product string) map[string]string {
+		return map[string]string{
+			"/proc/cpuinfo":                  cpuinfo,
+			"/sys/class/dmi/id/sys_vendor":   vendor,
+			"/sys/class/dmi/id/product_name": product,
+		}
+	}
+	const clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"bare-metal", dmi(metal, "Dell Inc.", "PowerEdge R640"), ""},
+		{"ec2", dmi(guest, "Amazon EC2", "m5.large"), "Amazon EC2"},
+		{"ec2-metal", dmi(metal, "Amazon EC2", "m5.metal"), ""},
+		{"ec2-arm", dmi(arm, "Amazon EC2", "m6g.large"), "Amazon EC2"},
+		{"ec2-arm-metal", dmi(arm, "Amazon EC2", "m6g.metal"), ""},
+		{"gce", dmi(guest, "Google", "Google Compute Engine"), "Google Compute Engine"},
+		{"hyper-v", dmi(guest, "Microsoft Corporation", "Virtual Machine"), "Hyper-V"},
+		{"qemu", dmi(guest, "QEMU", "Standard PC (Q35 + ICH9, 2009)"), "QEMU"},
+		{"vmware", dmi(guest, "VMware, Inc.", "VMware7,1"), "VMware"},
+		{"xen", map[string]string{"/proc/cpuinfo": guest, "/sys/hypervisor/type": "xen\n"}, "Xen"},
+		{"kvm-by-clock", map[string]string{"/proc/cpuinfo": guest, clocks: "tsc kvm-clock \n"}, "KVM"},
+		{"hyper-v-by-clock", map[string]string{"/proc/cpuinfo": guest, clocks: "hyperv_clocksource_tsc_page"}, "Hyper-V"},
+		{"unknown", map[string]string{"/proc/cpuinfo": guest}, "virtual machine"},
+		{"kvm-arm-board", map[string]string{"/proc/cpuinfo": arm, "/proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "KVM"},
+		{"docker", map[string]string{"/proc/cpuinfo": metal, "/.dockerenv": ""}, "Docker container"},
+		{"podman", map[string]string{"/run/.containerenv": ""}, "Podman container"},
+		{"nspawn", map[string]string{"/run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn container"},
+		{"pod", map[string]string{"/proc/cpuinfo": guest, clocks: "kvm-clock",
+			"/var/run/secrets/kubernetes.io/serviceaccount/token": ""}, "KVM, Kubernetes container"},
+		{"docker-v1", map[string]string{"/proc/1/cgroup": "3:cpu:/docker/1f\n"}, "Docker container"},
+		{"lxc-v1", map[string]string{"/proc/1/cgroup": "3:cpu:/lxc/web\n"}, "LXC container"},
+		{"host-v2", map[string]string{"/proc/1/cgroup": "0::/init.scope\n"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := tree(t, tt.files)
+			if got := m.virtualization(m.read("/proc/cpuinfo")); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
