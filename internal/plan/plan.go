@@ -1,0 +1,185 @@
+// Package plan turns a request into what a run will do: which cells, with
+// which loads, in which order. It is pure: no file, clock or kernel, so that
+// a dry run prints exactly what a run does, and the same seed gives the same
+// order.
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// MinRounds is how many rounds a run that is not cut short makes at least.
+const MinRounds = 5
+
+// Request is what the user asked for.
+type Request struct {
+	Modes     []mode.Name      // empty: all
+	From      []mode.Placement // at least one
+	To        []mode.Target    // which targets, for modes that have several
+	Loads     []sample.Load
+	On        []string // backends
+	Rounds    int      // 0: until Precision or Budget
+	Budget    float64  // seconds
+	Precision float64  // relative
+	Baseline  mode.Name
+	Pin       string
+	Seed      uint64
+}
+
+// visitOverhead is what a visit takes beyond warm-up and window, in seconds:
+// starting two processes and reading counters. Only estimates use it.
+const visitOverhead = 0.05
+
+// Make lists the cells of the request in the catalogue's order, one control
+// for each group, and what was asked for but cannot exist.
+func Make(r Request) (sample.Plan, error) {
+	p := sample.Plan{Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
+		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads}
+	if err := r.check(); err != nil {
+		return p, err
+	}
+	for _, on := range r.On {
+		for _, from := range r.From {
+			group := r.routes(from, &p)
+			for _, l := range r.Loads {
+				p.Cells = append(p.Cells, r.cells(group, from, l.Kind, on)...)
+			}
+		}
+	}
+	if len(p.Cells) == 0 {
+		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
+	}
+	return p, nil
+}
+
+func (r Request) check() error {
+	switch {
+	case len(r.From) == 0 || len(r.Loads) == 0 || len(r.On) == 0:
+		return fmt.Errorf("nothing to measure: no placement, load or backend was given")
+	case r.Rounds < 0:
+		return fmt.Errorf("%d rounds: must not be negative", r.Rounds)
+	case r.Rounds == 0 && !(r.Budget > 0):
+		return fmt.Errorf("budget %gs: must be more than 0", r.Budget)
+	case !(r.Precision > 0 && r.Precision < 1):
+		return fmt.Errorf("precision %g: must be between 0 and 1", r.Precision)
+	}
+	for _, l := range r.Loads {
+		if !(l.Window > 0) || l.Warmup < 0 {
+			return fmt.Errorf("load %s: window %gs, warm-up %gs: must be positive", l.Kind, l.Window, l.Warmup)
+		}
+	}
+	return nil
+}
+
+type routed struct {
+	mode  mode.Mode
+	route mode.Route
+}
+
+// routes lists the ways from a placement to the requested modes, and notes
+// in p what there is no way to.
+func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
+	var out []routed
+	for _, m := range mode.Catalogue {
+		asked := len(r.Modes) == 0 || slices.Contains(r.Modes, m.Name)
+		if !asked && m.Name != r.Baseline {
+			continue
+		}
+		all := m.RoutesFrom(from)
+		n := len(out)
+		for _, route := range all {
+			if len(all) == 1 || slices.Contains(r.To, route.To) {
+				out = append(out, routed{m, route})
+			}
+		}
+		if len(out) > n || !asked {
+			continue
+		}
+		skip := sample.Skip{Mode: string(m.Name), From: string(from),
+			Reason: "there is no such path: it is reached from " + words(m.Placements()),
+			Remedy: "--from " + string(m.Placements()[0])}
+		if len(all) > 0 {
+			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
+		}
+		p.Skipped = append(p.Skipped, skip)
+	}
+	return out
+}
+
+// cells makes a group's cells; the control comes right after the baseline.
+func (r Request) cells(group []routed, from mode.Placement, load, on string) []sample.Cell {
+	var out []sample.Cell
+	controlled := false
+	for _, g := range group {
+		c := sample.Cell{Mode: string(g.mode.Name), From: string(from), To: string(g.route.To), Load: load, On: on}
+		out = append(out, c)
+		if g.mode.Name == r.Baseline && !controlled {
+			controlled = true
+			c.Control = true
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Order is the order of the cells in a round: indexes into p.Cells.
+func Order(p sample.Plan, round int) []int {
+	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)))
+	return rng.Perm(len(p.Cells))
+}
+
+// Drop removes the cells for which reason gives one, and lists them as
+// skipped, once for each path.
+func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
+	kept := p.Cells[:0:0]
+	listed := map[sample.Skip]bool{}
+	p.Skipped = slices.Clone(p.Skipped)
+	for _, c := range p.Cells {
+		s := reason(c)
+		if s == nil {
+			kept = append(kept, c)
+			continue
+		}
+		if !listed[*s] {
+			listed[*s] = true
+			p.Skipped = append(p.Skipped, *s)
+		}
+	}
+	p.Cells = kept
+	return p
+}
+
+// RoundTime estimates how long a round takes, in seconds.
+func RoundTime(p sample.Plan) float64 {
+	t := 0.0
+	for _, c := range p.Cells {
+		l := p.LoadOf(c.Load)
+		t += l.Warmup + l.Window + visitOverhead
+	}
+	return t
+}
+
+func words[T ~string](list []T) string {
+	s := make([]string, len(list))
+	for i, w := range list {
+		s[i] = string(w)
+	}
+	return strings.Join(s, ", ")
+}
+
+func reasons(skips []sample.Skip) string {
+	var out []string
+	for _, s := range skips {
+		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, s.From, s.Reason))
+	}
+	if len(out) == 0 {
+		return "no cell fits the request"
+	}
+	return strings.Join(out, "; ")
+}
