@@ -1,0 +1,287 @@
+// Package engine walks a plan: it builds each path once, then visits every
+// cell once a round in the plan's order, and writes each visit as it happens.
+// It is the only room that sees paths, workers and meters together, and it
+// judges nothing.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Meter reads the machine's clocks and those of processes.
+type Meter interface {
+	Read(pids ...int) (meter.Reading, error)
+}
+
+// Clock is CLOCK_MONOTONIC, or a test's own.
+type Clock interface {
+	Now() int64 // ns
+	// Sleep returns at t, or with ctx's error when ctx ends.
+	Sleep(ctx context.Context, t int64) error
+}
+
+// Config is what a run needs. All fields are required but those that say
+// otherwise.
+type Config struct {
+	Plan        sample.Plan
+	Environment sample.Environment
+	Builders    []path.Builder
+	Meter       Meter
+	Clock       Clock
+	Out         *sample.Writer
+	// CPUs are the processors that client and server are pinned to; empty:
+	// not pinned.
+	CPUs struct{ Client, Server []int }
+	// Converged reports whether every ratio is as precise as the plan asks;
+	// asked after each round but the first few. Nil: never.
+	Converged func([]sample.Visit) bool
+	// Throttled reads how often the cgroup's CPU limit has stopped this
+	// process; nil if there is no limit.
+	Throttled func() int
+	// Progress is told what comes next, before each visit. May be nil.
+	Progress func(Progress)
+}
+
+// Progress is where a run is.
+type Progress struct {
+	Round   int // from 0
+	Cell    sample.Cell
+	Visit   int // in this round, from 0
+	Visits  int // in a round
+	Elapsed float64
+	Total   float64 // estimate of the whole run, seconds
+}
+
+// Check asks the builders for every path of the plan and moves the cells
+// that cannot be built here to Skipped.
+func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
+	answers := map[key]error{}
+	for _, c := range p.Cells {
+		k := keyOf(c)
+		if _, ok := answers[k]; ok {
+			continue
+		}
+		b, err := builder(builders, c.On)
+		if err != nil {
+			return p, err
+		}
+		answers[k] = b.Check(ctx, k.spec)
+		if err := answers[k]; err != nil && !errors.Is(err, path.ErrUnsupported) {
+			return p, fmt.Errorf("check %s: %w", k.spec, err)
+		}
+	}
+	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(c)]) }), nil
+}
+
+func skipFor(c sample.Cell, err error) *sample.Skip {
+	if err == nil {
+		return nil
+	}
+	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: err.Error()}
+	var hint interface{ Hint() string }
+	if errors.As(err, &hint) {
+		s.Remedy = hint.Hint()
+	}
+	return s
+}
+
+// key identifies a path among backends.
+type key struct {
+	on   string
+	spec path.Spec
+}
+
+func keyOf(c sample.Cell) key {
+	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To)}}
+}
+
+func builder(all []path.Builder, name string) (path.Builder, error) {
+	for _, b := range all {
+		if b.Name() == name {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown backend %q", name)
+}
+
+// run is a run in progress.
+type run struct {
+	Config
+	paths    map[key]*path.Path
+	visits   []sample.Visit
+	fails    []int // failures in a row, by cell
+	began    int64
+	roundsIn int // complete rounds
+}
+
+// giveUpAfter is how many failures in a row end a cell: one that hangs would
+// eat the budget of all others.
+const giveUpAfter = 3
+
+// Run makes the run and returns how it ended; the same is in the results
+// file. An error means that it could not go on, not that a cell failed. All
+// paths are gone when it returns.
+func Run(ctx context.Context, c Config) (end sample.End, err error) {
+	r := &run{Config: c, paths: map[key]*path.Path{}, began: c.Clock.Now()}
+	defer func() { err = errors.Join(err, r.close()) }()
+	described, err := r.build(ctx)
+	if err != nil {
+		return r.end(ctx, sample.EndedByFailure, err), err
+	}
+	r.fails = make([]int, len(r.Plan.Cells))
+	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Environment: c.Environment,
+		Plan: r.Plan, Paths: described}); err != nil {
+		return r.end(ctx, sample.EndedByFailure, err), err
+	}
+	reason, err := r.rounds(ctx)
+	end = r.end(ctx, reason, err)
+	return end, errors.Join(err, c.Out.End(end))
+}
+
+func (r *run) end(ctx context.Context, reason string, err error) sample.End {
+	e := sample.End{Reason: reason, Rounds: r.roundsIn, Elapsed: r.elapsed()}
+	if ctx.Err() != nil {
+		e.Reason = sample.EndedByInterrupt
+	} else if err != nil {
+		e.Detail = err.Error()
+	}
+	return e
+}
+
+func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
+
+// build builds every path once. One that fails although it was checked takes
+// its cells out of the plan, not the run down.
+func (r *run) build(ctx context.Context) ([]sample.Path, error) {
+	var out []sample.Path
+	failed := map[key]error{}
+	for _, c := range r.Plan.Cells {
+		k := keyOf(c)
+		if r.paths[k] != nil || failed[k] != nil {
+			continue
+		}
+		b, err := builder(r.Builders, c.On)
+		if err != nil {
+			return nil, err
+		}
+		t := r.Clock.Now()
+		p, err := b.Build(ctx, k.spec)
+		if ctx.Err() != nil {
+			if p != nil {
+				err = errors.Join(err, p.Close())
+			}
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+		if err != nil {
+			failed[k] = err
+			continue
+		}
+		r.paths[k] = p
+		out = append(out, describe(c, p, time.Duration(r.Clock.Now()-t).Seconds()))
+	}
+	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(c)]) })
+	if len(r.Plan.Cells) == 0 {
+		errs := make([]error, 0, len(failed))
+		for _, err := range failed {
+			errs = append(errs, err)
+		}
+		return nil, fmt.Errorf("no path could be built: %w", errors.Join(errs...))
+	}
+	return out, nil
+}
+
+func describe(c sample.Cell, p *path.Path, built float64) sample.Path {
+	return sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On,
+		Dial: p.Dial.String(), Listen: p.Listen.String(), Hops: p.Kinds(), Built: built,
+		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
+}
+
+func (r *run) close() error {
+	var errs []error
+	for _, p := range r.paths {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// rounds visits the cells until precision, budget, the number of rounds or
+// ctx ends it.
+func (r *run) rounds(ctx context.Context) (reason string, err error) {
+	for round := 0; ; round++ {
+		began := r.elapsed()
+		for i, cell := range plan.Order(r.Plan, round) {
+			if r.fails[cell] >= giveUpAfter {
+				continue
+			}
+			r.tell(round, i, cell)
+			v := r.visit(ctx, round, cell)
+			if ctx.Err() != nil {
+				return sample.EndedByInterrupt, nil
+			}
+			r.fails[cell]++
+			if v.Failure == "" && v.Witness.OK {
+				r.fails[cell] = 0
+			}
+			r.visits = append(r.visits, v)
+			if err := r.Out.Visit(v); err != nil {
+				return sample.EndedByFailure, err
+			}
+		}
+		r.roundsIn++
+		took := r.elapsed() - began
+		if reason := r.enough(round+1, took); reason != "" {
+			return reason, nil
+		}
+	}
+}
+
+// enough says what ends the run after so many rounds, the last of which took
+// so long; "" if nothing does.
+func (r *run) enough(rounds int, took float64) string {
+	if r.Plan.Rounds > 0 {
+		if rounds >= r.Plan.Rounds {
+			return sample.EndedByRounds
+		}
+		return ""
+	}
+	alive := 0
+	for _, n := range r.fails {
+		if n < giveUpAfter {
+			alive++
+		}
+	}
+	switch {
+	case alive == 0:
+		return sample.EndedByFailure
+	case rounds < plan.MinRounds:
+		return ""
+	case r.Converged != nil && r.Converged(r.visits):
+		return sample.EndedByPrecision
+	case r.elapsed()+took > r.Plan.Budget:
+		return sample.EndedByBudget
+	}
+	return ""
+}
+
+func (r *run) tell(round, i, cell int) {
+	if r.Progress == nil {
+		return
+	}
+	n := len(r.Plan.Cells)
+	total := r.Plan.Budget
+	least := float64(plan.MinRounds)
+	if r.Plan.Rounds > 0 {
+		least, total = float64(r.Plan.Rounds), 0
+	}
+	total = max(total, plan.RoundTime(r.Plan)*least)
+	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[cell], Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
+}

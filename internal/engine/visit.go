@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/worker"
+)
+
+const (
+	// lead is the time from the schedule's sending to the common start.
+	lead = 3 * time.Millisecond
+	// openTimeout bounds how long the two ends may take to be connected.
+	openTimeout = 8 * time.Second
+	// doneTimeout bounds how long after the window they may take to finish.
+	doneTimeout = 3 * time.Second
+	// exitTimeout is how long a worker may take to exit by itself.
+	exitTimeout = 500 * time.Millisecond
+)
+
+// visit visits a cell. What goes wrong is in the visit's Failure.
+func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
+	c := r.Plan.Cells[cell]
+	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
+	if err := r.measure(ctx, r.paths[keyOf(c)], r.Plan.LoadOf(c.Load), &v); err != nil {
+		v.Failure = err.Error()
+	}
+	return v
+}
+
+// hand is a worker: its process and the line to it.
+type hand struct {
+	*worker.Session
+	proc *path.Process
+	role worker.Role
+}
+
+func start(place path.Place, role worker.Role) (*hand, error) {
+	p, err := place.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env})
+	if err != nil {
+		return nil, err
+	}
+	return &hand{worker.NewSession(p.In, p.Out), p, role}, nil
+}
+
+// stop ends the worker and says how it ended if it had to be killed or died.
+func (h *hand) stop(now bool) error {
+	if h == nil {
+		return nil
+	}
+	var errs []error
+	if now {
+		errs = append(errs, h.proc.Kill())
+	}
+	_ = h.Close() // a pipe whose reader is gone: the exit status says more
+	ended := make(chan error, 1)
+	go func() { ended <- h.proc.Wait() }()
+	select {
+	case err := <-ended:
+		if !now && err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", h.role, err))
+		}
+	case <-time.After(exitTimeout):
+		errs = append(errs, h.proc.Kill())
+		<-ended
+	}
+	return errors.Join(errs...)
+}
+
+// measure makes one visit: workers, counters, warm-up, window, counters.
+func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, v *sample.Visit) (err error) {
+	var server, client *hand
+	defer func() {
+		// After a failure the other end may be blocked for good: kill both.
+		bad := err != nil
+		err = errors.Join(err, client.stop(bad), server.stop(bad))
+	}()
+	if server, client, err = startBoth(p); err != nil {
+		return err
+	}
+	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
+	before, err := path.ReadAll(hops)
+	if err != nil {
+		return err
+	}
+	if err := r.connect(ctx, p, l, server, client); err != nil {
+		return err
+	}
+	if err := r.window(ctx, p, l, server, client, v); err != nil {
+		return err
+	}
+	after, err := path.ReadAll(hops)
+	if err != nil {
+		return err
+	}
+	for i, h := range hops {
+		v.Hops = append(v.Hops, sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where,
+			Before: before[i], After: after[i]})
+	}
+	v.Witness = path.Witness(hops, before, after, path.Moved{Forward: v.Server.TotalRecv,
+		Backward: v.Client.TotalRecv, Connections: v.Client.Connections})
+	return nil
+}
+
+func startBoth(p *path.Path) (server, client *hand, err error) {
+	var wg sync.WaitGroup
+	var serverErr, clientErr error
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		server, serverErr = start(p.Server, worker.Server)
+	}()
+	client, clientErr = start(p.Client, worker.Client)
+	wg.Wait()
+	return server, client, errors.Join(serverErr, clientErr)
+}
+
+// connect brings both ends to where they wait for the schedule.
+func (r *run) connect(ctx context.Context, p *path.Path, l sample.Load, server, client *hand) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errors.New("the ends were not connected in time"))
+	defer cancel()
+	if err := server.Open(ctx, worker.Order{Role: worker.Server, Load: l, Addr: p.Listen, CPUs: r.CPUs.Server}); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if err := client.Open(ctx, worker.Order{Role: worker.Client, Load: l, Addr: p.Dial, CPUs: r.CPUs.Client}); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return nil
+}
+
+// window runs the load and reads the meters at the window's bounds.
+func (r *run) window(ctx context.Context, p *path.Path, l sample.Load, server, client *hand, v *sample.Visit) error {
+	begin := r.Clock.Now() + int64(lead)
+	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
+	if err := errors.Join(server.Go(when), client.Go(when)); err != nil {
+		return err
+	}
+	var pids []int
+	if p.Proxy != nil {
+		pids = append(pids, p.Proxy.PID)
+	}
+	first, throttled, err := r.readAt(ctx, when.From, pids)
+	if err != nil {
+		return err
+	}
+	last, throttledNow, err := r.readAt(ctx, when.To, pids)
+	if err != nil {
+		return err
+	}
+	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
+	v.Throttled = throttledNow - throttled
+	if p.Proxy != nil {
+		v.Proxy = &sample.ProxyUse{Name: p.Proxy.Name, CPU: last.Procs[0] - first.Procs[0]}
+	}
+	return r.collect(ctx, server, client, v)
+}
+
+func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {
+	if err := r.Clock.Sleep(ctx, t); err != nil {
+		return meter.Reading{}, 0, err
+	}
+	reading, err := r.Meter.Read(pids...)
+	throttled := 0
+	if r.Throttled != nil {
+		throttled = r.Throttled()
+	}
+	return reading, throttled, err
+}
+
+// collect waits for both ends' words.
+func (r *run) collect(ctx context.Context, server, client *hand, v *sample.Visit) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, doneTimeout, errors.New("no traffic came through: the load did not end"))
+	defer cancel()
+	if v.Client, v.Latency, err = client.Done(ctx); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if v.Server, _, err = server.Done(ctx); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+func ns(seconds float64) int64 { return int64(seconds * float64(time.Second)) }
