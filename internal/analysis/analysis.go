@@ -1,0 +1,239 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// group is what is compared with one baseline.
+type group struct{ from, load, tune, on string }
+
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Tune, c.On} }
+
+// judged is the file on its way to the report.
+type judged struct {
+	file   *sample.File
+	series []*series     // by index of the plan's cells
+	base   map[group]int // index of the baseline's cell
+	ctl    map[group]int // index of the control's cell
+	floors map[group]map[string]float64
+}
+
+// Judge judges a results file.
+func Judge(f *sample.File) *Report {
+	j := collect(f)
+	r := &Report{
+		Schema:      Schema,
+		Environment: f.Header.Environment,
+		Plan: Plan{Seed: f.Header.Plan.Seed, Rounds: f.End.Rounds, Baseline: f.Header.Plan.Baseline,
+			EndedBy: f.End.Reason, Elapsed: f.End.Elapsed, Budget: f.Header.Plan.Budget,
+			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, Loads: f.Header.Plan.Loads},
+		Control:  Control{Mode: f.Header.Plan.Baseline},
+		Skipped:  append([]sample.Skip{}, f.Header.Plan.Skipped...),
+		Failed:   []Failed{},
+		Cells:    []Cell{},
+		Findings: []string{},
+	}
+	if len(f.Header.Plan.Loads) > 0 {
+		r.Plan.Window = f.Header.Plan.Loads[0].Window
+	}
+	for i, s := range j.series {
+		switch {
+		case s.cell.Control:
+		case len(s.visits) == 0:
+			r.Failed = append(r.Failed, j.failure(i))
+		default:
+			r.Cells = append(r.Cells, j.cell(i))
+		}
+	}
+	r.Control.Groups = j.floorList()
+	sortCells(r.Cells, j)
+	r.Warnings = j.warnings()
+	r.Findings = append(r.Findings, j.findings(r)...)
+	return r
+}
+
+func collect(f *sample.File) *judged {
+	p := f.Header.Plan
+	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{}}
+	for i, c := range p.Cells {
+		j.series = append(j.series, newSeries(c))
+		g := groupOf(c)
+		if c.Mode != p.Baseline {
+			continue
+		}
+		if c.Control {
+			j.ctl[g] = i
+		} else if _, ok := j.base[g]; !ok {
+			j.base[g] = i
+		}
+	}
+	for _, v := range f.Visits {
+		if v.Failure == "" && v.Witness.OK {
+			s := j.series[v.Cell]
+			s.add(v, p.LoadOf(s.cell.Load))
+		}
+	}
+	for g, i := range j.ctl {
+		j.floors[g] = map[string]float64{}
+		for name := range units {
+			if x := j.ratio(i, name); x.N > 0 {
+				j.floors[g][name] = stats.Floor(x)
+			}
+		}
+	}
+	return j
+}
+
+// ratio is cell i's metric against its group's baseline; N is 0 if there is
+// none.
+func (j *judged) ratio(i int, metric string) stats.Summary {
+	b, ok := j.base[groupOf(j.series[i].cell)]
+	if !ok {
+		return stats.Summary{}
+	}
+	return j.between(i, b, metric)
+}
+
+// between is cell i's metric against cell b's.
+func (j *judged) between(i, b int, metric string) stats.Summary {
+	return stats.Summarize(stats.Ratios(j.series[i].values[metric], j.series[b].values[metric]))
+}
+
+func (j *judged) floor(g group, metric string) float64 {
+	if f, ok := j.floors[g][metric]; ok {
+		return f
+	}
+	return math.NaN()
+}
+
+func (j *judged) cell(i int) Cell {
+	s := j.series[i]
+	c := s.cell
+	b, hasBase := j.base[groupOf(c)]
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On,
+		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
+		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: s.limit()}
+	if p, ok := j.file.Header.PathOf(c); ok {
+		out.Hops, out.Facts = p.Hops, p.Facts
+	}
+	for name := range units {
+		m, ok := s.metric(name)
+		if !ok {
+			continue
+		}
+		if x := j.ratio(i, name); hasBase && b != i && x.N > 0 {
+			m.Ratio = &Ratio{To: j.series[b].cell.Mode, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
+				Verdict: stats.Judge(x, j.floor(groupOf(c), name), j.file.Header.Plan.Precision, higherIsBetter(name))}
+		}
+		out.Metrics[name] = m
+	}
+	out.Warnings = j.cellWarnings(i)
+	return out
+}
+
+// failure says why cell i has no result, from its last visit.
+func (j *judged) failure(i int) Failed {
+	c := j.series[i].cell
+	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, On: c.On, Reason: "it was never visited"}
+	for _, v := range j.file.Visits {
+		if v.Cell != i {
+			continue
+		}
+		f.Reason, f.Evidence = "the visit failed", v.Failure
+		if v.Failure == "" {
+			f.Reason, f.Evidence = "the path was not witnessed", v.Witness.Evidence
+		}
+	}
+	return f
+}
+
+func (j *judged) floorList() []Floor {
+	out := []Floor{}
+	for _, s := range j.series { // the plan's order
+		g := groupOf(s.cell)
+		if !s.cell.Control || len(j.floors[g]) == 0 {
+			continue
+		}
+		out = append(out, Floor{From: g.from, Load: g.load, Tune: g.tune, On: g.on, Floor: j.floors[g]})
+	}
+	return out
+}
+
+// sortCells keeps the plan's order of groups and sorts each by toll: the
+// baseline first, then from the cheapest to the dearest.
+func sortCells(cells []Cell, j *judged) {
+	order := map[group]int{}
+	for _, s := range j.series {
+		if g := groupOf(s.cell); order[g] == 0 {
+			order[g] = len(order) + 1
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b Cell) int {
+		ga, gb := group{a.From, a.Load, a.Tune, a.On}, group{b.From, b.Load, b.Tune, b.On}
+		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.toll(), b.toll()))
+	})
+}
+
+// toll is what a cell costs against the baseline in its load's own metric: 1
+// is the same, 2 is half the throughput or twice the latency. The baseline
+// sorts first, a cell without a ratio last.
+func (c Cell) toll() float64 {
+	if c.Baseline {
+		return math.Inf(-1)
+	}
+	name := Primary(c.Load)
+	r := c.Metrics[name].Ratio
+	switch {
+	case r == nil:
+		return math.Inf(1)
+	case higherIsBetter(name):
+		return 1 / r.Median
+	}
+	return r.Median
+}
+
+// Converged reports whether every cell's ratio in its load's own metric, the
+// control's included, is known to within the plan's precision (relative
+// half-width of its interval). Cells without any ratio do not hold it up.
+func Converged(p sample.Plan, visits []sample.Visit) bool {
+	j := collect(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+	for i, s := range j.series {
+		if b, ok := j.base[groupOf(s.cell)]; !ok || b == i {
+			continue
+		}
+		x := j.ratio(i, Primary(s.cell.Load))
+		if x.N > 0 && x.HalfWidth() > p.Precision*x.Median {
+			return false
+		}
+	}
+	return true
+}
+
+// label is a cell's mode with its target where the mode has several.
+func label(c sample.Cell) string {
+	m, ok := mode.Find(mode.Name(c.Mode))
+	if !ok {
+		return c.Mode
+	}
+	return m.Label(mode.Placement(c.From), mode.Target(c.To))
+}
+
+// Label is the cell's mode with its target where the mode has several.
+func (c Cell) Label() string {
+	return label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To})
+}
+
+func ordered(byRound map[int]float64) []float64 {
+	out := make([]float64, 0, len(byRound))
+	for _, r := range slices.Sorted(maps.Keys(byRound)) {
+		out = append(out, byRound[r])
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// findings are the answers in words to what users come with.
+func (j *judged) findings(r *Report) []string {
+	var out []string
+	switch {
+	case len(r.Cells) == 0:
+		return []string{"Nothing was measured."}
+	case len(r.Failed) == 0:
+		out = append(out, "Every row was witnessed: its bytes were counted on each hop of its path.")
+	default:
+		out = append(out, fmt.Sprintf("Every row was witnessed; %d more have no result and are listed as failed.", len(r.Failed)))
+	}
+	for _, from := range placements(r.Cells) {
+		if s := cheapestIsolated(r.Cells, from); s != "" {
+			out = append(out, s)
+		}
+	}
+	for _, from := range placements(r.Cells) {
+		if s := j.proxyPrice(from); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func placements(cells []Cell) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, c := range cells {
+		if !seen[c.From] {
+			seen[c.From] = true
+			out = append(out, c.From)
+		}
+	}
+	return out
+}
+
+// cheapestIsolated names the mode that costs least among those in which a
+// container's ports are its own: the smallest geometric mean of its tolls
+// over the loads.
+func cheapestIsolated(cells []Cell, from string) string {
+	type tolls struct {
+		log float64
+		n   int
+		say []string
+	}
+	byLabel := map[string]*tolls{}
+	var labels []string // in the cells' order, so that ties are stable
+	loads := map[string]bool{}
+	for _, c := range cells {
+		m, ok := mode.Find(mode.Name(c.Mode))
+		x := c.Metrics[Primary(c.Load)].Ratio
+		if c.From != from || !ok {
+			continue
+		}
+		loads[c.Load] = true
+		if !m.PortIsolation || x == nil {
+			continue
+		}
+		t := byLabel[c.Label()]
+		if t == nil {
+			t = &tolls{}
+			byLabel[c.Label()] = t
+			labels = append(labels, c.Label())
+		}
+		t.log += math.Log(c.toll())
+		t.n++
+		t.say = append(t.say, fmt.Sprintf("%s (%s)", words(c.Load, *x), x.Verdict))
+	}
+	best, least := "", math.Inf(1)
+	for _, l := range labels {
+		if t := byLabel[l]; t.n == len(loads) && t.log/float64(t.n) < least {
+			best, least = l, t.log/float64(t.n)
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
+}
+
+// words says a ratio of the load's own metric to its baseline's.
+func words(load string, x Ratio) string {
+	if higherIsBetter(Primary(load)) {
+		return fmt.Sprintf("%s of %s's throughput", x, x.To)
+	}
+	return fmt.Sprintf("%s times %s's median latency", x, x.To)
+}
+
+// proxyPrice is what publishing through docker-proxy costs against the same
+// port published by NAT, and without NAT against the baseline.
+func (j *judged) proxyPrice(from string) string {
+	var say []string
+	to := ""
+	for i, s := range j.series {
+		if s.cell.Mode != string(mode.PublishProxy) || s.cell.From != from || len(s.visits) == 0 {
+			continue
+		}
+		b, name, ok := j.rival(s.cell)
+		if !ok {
+			continue
+		}
+		metric := Primary(s.cell.Load)
+		x := j.between(i, b, metric)
+		if x.N == 0 || (to != "" && to != name) {
+			continue
+		}
+		to = name
+		verdict := stats.Judge(x, j.floor(groupOf(s.cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
+		say = append(say, fmt.Sprintf("%s (%s)", words(s.cell.Load,
+			Ratio{To: name, Median: x.Median, Low: x.Low, High: x.High, N: x.N}), verdict))
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Publishing through docker-proxy, from %s: %s.", from, strings.Join(say, " and "))
+}
+
+// rival is the cell that a docker-proxy cell is held against: NAT at the same
+// target, or else the baseline.
+func (j *judged) rival(c sample.Cell) (i int, name string, ok bool) {
+	for i, s := range j.series {
+		o := s.cell
+		if o.Mode == string(mode.PublishNAT) && o.To == c.To && groupOf(o) == groupOf(c) && len(s.visits) > 0 {
+			return i, label(o), true
+		}
+	}
+	b, ok := j.base[groupOf(c)]
+	if !ok || c.To == string(mode.ToLoopback6) { // told once, by its IPv4 sister
+		return 0, "", false
+	}
+	return b, j.series[b].cell.Mode, true
+}

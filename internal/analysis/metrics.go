@@ -1,0 +1,164 @@
+package analysis
+
+import (
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+var units = map[string]string{
+	Throughput: "bit/s", PerBusyCore: "bit/s",
+	LatencyP50: "s", LatencyP90: "s", LatencyP99: "s", LatencyP999: "s", LatencyMax: "s",
+	Transactions: "1/s", CPUPerByte: "s/B", CPUPerTrip: "s",
+	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
+}
+
+// percentiles of the latency metrics; 100 is the maximum.
+var percentiles = map[string]float64{
+	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
+}
+
+const nsPerSecond = 1e9
+
+// series is a cell's good visits: metric -> round -> value.
+type series struct {
+	cell   sample.Cell
+	values map[string]map[int]float64
+	merged *hdrhistogram.Histogram // all rounds' latencies; nil if the load has none
+	visits []sample.Visit
+}
+
+func newSeries(c sample.Cell) *series {
+	return &series{cell: c, values: map[string]map[int]float64{}}
+}
+
+func (s *series) set(metric string, round int, v float64) {
+	if s.values[metric] == nil {
+		s.values[metric] = map[int]float64{}
+	}
+	s.values[metric][round] = v
+}
+
+// add adds a witnessed visit. A latency histogram that cannot be decoded
+// leaves the visit without latencies.
+func (s *series) add(v sample.Visit, l sample.Load) {
+	s.visits = append(s.visits, v)
+	busy := busyTime(v)
+	s.set(Retransmits, v.Round, float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits))
+	s.set(Involuntary, v.Round, float64(v.Client.Involuntary+v.Server.Involuntary))
+	s.set(RTT, v.Round, v.Client.TCP.RTT)
+	s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
+	if v.Latency == nil {
+		s.addBulk(v, l, busy)
+		return
+	}
+	s.addTrips(v, busy)
+}
+
+func sender(v sample.Visit, l sample.Load) sample.Party {
+	if l.Reverse {
+		return v.Server
+	}
+	return v.Client
+}
+
+func receiver(v sample.Visit, l sample.Load) sample.Party {
+	if l.Reverse {
+		return v.Client
+	}
+	return v.Server
+}
+
+func (s *series) addBulk(v sample.Visit, l sample.Load, busy float64) {
+	r := receiver(v, l)
+	if r.Window <= 0 || r.Received == 0 {
+		return
+	}
+	bits := 8 * float64(r.Received) / r.Window
+	s.set(Throughput, v.Round, bits)
+	if busy <= 0 || v.Elapsed <= 0 {
+		return
+	}
+	// The machine's window and the receiver's differ by a few µs: rates,
+	// not sums, are divided.
+	perSecond := busy / v.Elapsed
+	s.set(CPUPerByte, v.Round, perSecond/(bits/8))
+	cores := len(v.Machine)
+	s.set(PerBusyCore, v.Round, stats.PerBusyCore(bits, 1-perSecond/float64(cores), cores))
+}
+
+func (s *series) addTrips(v sample.Visit, busy float64) {
+	h, err := v.Latency.Decode()
+	if err != nil || h.TotalCount() == 0 {
+		return
+	}
+	for name, q := range percentiles {
+		s.set(name, v.Round, float64(h.ValueAtQuantile(q))/nsPerSecond)
+	}
+	if s.merged == nil {
+		s.merged = sample.NewHistogram()
+	}
+	s.merged.Merge(h)
+	if v.Client.Window <= 0 || v.Client.Trips == 0 {
+		return
+	}
+	rate := float64(v.Client.Trips) / v.Client.Window
+	s.set(Transactions, v.Round, rate)
+	if busy > 0 && v.Elapsed > 0 {
+		s.set(CPUPerTrip, v.Round, busy/v.Elapsed/rate)
+	}
+}
+
+// busyTime is the CPU time in the window in which some CPU of the machine was
+// not idle, in seconds. Time that a hypervisor took away is not cost.
+func busyTime(v sample.Visit) float64 {
+	busy := 0.0
+	for _, c := range v.Machine {
+		busy += c.Busy()
+	}
+	return busy
+}
+
+// metric summarizes one metric of the series; ok is false if it has none.
+func (s *series) metric(name string) (m Metric, ok bool) {
+	byRound := s.values[name]
+	if len(byRound) == 0 {
+		return m, false
+	}
+	xs := ordered(byRound)
+	sum := stats.Summarize(xs)
+	if sum.N == 0 {
+		return m, false
+	}
+	m = Metric{Unit: units[name], Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
+	if q, is := percentiles[name]; is && s.merged != nil {
+		v := float64(s.merged.ValueAtQuantile(q)) / nsPerSecond
+		m.Merged = &v
+	}
+	return m, true
+}
+
+// split sums who spent CPU time over all visits: /proc/stat's ticks are too
+// coarse for one.
+func (s *series) split() CPUSplit {
+	var out CPUSplit
+	var busy, elapsed float64
+	for _, v := range s.visits {
+		elapsed += v.Elapsed
+		busy += busyTime(v)
+		out.Client += v.Client.CPU
+		out.Server += v.Server.CPU
+		if v.Proxy != nil {
+			out.Proxy += v.Proxy.CPU
+		}
+	}
+	if elapsed <= 0 {
+		return CPUSplit{}
+	}
+	out.Rest = max(0, busy-out.Client-out.Server-out.Proxy)
+	for _, f := range []*float64{&out.Client, &out.Server, &out.Proxy, &out.Rest} {
+		*f /= elapsed
+	}
+	return out
+}

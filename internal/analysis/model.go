@@ -1,0 +1,172 @@
+// Package analysis turns a results file into a judged report: it groups
+// visits by cell, pairs them by round, and gives every number its interval,
+// every difference its verdict and every doubt its warning. It needs nothing
+// but the file, so any machine can judge any run again.
+package analysis
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// Schema names the version of the report.
+const Schema = "bridgetoll.report/1"
+
+// Report is the judged run; its JSON form is documented in docs/report.md.
+// Units are base units: seconds, bytes, bit/s.
+type Report struct {
+	Schema      string             `json:"schema"`
+	Environment sample.Environment `json:"environment"`
+	Plan        Plan               `json:"plan"`
+	Control     Control            `json:"control"`
+	Cells       []Cell             `json:"cells"`
+	Failed      []Failed           `json:"failed"`
+	Skipped     []sample.Skip      `json:"skipped"`
+	Warnings    []Warning          `json:"warnings"`
+	Findings    []string           `json:"findings"`
+}
+
+// Plan is what was done.
+type Plan struct {
+	Seed      uint64        `json:"seed"`
+	Rounds    int           `json:"rounds"` // complete ones
+	Window    float64       `json:"window_s"`
+	Baseline  string        `json:"baseline"`
+	EndedBy   string        `json:"ended_by"`
+	Elapsed   float64       `json:"elapsed_s"`
+	Budget    float64       `json:"budget_s"`
+	Precision float64       `json:"precision"`
+	Pin       string        `json:"pin"`
+	Loads     []sample.Load `json:"loads"`
+}
+
+// Control is the baseline against itself.
+type Control struct {
+	Mode   string  `json:"mode"`
+	Groups []Floor `json:"groups"`
+}
+
+// Floor is a group's noise floor by metric: relative, 0.02 is 2 %.
+type Floor struct {
+	From  string             `json:"from"`
+	Load  string             `json:"load"`
+	Tune  string             `json:"tune,omitempty"`
+	On    string             `json:"on"`
+	Floor map[string]float64 `json:"floor"`
+}
+
+// Cell is a judged cell. Every cell of a report was witnessed; cells that
+// were not are in Failed.
+type Cell struct {
+	Mode      string            `json:"mode"`
+	From      string            `json:"from"`
+	To        string            `json:"to"`
+	Load      string            `json:"load"`
+	Tune      string            `json:"tune"`
+	On        string            `json:"on"`
+	Hops      []string          `json:"hops"`
+	Witnessed bool              `json:"witnessed"`
+	Baseline  bool              `json:"baseline,omitempty"`
+	Metrics   map[string]Metric `json:"metrics"`
+	CPU       CPUSplit          `json:"cpu"`
+	LimitedBy string            `json:"limited_by"`
+	Facts     map[string]string `json:"facts,omitempty"`
+	Warnings  []Warning         `json:"warnings"`
+}
+
+// Metric is one quantity of a cell over its rounds.
+type Metric struct {
+	Unit   string  `json:"unit"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	// Merged is the percentile of all rounds' samples together, for latencies.
+	Merged *float64  `json:"merged,omitempty"`
+	Rounds []float64 `json:"rounds"`
+	Ratio  *Ratio    `json:"ratio,omitempty"`
+}
+
+// Ratio is a metric against the baseline's of the same rounds.
+type Ratio struct {
+	To      string        `json:"to"`
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"` // rounds that both have
+	Verdict stats.Verdict `json:"verdict"`
+}
+
+// HalfWidth is the larger distance from the median to an end.
+func (r Ratio) HalfWidth() float64 { return max(r.High-r.Median, r.Median-r.Low) }
+
+// String is the median and the interval's half-width; one round has none.
+func (r Ratio) String() string {
+	if r.N < 2 {
+		return fmt.Sprintf("%.2f ±?", r.Median)
+	}
+	return fmt.Sprintf("%.2f ±%.2f", r.Median, r.HalfWidth())
+}
+
+// CPUSplit says who spent the CPU time, in seconds of CPU for each second of
+// the window. Rest is everything else that kept the machine busy: kernel
+// work outside these processes, and other programs.
+type CPUSplit struct {
+	Client float64 `json:"client"`
+	Server float64 `json:"server"`
+	Proxy  float64 `json:"proxy"`
+	Rest   float64 `json:"rest"`
+}
+
+// Failed is a cell that has no result.
+type Failed struct {
+	Mode     string `json:"mode"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Load     string `json:"load"`
+	On       string `json:"on"`
+	Reason   string `json:"reason"`
+	Evidence string `json:"evidence"`
+}
+
+// Warning is a doubt about a number or about the whole run.
+type Warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Names of metrics that other rooms use.
+const (
+	Throughput   = "throughput"
+	LatencyP50   = "latency_p50"
+	LatencyP90   = "latency_p90"
+	LatencyP99   = "latency_p99"
+	LatencyP999  = "latency_p999"
+	LatencyMax   = "latency_max"
+	Transactions = "transactions"
+	CPUPerByte   = "cpu_per_byte"
+	CPUPerTrip   = "cpu_per_transaction"
+	PerBusyCore  = "throughput_per_busy_core"
+	Retransmits  = "retransmits"
+	RTT          = "rtt"
+	Cwnd         = "cwnd"
+	Involuntary  = "involuntary_switches"
+)
+
+// Primary is the metric that decides a load's toll.
+func Primary(load string) string {
+	if load == "rr" {
+		return LatencyP50
+	}
+	return Throughput
+}
+
+// higherIsBetter says which way a metric is good.
+func higherIsBetter(metric string) bool {
+	switch metric {
+	case Throughput, Transactions, PerBusyCore:
+		return true
+	}
+	return false
+}

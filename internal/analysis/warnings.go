@@ -1,0 +1,204 @@
+package analysis
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// Thresholds of warnings and limits.
+const (
+	saturated      = 0.95 // share of a window that one thread or CPU was busy
+	saturatedProxy = 0.90 // a proxy's threads migrate and hand over
+	softIRQBound   = 0.90
+	stealLimit     = 0.02 // share of all CPU time
+	otherLimit     = 0.10 // CPUs kept busy by something else
+	tailSamples    = 10   // samples beyond a percentile that make it mean something
+	lateLimit      = 0.5  // share of the warm-up
+)
+
+// limit says what kept the load from being faster: the party or core that was
+// busy all the time; "" if nothing was.
+func (s *series) limit() string {
+	var client, server, proxy, softirq, all float64
+	n := float64(len(s.visits))
+	if n == 0 {
+		return ""
+	}
+	for _, v := range s.visits {
+		client += v.Client.BusiestCPU / n
+		server += v.Server.BusiestCPU / n
+		if v.Elapsed <= 0 {
+			continue
+		}
+		if v.Proxy != nil {
+			proxy += v.Proxy.CPU / v.Elapsed / n
+		}
+		one := 0.0
+		for _, c := range v.Machine {
+			one = max(one, c.SoftIRQ/v.Elapsed)
+		}
+		softirq += one / n
+		if len(v.Machine) > 0 {
+			all += busyTime(v) / v.Elapsed / float64(len(v.Machine)) / n
+		}
+	}
+	switch {
+	case client >= saturated && client >= server:
+		return "client core"
+	case server >= saturated:
+		return "server core"
+	case proxy >= saturatedProxy:
+		return "proxy"
+	case softirq >= softIRQBound:
+		return "softirq core"
+	case all >= saturated:
+		return "all cores"
+	}
+	return ""
+}
+
+// cellWarnings are the doubts about cell i.
+func (j *judged) cellWarnings(i int) []Warning {
+	s := j.series[i]
+	out := []Warning{}
+	primary := Primary(s.cell.Load)
+	xs := ordered(s.values[primary])
+	if len(xs) < stats.MinValues {
+		out = append(out, Warning{"few-rounds",
+			fmt.Sprintf("fewer than %d rounds: the intervals are too narrow for what is known", stats.MinValues)})
+	}
+	if stats.Bimodal(xs) {
+		out = append(out, Warning{"bimodal", "the rounds fall into two clusters: the median may describe neither"})
+	}
+	if s.merged != nil {
+		if w, ok := thinTail(s.merged.TotalCount()); ok {
+			out = append(out, w)
+		}
+	}
+	failed := 0
+	for _, v := range j.file.Visits {
+		if v.Cell == i && (v.Failure != "" || !v.Witness.OK) {
+			failed++
+		}
+	}
+	if failed > 0 {
+		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out",
+			failed, failed+len(s.visits))})
+	}
+	warmup := j.file.Header.Plan.LoadOf(s.cell.Load).Warmup
+	late := 0
+	for _, v := range s.visits {
+		if max(v.Client.Late, v.Server.Late) > lateLimit*warmup {
+			late++
+		}
+	}
+	if 2*late > len(s.visits) {
+		out = append(out, Warning{"late", "most of its visits started late: the warm-up was cut short"})
+	}
+	return out
+}
+
+// thinTail warns of percentiles that rest on too few samples.
+func thinTail(n int64) (Warning, bool) {
+	for _, p := range []struct {
+		name string
+		tail float64
+	}{{"p99", 0.01}, {"p99.9", 0.001}} {
+		if float64(n)*p.tail < tailSamples {
+			return Warning{"thin-tail", "too few round trips in all for " + p.name + ": use more rounds or a longer --window"}, true
+		}
+	}
+	return Warning{}, false
+}
+
+// warnings are the doubts about the whole run.
+func (j *judged) warnings() []Warning {
+	out := []Warning{}
+	add := func(code, format string, args ...any) {
+		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
+	}
+	env := j.file.Header.Environment
+	if j.file.Truncated {
+		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
+	}
+	if j.file.End.Detail != "" {
+		add("failure", "the run could not go on: %s", j.file.End.Detail)
+	}
+	for _, text := range j.withoutBaseline() {
+		add("no-baseline", "%s", text)
+	}
+	var steal, total, idleRest float64
+	throttled, n := 0, 0.0
+	for i, s := range j.series {
+		_, isBase := j.base[groupOf(s.cell)]
+		for _, v := range s.visits {
+			throttled += v.Throttled
+			for _, c := range v.Machine {
+				steal += c.Steal
+				total += v.Elapsed
+			}
+		}
+		// On the baseline's path all kernel work is done inside the two
+		// processes, so what is left over is somebody else's.
+		if isBase && j.base[groupOf(s.cell)] == i {
+			idleRest += s.split().Rest
+			n++
+		}
+	}
+	if total > 0 && steal/total > stealLimit {
+		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
+	}
+	if n > 0 && idleRest/n > otherLimit {
+		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
+	}
+	if throttled > 0 {
+		add("throttled", "the cgroup's CPU limit stopped the run %d times: throughput and latency are the limit's, not the network's", throttled)
+	}
+	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
+		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
+	}
+	if j.sameCore() {
+		add("same-core", "client and server shared one CPU: throughput is halved and wake-ups are cheaper than across CPUs")
+	}
+	return out
+}
+
+// withoutBaseline says which groups have no ratios, and why.
+func (j *judged) withoutBaseline() []string {
+	var out []string
+	seen := map[group]bool{}
+	for _, s := range j.series {
+		g := groupOf(s.cell)
+		if seen[g] {
+			continue
+		}
+		seen[g] = true
+		why := ""
+		b, ok := j.base[g]
+		switch {
+		case !ok:
+			why = "cannot be reached from there"
+		case len(j.series[b].visits) == 0 && len(j.file.Visits) > 0:
+			why = "has no good visit"
+		default:
+			continue
+		}
+		out = append(out, fmt.Sprintf("from %s, %s: no ratios, because the baseline %s %s",
+			g.from, g.load, j.file.Header.Plan.Baseline, why))
+	}
+	return out
+}
+
+// sameCore reports whether client and server were pinned to one and the same
+// CPU, or the machine has only one.
+func (j *judged) sameCore() bool {
+	for _, v := range j.file.Visits {
+		c, s := v.Client.CPUs, v.Server.CPUs
+		if len(c) == 1 && len(s) == 1 {
+			return c[0] == s[0]
+		}
+		return len(v.Machine) == 1
+	}
+	return false
+}
