@@ -1,0 +1,191 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// column is one column of a group's table.
+type column struct {
+	head  [2]string // two lines
+	right bool      // alignment
+	text  func(c analysis.Cell) string
+}
+
+var (
+	modeColumn  = column{head: [2]string{"", "mode"}, text: analysis.Cell.Label}
+	pathColumn  = column{head: [2]string{"", "path"}, text: func(c analysis.Cell) string { return strings.Join(c.Hops, "·") }}
+	retrColumn  = column{head: [2]string{"", "retr"}, right: true, text: func(c analysis.Cell) string { return count(c, analysis.Retransmits) }}
+	limitColumn = column{head: [2]string{"limited", "by"}, text: func(c analysis.Cell) string { return strings.TrimSuffix(orDash(c.LimitedBy), " core") }}
+)
+
+const (
+	giga  = 1e-9 // bit/s to Gbit/s, s/B to …
+	perGB = 1e9  // s/B to s/GB
+	micro = 1e6  // s to µs
+)
+
+var bulkColumns = []column{
+	modeColumn, pathColumn,
+	{[2]string{"", "Gbit/s"}, true, scaled(analysis.Throughput, giga)},
+	{[2]string{"CPU", "s/GB"}, true, scaled(analysis.CPUPerByte, perGB)},
+	{[2]string{"Gbit/s", "/core"}, true, scaled(analysis.PerBusyCore, giga)},
+	retrColumn, limitColumn,
+	{[2]string{"", "ratio"}, false, ratio(analysis.Throughput)},
+}
+
+var tripColumns = []column{
+	modeColumn, pathColumn,
+	{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
+	{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
+	{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
+	{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)},
+	retrColumn, limitColumn,
+	{[2]string{"", "ratio (p50)"}, false, ratio(analysis.LatencyP50)},
+}
+
+func scaled(metric string, by float64) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return "-"
+		}
+		return digits(m.Median * by)
+	}
+}
+
+// merged prints a percentile over all rounds' samples.
+func merged(metric string) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		m, ok := c.Metrics[metric]
+		if !ok || m.Merged == nil {
+			return "-"
+		}
+		return digits(*m.Merged * micro)
+	}
+}
+
+func count(c analysis.Cell, metric string) string {
+	m, ok := c.Metrics[metric]
+	if !ok {
+		return "-"
+	}
+	if const10k := 1e4; m.Median >= const10k {
+		return fmt.Sprintf("%.0fk", m.Median/1000)
+	}
+	return fmt.Sprintf("%.0f", m.Median)
+}
+
+func ratio(metric string) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		r := c.Metrics[metric].Ratio
+		switch {
+		case c.Baseline:
+			return "1"
+		case r == nil:
+			return "-"
+		}
+		return fmt.Sprintf("%s %s", r, r.Verdict)
+	}
+}
+
+// digits prints x with three significant digits and without an exponent.
+func digits(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// verdictOf is the verdict that a row's colour shows.
+func verdictOf(c analysis.Cell) stats.Verdict {
+	if r := c.Metrics[analysis.Primary(c.Load)].Ratio; r != nil {
+		return r.Verdict
+	}
+	return ""
+}
+
+// rows prints cells as a table that fits the width: if it is too wide, long
+// hop names are shortened and gaps narrowed.
+func (p *printer) rows(cols []column, cells []analysis.Cell) {
+	grid := make([][]string, len(cells))
+	for i, c := range cells {
+		for _, col := range cols {
+			grid[i] = append(grid[i], col.text(c))
+		}
+	}
+	const indent = 2
+	gap := 2
+	widths := measure(cols, grid)
+	total := func() int { return indent + sum(widths) + gap*(len(cols)-1) }
+	if total() > p.width {
+		for i := range grid {
+			grid[i][1] = strings.ReplaceAll(grid[i][1], "bridge", "br")
+		}
+		widths = measure(cols, grid)
+	}
+	if total() > p.width {
+		gap = 1
+	}
+	pad := strings.Repeat(" ", gap)
+	print := func(cellsOf func(i int) string, style func(string) string) {
+		var b strings.Builder
+		b.WriteString(strings.Repeat(" ", indent))
+		for i, col := range cols {
+			if i > 0 {
+				b.WriteString(pad)
+			}
+			b.WriteString(align(cellsOf(i), widths[i], col.right))
+		}
+		p.line(style(strings.TrimRight(b.String(), " ")))
+	}
+	for l := range cols[0].head {
+		print(func(i int) string { return cols[i].head[l] }, p.dim)
+	}
+	for r, c := range cells {
+		print(func(i int) string { return grid[r][i] }, p.verdict(verdictOf(c)))
+	}
+}
+
+func measure(cols []column, grid [][]string) []int {
+	out := make([]int, len(cols))
+	for i, c := range cols {
+		out[i] = max(width(c.head[0]), width(c.head[1]))
+		for _, row := range grid {
+			out[i] = max(out[i], width(row[i]))
+		}
+	}
+	return out
+}
+
+func sum(xs []int) int {
+	n := 0
+	for _, x := range xs {
+		n += x
+	}
+	return n
+}
+
+func align(s string, w int, right bool) string {
+	space := strings.Repeat(" ", max(0, w-width(s)))
+	if right {
+		return space + s
+	}
+	return s + space
+}

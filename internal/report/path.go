@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Trace is one visit to one path.
+type Trace struct {
+	Path  sample.Path  `json:"path"`
+	Visit sample.Visit `json:"visit"`
+}
+
+// Path draws the path, from the client down to the server, with what each
+// hop counted before and after the visit.
+func Path(w io.Writer, t *Trace, o Options) error {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	p := newPrinter(o)
+	p.line(p.bold(fmt.Sprintf("%s from %s, dialling %s", t.Path.Mode, t.Path.From, t.Path.Dial)) +
+		p.dim(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On)))
+	p.line("")
+	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
+	guards := t.Visit.Hops[len(hops):]
+	p.line("  client  connects to " + t.Path.Dial)
+	for _, h := range hops {
+		p.line("    │")
+		p.hop(h)
+	}
+	p.line("    │")
+	p.line("  server  listens on " + t.Path.Listen)
+	p.line("")
+	v := t.Visit
+	p.line(fmt.Sprintf("  The load moved %d bytes to the server and %d back, in %d round trips on %s.",
+		v.Server.TotalRecv, v.Client.TotalRecv, v.Client.TotalSent/max(1, int64(probeSize(v))), plural(v.Client.Connections, "connection")))
+	if v.Witness.OK {
+		p.line("  " + p.verdict("better")("Witnessed: every hop counted them."))
+	} else {
+		p.wrapped("  ", p.verdict("worse")("Not witnessed: ")+v.Witness.Evidence, " ")
+	}
+	for _, g := range guards {
+		d := g.After.Sub(g.Before)
+		p.line(p.dim(fmt.Sprintf("  Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d))))
+	}
+	if len(t.Path.Facts)+len(t.Path.Links) > 0 {
+		p.line("")
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.Path.Facts)) {
+		p.line(fmt.Sprintf("  %s: %s", k, t.Path.Facts[k]))
+	}
+	for _, l := range t.Path.Links {
+		p.line(p.dim("  " + describeLink(l)))
+	}
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write path: %w", err)
+	}
+	return nil
+}
+
+// probeSize is the payload bytes of one round trip's request.
+func probeSize(v sample.Visit) float64 {
+	if v.Client.Trips == 0 {
+		return float64(max(1, v.Client.TotalSent))
+	}
+	return float64(v.Client.Sent) / float64(v.Client.Trips)
+}
+
+func (p *printer) hop(h sample.HopReading) {
+	p.line(fmt.Sprintf("  %s  %s  %s", align(h.Kind, len("client"), false), h.Name, p.dim("("+h.Where+")")))
+	row := func(what string, before, after uint64) {
+		p.line(fmt.Sprintf("    │     %s %12d → %d", align(what, 16, false), before, after))
+	}
+	b, a := h.Before, h.After
+	if a.Hits > 0 || a.ForwardBytes+a.BackwardBytes == 0 {
+		row("hits", b.Hits, a.Hits)
+		return
+	}
+	row("bytes →", b.ForwardBytes, a.ForwardBytes)
+	if a.ForwardPackets > 0 {
+		row("packets →", b.ForwardPackets, a.ForwardPackets)
+	}
+	if a.BackwardBytes > 0 {
+		row("bytes ←", b.BackwardBytes, a.BackwardBytes)
+	}
+	if a.BackwardPackets > 0 {
+		row("packets ←", b.BackwardPackets, a.BackwardPackets)
+	}
+}
+
+// hopName is kind and name, once if they are the same.
+func hopName(h sample.HopReading) string {
+	if h.Kind == h.Name {
+		return h.Name
+	}
+	return h.Kind + " " + h.Name
+}
+
+func delta(d sample.Counters) string {
+	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
+		return plural(int(n), "byte") + ", as quiet as it must be"
+	}
+	return fmt.Sprintf("%d hits, 0 bytes", d.Hits)
+}
+
+func describeLink(l sample.Link) string {
+	var on []string
+	for _, k := range slices.Sorted(maps.Keys(l.Offloads)) {
+		if l.Offloads[k] {
+			on = append(on, k)
+		}
+	}
+	s := fmt.Sprintf("%s: %s %s, MTU %d", l.Where, l.Kind, l.Name, l.MTU)
+	if l.Qdisc != "" {
+		s += ", " + l.Qdisc
+	}
+	if len(on) > 0 {
+		s += ", on: " + strings.Join(on, " ")
+	}
+	return s
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// printer collects lines of at most width columns.
+type printer struct {
+	b      strings.Builder
+	width  int
+	styles *lipgloss.Renderer
+}
+
+func newPrinter(o Options) *printer {
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(termenv.Ascii)
+	if o.Color {
+		r.SetColorProfile(termenv.ANSI)
+	}
+	return &printer{width: o.Width, styles: r}
+}
+
+func (p *printer) line(s string) { p.b.WriteString(s + "\n") }
+
+func (p *printer) bold(s string) string { return p.styles.NewStyle().Bold(true).Render(s) }
+func (p *printer) dim(s string) string  { return p.styles.NewStyle().Faint(true).Render(s) }
+
+// verdict is how a row with that verdict looks.
+func (p *printer) verdict(v stats.Verdict) func(string) string {
+	const green, red, yellow = "2", "1", "3"
+	color := map[stats.Verdict]string{stats.Better: green, stats.Worse: red, stats.Unclear: yellow}[v]
+	if color == "" {
+		return func(s string) string { return s }
+	}
+	style := p.styles.NewStyle().Foreground(lipgloss.Color(color))
+	return func(s string) string { return style.Render(s) }
+}
+
+func width(s string) int { return lipgloss.Width(s) }
+
+// item prints a point of a list.
+func (p *printer) item(s string) { p.wrapped("  ", s, " ") }
+
+// wrapped prints s behind indent and breaks it at sep where it is too long;
+// further lines are indented by two more.
+func (p *printer) wrapped(indent, s, sep string) {
+	line := indent
+	for i, word := range strings.Split(s, sep) {
+		switch {
+		case i == 0:
+			line += word
+		case width(line+sep+word) > p.width:
+			p.line(line)
+			line = indent + "  " + word
+		default:
+			line += sep + word
+		}
+	}
+	p.line(line)
+}

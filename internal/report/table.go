@@ -1,0 +1,237 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Table writes the report as text.
+func Table(w io.Writer, r *analysis.Report, o Options) error {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	p := newPrinter(o)
+	p.head(r)
+	for _, g := range groups(r.Cells) {
+		p.group(r, g)
+	}
+	p.foot(r)
+	if _, err := io.WriteString(w, p.b.String()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+// groups splits cells, which are sorted, where placement, load, tune or
+// backend change.
+func groups(cells []analysis.Cell) [][]analysis.Cell {
+	var out [][]analysis.Cell
+	for i, c := range cells {
+		if i == 0 || !sameGroup(c, cells[i-1]) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], c)
+	}
+	return out
+}
+
+func sameGroup(a, b analysis.Cell) bool {
+	return a.From == b.From && a.Load == b.Load && a.Tune == b.Tune && a.On == b.On
+}
+
+// backends are what a reader must know of each.
+var backends = map[string]string{
+	"lab": "lab: private namespaces, nothing on this machine is touched",
+}
+
+func (p *printer) head(r *analysis.Report) {
+	e := r.Environment
+	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
+	if e.Virtualization != "" {
+		facts = append(facts, e.Virtualization)
+	}
+	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
+		if text, ok := backends[on]; ok {
+			on = text
+		}
+		facts = append(facts, on)
+	}
+	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
+	p.wrapped("", strings.Join(facts, " · "), " · ")
+
+	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan))
+	p.wrapped("", run+noise(r), " · ")
+}
+
+func endedBy(p analysis.Plan) string {
+	switch p.EndedBy {
+	case sample.EndedByPrecision:
+		return fmt.Sprintf("ended by precision (%g %%)", 100*p.Precision)
+	case sample.EndedByBudget:
+		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
+	case sample.EndedByRounds:
+		return "as many as asked for"
+	case sample.EndedCutShort:
+		return "cut short"
+	}
+	return "ended by " + p.EndedBy
+}
+
+// noise is the control's noise floor by load, the widest over placements.
+func noise(r *analysis.Report) string {
+	widest := map[string]float64{}
+	var loads []string
+	for _, g := range r.Control.Groups {
+		f, ok := g.Floor[analysis.Primary(g.Load)]
+		if !ok {
+			continue
+		}
+		if _, seen := widest[g.Load]; !seen {
+			loads = append(loads, g.Load)
+		}
+		widest[g.Load] = max(widest[g.Load], f)
+	}
+	if len(loads) == 0 {
+		return ""
+	}
+	parts := make([]string, len(loads))
+	for i, l := range loads {
+		parts[i] = fmt.Sprintf("%s ± %.1f %%", l, 100*widest[l])
+	}
+	return fmt.Sprintf(" · noise floor %s (control: %s against itself)", strings.Join(parts, ", "), r.Control.Mode)
+}
+
+func names(cells []analysis.Cell, of func(analysis.Cell) string) []string {
+	var out []string
+	for _, c := range cells {
+		if n := of(c); !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
+	c := cells[0]
+	left := fmt.Sprintf("%s → container, %s", c.From, describeLoad(r, c.Load))
+	if c.Mode == "native" && len(cells) == 1 {
+		left = fmt.Sprintf("%s → server, %s", c.From, describeLoad(r, c.Load))
+	}
+	right := "against " + r.Plan.Baseline
+	p.line("")
+	p.line(p.bold(left) + strings.Repeat(" ", max(1, p.width-width(left)-width(right))) + p.dim(right))
+	if c.Load == "rr" {
+		p.rows(tripColumns, cells)
+		return
+	}
+	p.rows(bulkColumns, cells)
+}
+
+func describeLoad(r *analysis.Report, kind string) string {
+	for _, l := range r.Plan.Loads {
+		if l.Kind != kind {
+			continue
+		}
+		switch {
+		case kind == "bulk":
+			s := plural(l.Streams, "stream")
+			if l.Reverse {
+				s += ", server to client"
+			}
+			return "bulk, " + s
+		case l.Request == l.Reply:
+			return "rr, " + plural(l.Request, "byte") + " each way"
+		default:
+			return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte"))
+		}
+	}
+	return kind
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (p *printer) foot(r *analysis.Report) {
+	p.line("")
+	for _, f := range r.Findings {
+		p.wrapped("  ", f, " ")
+	}
+	if len(r.Failed) > 0 {
+		p.line("")
+		p.line(p.bold("Failed"))
+		for _, f := range r.Failed {
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To}
+			p.item(fmt.Sprintf("%s from %s, %s: %s: %s", c.Label(), f.From, f.Load, f.Reason, f.Evidence))
+		}
+	}
+	if len(r.Skipped) > 0 {
+		p.line("")
+		p.line(p.bold("Not measured here"))
+		for _, s := range r.Skipped {
+			p.item(skipped(s))
+		}
+	}
+	p.warnings(r)
+}
+
+func skipped(s sample.Skip) string {
+	c := analysis.Cell{Mode: s.Mode, From: s.From, To: s.To}
+	name := s.Mode
+	if s.To != "" {
+		name = c.Label()
+	}
+	if s.From != "" {
+		name += " from " + s.From
+	}
+	if s.Remedy == "" {
+		return name + ": " + s.Reason
+	}
+	return name + ": " + s.Reason + " → " + s.Remedy
+}
+
+// warnings lists the run's warnings and the cells', each text once with the
+// rows that it is about.
+func (p *printer) warnings(r *analysis.Report) {
+	var texts []string
+	rows := map[string][]string{}
+	for _, w := range r.Warnings {
+		texts = append(texts, w.Text)
+	}
+	for _, c := range r.Cells {
+		for _, w := range c.Warnings {
+			if _, seen := rows[w.Text]; !seen {
+				texts = append(texts, w.Text)
+			}
+			rows[w.Text] = append(rows[w.Text], c.Label()+" "+c.Load)
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	p.line("")
+	p.line(p.bold("Warnings"))
+	for _, t := range texts {
+		switch n := len(rows[t]); {
+		case n == 0:
+			p.item(t)
+		case n == len(r.Cells):
+			p.item("all rows: " + t)
+		case n > maxNamed:
+			p.item(fmt.Sprintf("%d rows: %s", n, t))
+		default:
+			p.item(strings.Join(rows[t], ", ") + ": " + t)
+		}
+	}
+}
+
+// maxNamed is how many rows a warning names.
+const maxNamed = 4
