@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// compareFlags are the flags of compare.
+type compareFlags struct {
+	from, to, load, on []string
+	rounds             int
+	window, budget     time.Duration
+	precision          string
+	baseline, pin      string
+	seed               uint64
+	streams            int
+	reverse            bool
+	request, reply     int
+	save               string
+	out                outputFlags
+	dryRun, quiet      bool
+	proxy              string
+}
+
+func newCompare(e env) *cobra.Command {
+	var f compareFlags
+	c := &cobra.Command{
+		Use:   "compare [MODE…]",
+		Short: "Measure modes side by side and judge what each costs",
+		Long: `compare measures the modes (all of them unless some are named) in shuffled
+rounds and prints what each costs against the baseline, with 95 % intervals.
+Rounds go on until every ratio is known to --precision or --budget is spent.`,
+		Example: `  toll compare
+  toll compare bridge publish-proxy --from host,container,remote
+  toll compare --load rr --request 64 --reply 1024 --budget 2m --save run.jsonl`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("seed") {
+				f.seed = uint64(rand.Uint32())
+			}
+			return f.run(c.Context(), e, args)
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVar(&f.from, "from", []string{"host"}, "where the client runs: host, container, remote")
+	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the host dials of a published port")
+	fl.StringSliceVar(&f.load, "load", []string{"bulk", "rr"}, "the traffic: bulk (TCP stream), rr (request/response)")
+	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
+	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
+	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
+	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
+	fl.StringVar(&f.baseline, "baseline", string(mode.Host), "the mode that others are compared with")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
+	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
+	fl.IntVar(&f.streams, "streams", 1, "bulk: connections")
+	fl.BoolVar(&f.reverse, "reverse", false, "bulk: from the server to the client")
+	fl.IntVar(&f.request, "request", 1, "rr: bytes of a request")
+	fl.IntVar(&f.reply, "reply", 1, "rr: bytes of a reply")
+	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
+	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+	fl.StringVar(&f.save, "save", "", "write every visit to this file, for toll report")
+	f.out.add(fl)
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress")
+	return c
+}
+
+func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	req, err := f.request_(args)
+	if err != nil {
+		return err
+	}
+	p, err := plan.Make(req)
+	if err != nil {
+		return usage(err, "toll modes lists the modes and from where each is reached")
+	}
+	cpus, err := f.cpus()
+	if err != nil {
+		return err
+	}
+	return inLab(func() error {
+		l := &lab.Lab{ProxyPath: f.proxy}
+		builders := []path.Builder{l}
+		p, err := engine.Check(ctx, p, builders)
+		if err != nil {
+			return err
+		}
+		if f.dryRun {
+			return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
+		}
+		if len(p.Cells) == 0 {
+			return nothing(p)
+		}
+		return f.measure(ctx, e, p, builders, cpus)
+	})
+}
+
+// nothing says why no cell can be measured here.
+func nothing(p sample.Plan) error {
+	s := p.Skipped[len(p.Skipped)-1]
+	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
+}
+
+// measure runs the plan, judges what was measured and prints it, also after
+// an interrupt or a failure in mid-run.
+func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builders []path.Builder, cpus placement) error {
+	records, closeSave, err := f.records()
+	if err != nil {
+		return err
+	}
+	m, err := meter.New()
+	if err != nil {
+		return err
+	}
+	here := machine.Machine{}
+	facts, _ := here.Read() // what cannot be read is left empty
+	facts.Tool = version
+	c := engine.Config{Plan: p, Environment: facts, Builders: builders, Meter: m, Clock: engine.Monotonic{},
+		Out:       sample.NewWriter(records),
+		Converged: func(v []sample.Visit) bool { return analysis.Converged(p, v) },
+		Throttled: throttled(here)}
+	c.CPUs.Client, c.CPUs.Server = cpus.client, cpus.server
+	bar := newProgress(e.stderr, f.quiet)
+	c.Progress = bar.show
+	end, runErr := engine.Run(ctx, c)
+	bar.clear()
+	runErr = errors.Join(runErr, closeSave())
+	return f.judge(ctx, e, records.kept.Bytes(), end, runErr)
+}
+
+func (f *compareFlags) judge(ctx context.Context, e env, records []byte, end sample.End, runErr error) error {
+	var stop signaled
+	interrupted := errors.As(context.Cause(ctx), &stop)
+	file, err := sample.Read(bytes.NewReader(records))
+	switch {
+	case errors.Is(err, sample.ErrEmpty) && interrupted:
+		return &failure{code: exitSignalled + int(stop.Signal)}
+	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
+		return runErr
+	case err != nil:
+		return errors.Join(runErr, err)
+	}
+	if file.Truncated {
+		file.End, file.Truncated = end, false
+	}
+	r := analysis.Judge(file)
+	if err := f.out.report(e, r); err != nil {
+		return errors.Join(runErr, err)
+	}
+	switch {
+	case interrupted:
+		return &failure{code: exitSignalled + int(stop.Signal)}
+	case runErr != nil:
+		return &failure{exitFailed, runErr, f.saveHint(runErr)}
+	case len(r.Cells) == 0:
+		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
+	case len(r.Failed) > 0:
+		return &failure{code: exitCells}
+	}
+	return nil
+}
+
+func (f *compareFlags) saveHint(err error) string {
+	var pathErr *os.PathError
+	if f.save != "" && errors.As(err, &pathErr) {
+		return "what was measured before is printed above; free some space or give --save another place"
+	}
+	return ""
+}
+
+// tee keeps every record and copies it to the file that was asked for. What
+// it keeps is complete even if the file cannot be written.
+type tee struct {
+	kept bytes.Buffer
+	file io.Writer // nil: none
+}
+
+func (t *tee) Write(b []byte) (int, error) {
+	t.kept.Write(b)
+	if t.file == nil {
+		return len(b), nil
+	}
+	return t.file.Write(b)
+}
+
+func (f *compareFlags) records() (t *tee, closeFile func() error, err error) {
+	t = &tee{}
+	if f.save == "" {
+		return t, func() error { return nil }, nil
+	}
+	file, err := os.Create(f.save)
+	if err != nil {
+		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a place that can be written"}
+	}
+	t.file = file
+	return t, file.Close, nil
+}
+
+func throttled(m machine.Machine) func() int {
+	if _, ok := m.Throttle(); !ok {
+		return nil
+	}
+	return func() int { n, _ := m.Throttle(); return n }
+}
+
+// request_ reads the flags and arguments as a request.
+func (f *compareFlags) request_(args []string) (r plan.Request, err error) {
+	if r.Modes, err = parseModes(args); err != nil {
+		return r, err
+	}
+	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
+		return r, err
+	}
+	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
+		return r, err
+	}
+	if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
+		return r, err
+	}
+	if r.Precision, err = parseShare(f.precision); err != nil {
+		return r, err
+	}
+	for _, on := range f.on {
+		if on != "lab" {
+			return r, usage(fmt.Errorf("unknown backend %q", on), "backends are: lab")
+		}
+		r.On = append(r.On, on)
+	}
+	if r.Loads, err = f.loads(); err != nil {
+		return r, err
+	}
+	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
+	return r, nil
+}
+
+// Bounds of what the flags take.
+const (
+	minWindow  = 10 * time.Millisecond
+	maxWindow  = time.Hour
+	maxStreams = 256
+	maxBytes   = 64 << 20
+)
+
+func (f *compareFlags) loads() ([]sample.Load, error) {
+	if f.window < minWindow || f.window > maxWindow {
+		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
+	}
+	for _, n := range []struct {
+		flag       string
+		value, top int
+	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
+		if n.value < 1 || n.value > n.top {
+			return nil, usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
+		}
+	}
+	var out []sample.Load
+	for _, kind := range f.load {
+		l := sample.Load{Kind: kind, Window: f.window.Seconds()}
+		switch kind {
+		case "bulk": // past slow start
+			l.Warmup, l.Streams, l.Reverse = 0.1, f.streams, f.reverse
+		case "rr":
+			l.Warmup, l.Request, l.Reply = 0.05, f.request, f.reply
+		default:
+			return nil, usage(fmt.Errorf("unknown load %q", kind), "loads are: bulk, rr")
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// placement is the CPUs of client and server; empty: not pinned.
+type placement struct{ client, server []int }
+
+func (f *compareFlags) cpus() (p placement, err error) {
+	here := machine.Machine{}
+	switch f.pin {
+	case "none":
+		return p, nil
+	case "auto":
+		p.client, p.server, _, err = here.PinAuto(f.streams)
+		return p, err
+	}
+	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"
+	parts := strings.Split(f.pin, ",")
+	if len(parts) != 2 {
+		return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
+	}
+	facts, _ := here.Read()
+	var n [2]int
+	for i, s := range parts {
+		if n[i], err = strconv.Atoi(s); err != nil {
+			return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
+		}
+		if !contains(facts.CPUsAllowed, n[i]) {
+			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
+		}
+	}
+	return placement{n[:1], n[1:]}, nil
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// printPlan prints what a run would do.
+func printPlan(w io.Writer, p sample.Plan, format string) error {
+	if format == "json" {
+		return writeJSON(w, p)
+	}
+	fmt.Fprintf(w, "%d cells, about %.1f s a round; ", len(p.Cells), plan.RoundTime(p))
+	if p.Rounds > 0 {
+		fmt.Fprintf(w, "%d rounds", p.Rounds)
+	} else {
+		fmt.Fprintf(w, "rounds until every ratio is known to ± %g %% or %g s are over, at least %d",
+			100*p.Precision, p.Budget, plan.MinRounds)
+	}
+	fmt.Fprintf(w, "; seed %d\n", p.Seed)
+	for _, l := range p.Loads {
+		fmt.Fprintf(w, "%s: warm-up %g s, window %g s\n", l.Kind, l.Warmup, l.Window)
+	}
+	fmt.Fprintln(w, "\nThe first round:")
+	for i, n := range plan.Order(p, 0) {
+		c := p.Cells[n]
+		name := analysis.Cell{Mode: c.Mode, From: c.From, To: c.To}.Label()
+		if c.Control {
+			name += " (control)"
+		}
+		fmt.Fprintf(w, "%4d  %-28s from %-10s %s\n", i+1, name, c.From, c.Load)
+	}
+	if len(p.Skipped) > 0 {
+		fmt.Fprintln(w, "\nNot measured here:")
+	}
+	for _, s := range p.Skipped {
+		fmt.Fprintf(w, "  %s from %s: %s → %s\n", s.Mode, s.From, s.Reason, s.Remedy)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/report"
+)
+
+// outputFlags say how and where a command prints.
+type outputFlags struct {
+	format string
+	file   string
+}
+
+func (o *outputFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&o.format, "format", "table", "table or json")
+	fl.StringVar(&o.file, "output", "", "write to this file instead of the standard output")
+}
+
+func (o *outputFlags) check() error {
+	if report.Formats[o.format] == nil {
+		return usage(fmt.Errorf("unknown format %q", o.format), "formats are: table, json")
+	}
+	return nil
+}
+
+// write gives f the place to print to.
+func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
+	if o.file == "" {
+		return f(e.stdout)
+	}
+	file, err := os.Create(o.file)
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a place that can be written"}
+	}
+	return errors.Join(f(file), file.Close())
+}
+
+func (o *outputFlags) report(e env, r *analysis.Report) error {
+	opts := report.Options{Color: o.file == "" && colored(e.stdout)}
+	return o.write(e, func(w io.Writer) error { return report.Formats[o.format](w, r, opts) })
+}
+
+// colored reports whether w is a terminal whose user did not ask for plain
+// text (https://no-color.org).
+func colored(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

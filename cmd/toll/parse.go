@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+)
+
+func contains(list []int, n int) bool { return slices.Contains(list, n) }
+
+// parseOne reads a word of a closed list; the error names the list.
+func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
+	v, err := parse(word)
+	if err != nil {
+		var u *mode.UnknownError
+		hint := ""
+		if errors.As(err, &u) {
+			hint = u.Hint()
+		}
+		return v, usage(err, hint)
+	}
+	return v, nil
+}
+
+// parseAll reads words of a closed list; the same word twice counts once.
+func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, w := range words {
+		v, err := parseOne(w, parse)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+func parseModes(words []string) ([]mode.Name, error) { return parseAll(words, mode.ParseName) }
+
+// parseShare reads "2%", "2 %" or "0.02" as 0.02.
+func parseShare(s string) (float64, error) {
+	num, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+	if percent {
+		x /= 100
+	}
+	if err != nil || !(x > 0 && x < 1) {
+		return 0, usage(fmt.Errorf("--precision %q: must be a share such as 2%% or 0.02", s), "")
+	}
+	return x, nil
+}

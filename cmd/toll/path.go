@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/report"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// probe is the little traffic that `toll path` sends: enough to tell the
+// load's packets from an ARP request.
+var probe = sample.Load{Kind: "rr", Request: 1000, Reply: 1000, Warmup: 0.01, Window: 0.05}
+
+func newPath(e env) *cobra.Command {
+	var (
+		out            outputFlags
+		from, to, with string
+	)
+	c := &cobra.Command{
+		Use:   "path MODE",
+		Short: "Draw the way that packets take in a mode, with the counters of each hop",
+		Long: `path builds the mode, sends a little traffic and draws the hops in order, each
+with what it counted before and after.`,
+		Example: `  toll path bridge --from container
+  toll path publish-nat --to address`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)), "toll path bridge --from container")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			route, err := chooseRoute(args[0], from, to)
+			if err != nil {
+				return err
+			}
+			return inLab(func() error {
+				b := &lab.Lab{ProxyPath: with}
+				trace, err := walk(c.Context(), b, route)
+				if err != nil {
+					return err
+				}
+				err = out.write(e, func(w io.Writer) error {
+					if out.format == "json" {
+						return writeJSON(w, trace)
+					}
+					return report.Path(w, trace, report.Options{Color: out.file == "" && colored(e.stdout)})
+				})
+				if err == nil && !trace.Visit.Witness.OK {
+					err = &failure{code: exitCells}
+				}
+				return err
+			})
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote (default the first that the mode has)")
+	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
+	fl.StringVar(&with, "proxy", "", `docker-proxy to use: a file, or "own"`)
+	out.add(fl)
+	return c
+}
+
+// chooseRoute finds the route that the words name.
+func chooseRoute(name, from, to string) (path.Spec, error) {
+	var s path.Spec
+	n, err := parseOne(name, mode.ParseName)
+	if err != nil {
+		return s, err
+	}
+	m, _ := mode.Find(n)
+	routes := m.Routes
+	if from != "" {
+		p, err := parseOne(from, mode.ParsePlacement)
+		if err != nil {
+			return s, err
+		}
+		if routes = m.RoutesFrom(p); len(routes) == 0 {
+			return s, usage(fmt.Errorf("%s is not reached from %s", name, from), fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
+		}
+	}
+	if to == "" {
+		return path.Spec{Mode: n, From: routes[0].From, To: routes[0].To}, nil
+	}
+	t, err := parseOne(to, mode.ParseTarget)
+	if err != nil {
+		return s, err
+	}
+	for _, r := range routes {
+		if r.To == t {
+			return path.Spec{Mode: n, From: r.From, To: r.To}, nil
+		}
+	}
+	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to),
+		fmt.Sprintf("toll path %s --from %s --to %s", name, routes[0].From, routes[0].To))
+}
+
+// walk builds the path, visits it once and returns what was seen.
+func walk(ctx context.Context, b path.Builder, s path.Spec) (*report.Trace, error) {
+	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
+		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Load: probe.Kind, On: b.Name()}}}
+	p, err := engine.Check(ctx, p, []path.Builder{b})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Cells) == 0 {
+		return nil, nothing(p)
+	}
+	m, err := meter.New()
+	if err != nil {
+		return nil, err
+	}
+	here := machine.Machine{}
+	facts, _ := here.Read()
+	facts.Tool = version
+	var records bytes.Buffer
+	_, err = engine.Run(ctx, engine.Config{Plan: p, Environment: facts, Builders: []path.Builder{b}, Meter: m,
+		Clock: engine.Monotonic{}, Out: sample.NewWriter(&records)})
+	var stop signaled
+	if errors.As(context.Cause(ctx), &stop) {
+		return nil, &failure{code: exitSignalled + int(stop.Signal)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := sample.Read(&records)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Visits) != 1 {
+		return nil, fmt.Errorf("the path was visited %d times", len(f.Visits))
+	}
+	if v := f.Visits[0]; v.Failure != "" {
+		return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
+	}
+	return &report.Trace{Path: f.Header.Paths[0], Visit: f.Visits[0]}, nil
+}
