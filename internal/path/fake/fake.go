@@ -1,0 +1,242 @@
+// Package fake is a backend without a kernel: its places run scripted workers
+// in this process and its hops count what the script says. With a fake clock
+// the engine runs end to end in no time and always gives the same numbers.
+package fake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/worker"
+)
+
+// Builder is the fake backend. The zero value builds every path and moves
+// DefaultRate over it.
+type Builder struct {
+	// Unsupported and Broken say which paths Check and Build refuse.
+	Unsupported, Broken map[path.Spec]error
+	// Rate is the bytes a second of bulk, or the round trips a second of rr,
+	// in the n-th visit to a path (from 0); nil means DefaultRate always.
+	Rate func(s path.Spec, load string, n int) float64
+	// Die says which visits' servers die in mid-load, Bypass which visits'
+	// bytes no hop sees; nil means none.
+	Die, Bypass func(s path.Spec, n int) bool
+
+	mu     sync.Mutex // guards following
+	Open   int        // paths that were built and not closed
+	Visits []path.Spec
+}
+
+// DefaultRate is bytes or round trips a second.
+const DefaultRate = 1e6
+
+var _ path.Builder = (*Builder)(nil)
+
+// Name is "fake".
+func (b *Builder) Name() string { return "fake" }
+
+// Check refuses what is in Unsupported.
+func (b *Builder) Check(_ context.Context, s path.Spec) error { return b.Unsupported[s] }
+
+// Build builds a path with one hop.
+func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
+	if err := b.Broken[s]; err != nil {
+		return nil, err
+	}
+	l := &line{builder: b, spec: s, visits: map[int64]int{}}
+	addr := netip.MustParseAddrPort("192.0.2.1:5201")
+	p := &path.Path{Spec: s, Client: place{l}, Server: place{l}, Listen: addr, Dial: addr,
+		Hops: []path.Hop{{Kind: mode.HopVeth, Name: "fake0", Where: "nowhere", Read: l.read}}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Open++
+	p.Undo.Push("close", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.Open--
+		return nil
+	})
+	return p, nil
+}
+
+// line is the path's state.
+type line struct {
+	builder *Builder
+	spec    path.Spec
+
+	mu      sync.Mutex // guards following
+	counted sample.Counters
+	visits  map[int64]int // start of a visit's schedule -> its number
+}
+
+func (l *line) read() (sample.Counters, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counted, nil
+}
+
+type place struct{ *line }
+
+func (place) Name() string { return "nowhere" }
+
+// Start runs a scripted worker.
+func (p place) Start(path.Command) (*path.Process, error) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := p.work(inR, outW)
+		_ = errors.Join(inR.Close(), outW.Close())
+		done <- err
+	}()
+	return &path.Process{PID: 1, In: inW, Out: outR,
+		Wait: func() error { return <-done },
+		Kill: func() error { return errors.Join(inR.CloseWithError(errors.New("killed")), outW.Close()) }}, nil
+}
+
+// errDied is how a scripted death looks to the one who waits for it.
+var errDied = errors.New("signal: killed")
+
+func (p place) work(in io.Reader, out io.Writer) error {
+	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
+	var o worker.Order
+	if err := dec.Decode(&o); err != nil {
+		return nil // stopped before it began
+	}
+	if err := enc.Encode(worker.Reply{Ready: true}); err != nil {
+		return nil
+	}
+	var when load.Schedule
+	if err := dec.Decode(&when); err != nil {
+		return nil
+	}
+	reply, err := p.move(o, when)
+	if err != nil {
+		return err
+	}
+	if err := enc.Encode(reply); err != nil {
+		return nil
+	}
+	_, _ = dec.Token()
+	return nil
+}
+
+// move makes the numbers of one end.
+func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, n := p.builder, p.visit(when)
+	if o.Role == worker.Client {
+		b.mu.Lock()
+		b.Visits = append(b.Visits, p.spec)
+		b.mu.Unlock()
+	}
+	if b.Die != nil && b.Die(p.spec, n) {
+		return worker.Reply{}, errDied
+	}
+	rate := DefaultRate
+	if b.Rate != nil {
+		rate = b.Rate(p.spec, o.Load.Kind, n)
+	}
+	seconds := float64(when.To-when.From) / 1e9
+	amount := int64(rate * seconds)
+	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
+	reply := worker.Reply{Done: &party}
+	switch o.Load.Kind {
+	case "rr":
+		party.Trips, party.Sent, party.Received = amount, amount, amount
+		party.TotalSent, party.TotalRecv = amount, amount
+		if o.Role == worker.Client {
+			h := sample.NewHistogram()
+			if err := h.RecordValues(int64(1e9/rate), amount); err != nil {
+				return reply, fmt.Errorf("record: %w", err)
+			}
+			e, err := sample.Encode(h)
+			if err != nil {
+				return reply, err
+			}
+			reply.Latency = e
+		}
+	default:
+		if o.Role == worker.Client {
+			party.Sent, party.TotalSent = amount, amount
+		} else {
+			party.Received, party.TotalRecv = amount, amount
+		}
+	}
+	if b.Bypass == nil || !b.Bypass(p.spec, n) {
+		p.count(party)
+	}
+	return reply, nil
+}
+
+// visit numbers a path's visits; both ends of one have the same start.
+func (l *line) visit(when load.Schedule) int {
+	if _, ok := l.visits[when.Start]; !ok {
+		l.visits[when.Start] = len(l.visits)
+	}
+	return l.visits[when.Start]
+}
+
+// count is what the hop sees of one end's receiving.
+func (p place) count(party sample.Party) {
+	if party.TotalRecv == 0 {
+		return
+	}
+	if party.TotalSent > 0 { // rr: each end counts its own direction once
+		p.counted.BackwardBytes += uint64(party.TotalRecv)
+		p.counted.ForwardBytes += uint64(party.TotalSent)
+		return
+	}
+	p.counted.ForwardBytes += uint64(party.TotalRecv)
+}
+
+// Clock is a clock that only moves when somebody sleeps.
+type Clock struct {
+	mu  sync.Mutex // guards following
+	now int64
+	// OnSleep is called with the time before each sleep; may be nil.
+	OnSleep func(now int64)
+}
+
+// Now is the clock in ns.
+func (c *Clock) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Sleep moves the clock to t.
+func (c *Clock) Sleep(ctx context.Context, t int64) error {
+	if c.OnSleep != nil {
+		c.OnSleep(c.Now())
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = max(c.now, t)
+	return nil
+}
+
+// Meter reads two CPUs, each half busy by the clock.
+type Meter struct{ Clock *Clock }
+
+// Read reads the clock as CPU time.
+func (m Meter) Read(pids ...int) (meter.Reading, error) {
+	s := float64(m.Clock.Now()) / 1e9
+	cpu := sample.CPU{User: s / 4, System: s / 4, Idle: s / 2}
+	return meter.Reading{At: time.Unix(0, m.Clock.Now()), CPUs: []sample.CPU{cpu, cpu}, Procs: make([]float64, len(pids))}, nil
+}

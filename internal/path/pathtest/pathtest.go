@@ -1,0 +1,186 @@
+// Package pathtest is the conformance suite: what every backend promises for
+// every mode. A backend's test is a TestMain that calls Main and a test that
+// calls Run.
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Options adapt the suite to a backend.
+type Options struct {
+	// Truth reads the kernel's truth of a built path back. May be nil.
+	Truth func(t *testing.T, p *path.Path)
+	// Around moves traffic from the client's place to the server around the
+	// path; false if the mode has no way around within the same machines.
+	// May be nil.
+	Around func(t *testing.T, p *path.Path) (Traffic, bool)
+}
+
+// Run holds b to the promises of every route in the catalogue.
+func Run(t *testing.T, b path.Builder, o Options) {
+	for _, m := range mode.Catalogue {
+		for _, r := range m.Routes {
+			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, r, o) })
+		}
+	}
+}
+
+func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
+	ctx := context.Background()
+	before := observe(t)
+	if err := b.Check(ctx, spec); err != nil {
+		if !errors.Is(err, path.ErrUnsupported) {
+			t.Fatalf("Check: %v", err)
+		}
+		SkipOrFail(t, "%s: %v", spec, err)
+	}
+	p, err := b.Build(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			_ = p.Close()
+		}
+	}()
+
+	if got := p.Kinds(); !slices.Equal(got, hopKinds(r)) {
+		t.Errorf("hops %v, the catalogue says %v", got, r.Hops)
+	}
+	if o.Truth != nil {
+		o.Truth(t, p)
+	}
+	rightWay(t, p)
+	elsewhere(t, b, p)
+	if o.Around != nil {
+		around(t, p, o)
+	}
+
+	closed = true
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	nothingLeft(t, before)
+}
+
+func hopKinds(r mode.Route) []string {
+	out := make([]string, len(r.Hops))
+	for i, h := range r.Hops {
+		out[i] = string(h)
+	}
+	return out
+}
+
+// SkipOrFail skips the test on a laptop and fails it where CI=true says that
+// the machine should have what is missing.
+func SkipOrFail(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// rightWay moves checksummed bytes both ways over the path, which must be
+// witnessed.
+func rightWay(t *testing.T, p *path.Path) {
+	t.Helper()
+	for visit := range 2 { // counters must also work from where a visit left them
+		w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
+		if !w.OK {
+			t.Errorf("visit %d: the right path was not witnessed: %s\n%v", visit, w.Evidence, readings)
+		}
+	}
+}
+
+// elsewhere moves the same bytes over another path of the same kind: this
+// path's hops must contradict.
+func elsewhere(t *testing.T, b path.Builder, p *path.Path) {
+	t.Helper()
+	other, err := b.Build(context.Background(), p.Spec)
+	if err != nil {
+		t.Fatalf("build a second path: %v", err)
+	}
+	defer func() {
+		if err := other.Close(); err != nil {
+			t.Errorf("close the second path: %v", err)
+		}
+	}()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
+	if w.OK {
+		t.Errorf("traffic on another path was witnessed:\n%v", readings)
+	}
+	for _, h := range p.Hops {
+		if !strings.Contains(w.Evidence, h.Name) {
+			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
+		}
+	}
+}
+
+// around sends traffic between the same two ends, but not over the path.
+func around(t *testing.T, p *path.Path, o Options) {
+	t.Helper()
+	possible := false
+	w, readings := witnessed(t, p, func() (tr Traffic) {
+		tr, possible = o.Around(t, p)
+		return tr
+	})
+	if possible && w.OK {
+		t.Errorf("traffic around the path was witnessed:\n%v", readings)
+	}
+}
+
+func witnessed(t *testing.T, p *path.Path, move func() Traffic) (sample.Witness, []string) {
+	t.Helper()
+	hops := append(slices.Clone(p.Hops), p.Guards...)
+	before, err := path.ReadAll(hops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after []sample.Counters
+	m := move()
+	if m.Stop != nil {
+		defer m.Stop()
+	}
+	if after, err = path.ReadAll(hops); err != nil {
+		t.Fatal(err)
+	}
+	var readings []string
+	for i, h := range hops {
+		readings = append(readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, after[i].Sub(before[i])))
+	}
+	return path.Witness(hops, before, after, m.Moved), readings
+}
+
+// nothingLeft compares this process and the machine with what they were.
+func nothingLeft(t *testing.T, before state) {
+	t.Helper()
+	var diff string
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		after := observe(t)
+		after.Goroutines = max(after.Goroutines, before.Goroutines) // earlier ones may have ended since
+		if diff = cmp.Diff(before, after); diff == "" {
+			return
+		}
+	}
+	t.Errorf("something is left (-before +after):\n%s", diff)
+}

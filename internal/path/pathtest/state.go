@@ -1,0 +1,64 @@
+package pathtest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// state is what a path may leave behind.
+type state struct {
+	Namespaces []string // network namespaces that this process's threads are in
+	Children   []string // processes that it started
+	Files      int      // open file descriptors
+	Goroutines int
+	Links      []string // devices of the machine
+	Named      []string // named network namespaces of the machine
+	Mounts     string
+}
+
+func observe(t testing.TB) state {
+	t.Helper()
+	s := state{Goroutines: runtime.NumGoroutine()}
+	seen := map[string]bool{}
+	for _, f := range glob(t, "/proc/self/task/*/ns/net") {
+		if ns, err := os.Readlink(f); err == nil && !seen[ns] {
+			seen[ns] = true
+			s.Namespaces = append(s.Namespaces, ns)
+		}
+	}
+	sort.Strings(s.Namespaces)
+	for _, f := range glob(t, "/proc/self/task/*/children") {
+		if b, err := os.ReadFile(f); err == nil {
+			s.Children = append(s.Children, strings.Fields(string(b))...)
+		}
+	}
+	for _, f := range glob(t, "/proc/self/fd/*") {
+		if _, err := os.Readlink(f); err == nil {
+			s.Files++
+		}
+	}
+	for _, f := range glob(t, "/sys/class/net/*") {
+		s.Links = append(s.Links, filepath.Base(f))
+	}
+	s.Named = glob(t, "/run/netns/*")
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Mounts = strconv.Itoa(strings.Count(string(b), "\n"))
+	return s
+}
+
+func glob(t testing.TB, pattern string) []string {
+	t.Helper()
+	m, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
