@@ -69,7 +69,7 @@ func (e engine) nat() []nft.Chain {
 		if e.noProxy {
 			out = append(out, nft.Rule{Match: []nft.Match{nft.Out(b), nft.SrcLocal()}, Verdict: nft.Masquerade(), Tag: local})
 		}
-		return append(out, nft.Rule{Match: []nft.Match{nft.Src(n), nft.NotOut(b)}, Verdict: nft.Masquerade(), Tag: masq})
+		return append(out, nft.Rule{Match: []nft.Match{nft.NotOut(b), nft.Src(n)}, Verdict: nft.Masquerade(), Tag: masq})
 	}
 	postrouting := append(post(bridgeA, subnet, tagLocalMasq, tagMasq), post(docker0, defaultNet, "", "")...)
 
@@ -110,8 +110,8 @@ func (e engine) filter() []nft.Chain {
 	drop := func(m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: nft.Drop()} }
 	var docker []nft.Rule
 	if e.publish.IsValid() {
-		docker = append(docker, accept(nft.Dst(netip.PrefixFrom(e.publish.Addr(), 32)),
-			nft.NotIn(bridgeA), nft.Out(bridgeA), nft.TCPDport(e.publish.Port())))
+		docker = append(docker, accept(nft.NotIn(bridgeA), nft.Out(bridgeA),
+			nft.Dst(netip.PrefixFrom(e.publish.Addr(), 32)), nft.TCPDport(e.publish.Port())))
 	}
 	docker = append(docker,
 		drop(nft.NotIn(docker0), nft.Out(docker0)),
@@ -141,7 +141,7 @@ func (e engine) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, c := range e.containers {
 		rules = append(rules, nft.Rule{
-			Match: []nft.Match{nft.Dst(netip.PrefixFrom(c.Addr(), 32)), nft.NotIn(bridgeA)}, Verdict: nft.Drop()})
+			Match: []nft.Match{nft.NotIn(bridgeA), nft.Dst(netip.PrefixFrom(c.Addr(), 32))}, Verdict: nft.Drop()})
 	}
 	return []nft.Chain{{Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
 }

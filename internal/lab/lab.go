@@ -33,6 +33,9 @@ type Lab struct {
 	// ProxyPath is the docker-proxy to use; "" looks for an installed one
 	// and falls back to our own, "own" always uses our own.
 	ProxyPath string
+	// Congestion is the TCP congestion control of every namespace; "" keeps
+	// what new namespaces inherit from the machine, as containers do.
+	Congestion string
 }
 
 var _ path.Builder = (*Lab)(nil)
@@ -63,7 +66,30 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 		return explainNamespace(err)
 	}
 	defer ns.Close()
-	return ns.Do(func() error { return checkNeeds(s) })
+	return ns.Do(func() error {
+		if err := l.setCongestion(); err != nil {
+			return err
+		}
+		return checkNeeds(s)
+	})
+}
+
+// setCongestion sets the congestion control of the calling thread's
+// namespace, if one was chosen.
+func (l *Lab) setCongestion() error {
+	const key = "net.ipv4.tcp_congestion_control"
+	if l.Congestion == "" {
+		return nil
+	}
+	if err := sysctl.Set(key, l.Congestion); err != nil {
+		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
+		return &path.UnsupportedError{
+			Missing: "congestion control " + l.Congestion + " cannot be chosen in a network namespace",
+			Remedy:  "--congestion with one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
+			Err:     err,
+		}
+	}
+	return nil
 }
 
 // checkNeeds tries what the mode is made of in the calling thread's
@@ -108,37 +134,35 @@ func checkNeeds(s path.Spec) error {
 }
 
 // Build builds the path on machines of its own.
-func (l *Lab) Build(ctx context.Context, spec path.Spec) (p *path.Path, err error) {
+func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	build := recipes[spec.Mode]
 	m, known := mode.Find(spec.Mode)
 	route, ok := m.Route(spec.From, spec.To)
 	if build == nil || !known || !ok {
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
-	p = &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
-			p = nil
-		}
-	}()
-	s, err := newSite(l, &p.Undo)
-	if err != nil {
-		return nil, err
-	}
-	if err := build(l, s, p); err != nil {
-		return nil, err
-	}
-	if err := s.describe(p); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
+	if err := l.build(ctx, build, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
 	if got := (mode.Route{Hops: kinds(p.Hops)}).String(); got != route.String() {
-		return nil, fmt.Errorf("built %s, the catalogue says %s", got, route)
+		return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
 	}
 	return p, nil
+}
+
+func (l *Lab) build(ctx context.Context, build recipe, p *path.Path) error {
+	s, err := newSite(l, &p.Undo)
+	if err != nil {
+		return err
+	}
+	if err := build(l, s, p); err != nil {
+		return err
+	}
+	if err := s.describe(p); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 func kinds(hops []path.Hop) []mode.HopKind {

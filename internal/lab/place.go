@@ -19,10 +19,11 @@ const self = "/proc/self/exe"
 
 // place starts processes in a network namespace.
 type place struct {
-	name  string
-	ns    *netns.NS
-	exe   string
-	clone uintptr // further namespaces
+	name    string
+	ns      *netns.NS
+	machine *machine // that it is on
+	exe     string
+	clone   uintptr // further namespaces
 }
 
 var _ path.Place = (*place)(nil)

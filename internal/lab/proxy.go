@@ -132,8 +132,8 @@ func (t *tail) err() error {
 	return nil
 }
 
-// proxyHop is the proxy's own sockets: what it received from clients and had
-// acknowledged by the server, and the other way round. Sockets end with their
+// proxyHop is the proxy's own sockets: what it received from clients and sent
+// on to the server, and the other way round. Sockets end with their
 // connections, so the last that was seen of each is kept.
 func (s *site) proxyHop(pid int, name string, target netip.AddrPort) path.Hop {
 	type leg struct {

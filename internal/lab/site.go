@@ -87,7 +87,13 @@ func (s *site) namespace(name string) (*netns.NS, error) {
 		return nil, explainNamespace(err)
 	}
 	s.undo.Push("close "+name, ns.Close)
-	if err := ns.Do(func() error { return link.Up("lo") }); err != nil {
+	err = ns.Do(func() error {
+		if err := s.lab.setCongestion(); err != nil {
+			return err
+		}
+		return link.Up("lo")
+	})
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return ns, nil
@@ -267,12 +273,12 @@ func (s *site) switchedHop(client, server *container) path.Hop {
 
 // in is the place of a process on the machine itself.
 func (s *site) in(m *machine) path.Place {
-	return &place{name: m.name, ns: m.ns, exe: s.lab.Exe}
+	return &place{name: m.name, ns: m.ns, machine: m, exe: s.lab.Exe}
 }
 
 // inside is the place of a process in a container: the namespace ns, and
 // process, mount, host name and IPC namespaces of its own.
 func (s *site) inside(ns *netns.NS, name string) path.Place {
-	return &place{name: name, ns: ns, exe: s.lab.Exe,
+	return &place{name: name, ns: ns, machine: s.a, exe: s.lab.Exe,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
 }

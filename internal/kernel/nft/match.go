@@ -37,13 +37,22 @@ func Out(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpEq, n
 // NotOut is iptables' `! -o name`.
 func NotOut(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpNeq, name) }
 
+// prefix compares an address with p. Like iptables-nft it loads only the
+// bytes that a byte-aligned prefix has.
 func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
+	addr := p.Masked().Addr().AsSlice()
+	if whole := p.Bits() / 8; p.Bits()%8 == 0 && whole > 0 {
+		return Match{[]expr.Any{
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(whole)},
+			&expr.Cmp{Op: op, Register: 1, Data: addr[:whole]},
+		}}
+	}
 	mask := make([]byte, 4)
 	binary.BigEndian.PutUint32(mask, ^uint32(0)<<(32-p.Bits()))
 	return Match{[]expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
-		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
+		&expr.Cmp{Op: op, Register: 1, Data: addr},
 	}}
 }
 

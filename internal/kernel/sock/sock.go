@@ -22,7 +22,7 @@ type Conn struct {
 	LocalPort  uint16
 	RemotePort uint16
 	Received   uint64 // payload bytes
-	Sent       uint64 // payload bytes that the other end has acknowledged
+	Sent       uint64 // payload bytes, each counted once
 }
 
 // Of lists the TCP connections, not the listeners, of process pid.
@@ -46,10 +46,19 @@ func Of(pid int) ([]Conn, error) {
 				continue
 			}
 			out = append(out, Conn{Inode: s.InetDiagMsg.INode, LocalPort: id.SourcePort, RemotePort: id.DestinationPort,
-				Received: s.TCPInfo.Bytes_received, Sent: s.TCPInfo.Bytes_acked})
+				Received: s.TCPInfo.Bytes_received, Sent: sent(s.TCPInfo)})
 		}
 	}
 	return out, nil
+}
+
+// sent is what went out, without what went out again. Before Linux 4.19 the
+// kernel does not count it; what was acknowledged comes close.
+func sent(t *netlink.TCPInfo) uint64 {
+	if t.Bytes_sent == 0 {
+		return t.Bytes_acked
+	}
+	return t.Bytes_sent - t.Bytes_retrans
 }
 
 // Supported reports whether the kernel has sock_diag for TCP: nil if so.

@@ -1,0 +1,251 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/lab/relay"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func TestMain(m *testing.M) {
+	pathtest.Main()
+	if len(os.Args) > 1 && os.Args[1] == "proxy" {
+		if err := relay.Run(context.Background(), os.Args[2:], os.NewFile(3, "ready")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func needLab(t *testing.T) {
+	t.Helper()
+	if !MayBuild() {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+}
+
+func TestConformance(t *testing.T) {
+	needLab(t)
+	pathtest.Run(t, &Lab{}, pathtest.Options{Truth: truth, Around: around})
+}
+
+// The same promises with our own proxy.
+func TestConformanceOwnProxy(t *testing.T) {
+	needLab(t)
+	l := &Lab{ProxyPath: ownProxy}
+	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := p.Proxy.Name; !strings.HasPrefix(name, "own") {
+		t.Errorf("proxy %q", name)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	pathtest.Run(t, onlyMode{l, mode.PublishProxy}, pathtest.Options{Truth: truth, Around: around})
+}
+
+// onlyMode builds one mode of a backend.
+type onlyMode struct {
+	*Lab
+	mode mode.Name
+}
+
+func (o onlyMode) Check(ctx context.Context, s path.Spec) error {
+	if s.Mode != o.mode {
+		return path.ErrUnsupported
+	}
+	return o.Lab.Check(ctx, s)
+}
+
+// around finds a way to the server that is not the path: the container's own
+// address where a published port is measured, the machine's address instead
+// of its loopback device.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	container := netip.AddrPortFrom(serverAddr.Addr(), serverPort)
+	published := netip.AddrPortFrom(wireA.Addr(), publishedPort)
+	switch {
+	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
+		return pathtest.ExchangeAt(t, p, published), true // by NAT
+	case p.Spec.Mode == mode.PublishNAT && p.Spec.From != mode.FromRemote,
+		p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromContainer:
+		return pathtest.ExchangeAt(t, p, container), true // by the bridge alone
+	case p.Spec.Mode == mode.Shared:
+		return pathtest.Traffic{}, false // 127.0.0.1 and the own address are both lo
+	}
+	return pathtest.Traffic{}, false
+}
+
+// machineOf is machine A: the namespace of a process that no container holds.
+func machineOf(p *path.Path) *machine {
+	return p.Server.(*place).machine
+}
+
+// run runs a program in a namespace and returns what it printed.
+func (m *machine) run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var b strings.Builder
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = &b, os.Stderr
+	if err := m.ns.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return b.String()
+}
+
+// truth reads the kernel's own view of what was built, with ip and nft.
+func truth(t *testing.T, p *path.Path) {
+	t.Helper()
+	m := machineOf(p)
+	links := m.run(t, "ip", "-o", "link")
+	routes := m.run(t, "ip", "-o", "route")
+	for _, want := range []string{"lo:", "eth0@"} {
+		if !strings.Contains(links, want) {
+			t.Errorf("no %s among the links:\n%s", want, links)
+		}
+	}
+	if !strings.Contains(routes, "198.18.0.0/24 dev eth0") {
+		t.Errorf("no route over the wire:\n%s", routes)
+	}
+	if p.Spec.Mode == mode.Native {
+		if rules := m.run(t, "nft", "list", "ruleset"); strings.TrimSpace(rules) != "" {
+			t.Errorf("a machine without Docker has rules:\n%s", rules)
+		}
+		return
+	}
+	for _, want := range []string{"br-toll:", "docker0:"} {
+		if !strings.Contains(links, want) {
+			t.Errorf("no %s among the links:\n%s", want, links)
+		}
+	}
+	if !strings.Contains(routes, "172.30.0.0/16 dev br-toll") {
+		t.Errorf("no route to the containers:\n%s", routes)
+	}
+	if slices.Contains(p.Kinds(), string(mode.HopVeth)) {
+		if ports := m.run(t, "bridge", "link"); !strings.Contains(ports, "veth-server@") || !strings.Contains(ports, "master br-toll") {
+			t.Errorf("the server's veth is not a port of the bridge:\n%s", ports)
+		}
+	}
+}
+
+// The rules that the lab writes must be those of a real Docker Engine, as nft
+// lists them. The golden files were read from one: `nft list ruleset` with
+// the bridge's name replaced and counters removed.
+func TestRulesAreDockers(t *testing.T) {
+	needLab(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		pathtest.SkipOrFail(t, "nft is not installed: apt-get install nftables")
+	}
+	for _, c := range []struct {
+		file string
+		spec path.Spec
+	}{
+		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			p, err := (&Lab{}).Build(context.Background(), c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			golden(t, c.file, normalRules(machineOf(p).run(t, "nft", "list", "ruleset")))
+		})
+	}
+}
+
+var (
+	tableStart = regexp.MustCompile(`(?m)^table ip (nat|filter|raw) \{\n`)
+	chainBody  = regexp.MustCompile(`(?ms)^\tchain (\S+) \{\n(.*?)^\t\}`)
+	counterOf  = regexp.MustCompile(`packets \d+ bytes \d+ `)
+	commentOf  = regexp.MustCompile(` comment ".*"`)
+)
+
+// normalRules sorts the chains and removes counters and our comments. (nft
+// lists the states of iptables' conntrack match in the order given, and those
+// of its own in numeric order.)
+func normalRules(ruleset string) string {
+	var out []string
+	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)
+	for i, at := range starts {
+		end := len(ruleset)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		for _, c := range chainBody.FindAllStringSubmatch(ruleset[at[0]:end], -1) {
+			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[2], ""), "")
+			out = append(out, fmt.Sprintf("table ip %s chain %s\n%s", ruleset[at[2]:at[3]], c[1], body))
+		}
+	}
+	slices.Sort(out)
+	return strings.ReplaceAll(strings.Join(out, "\n"), "ct state established,related", "ct state related,established")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		if err := os.WriteFile(file+".got", []byte(got), 0o644); err != nil {
+			t.Error(err)
+		}
+		t.Errorf("%s differs; see %s.got", file, file)
+	}
+}
+
+// A failing build leaves nothing and says what failed.
+func TestBuildFailureUndoes(t *testing.T) {
+	needLab(t)
+	l := &Lab{ProxyPath: "/bin/false"}
+	before := openFiles(t)
+	_, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback})
+	if err == nil || !strings.Contains(err.Error(), "start proxy /bin/false") {
+		t.Errorf("Build = %v", err)
+	}
+	if after := openFiles(t); after > before {
+		t.Errorf("%d files were open before, %d after", before, after)
+	}
+	if _, err := l.Build(context.Background(), path.Spec{Mode: "teleport"}); !errors.Is(err, path.ErrUnsupported) {
+		t.Errorf("an unknown mode: %v", err)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}
