@@ -39,7 +39,7 @@ type compareFlags struct {
 	save               string
 	out                outputFlags
 	dryRun, quiet      bool
-	proxy              string
+	proxy, congestion  string
 }
 
 func newCompare(e env) *cobra.Command {
@@ -78,6 +78,7 @@ Rounds go on until every ratio is known to --precision or --budget is spent.`,
 	fl.IntVar(&f.reply, "reply", 1, "rr: bytes of a reply")
 	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
 	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 	fl.StringVar(&f.save, "save", "", "write every visit to this file, for toll report")
 	f.out.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
@@ -102,7 +103,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 		return err
 	}
 	return inLab(func() error {
-		l := &lab.Lab{ProxyPath: f.proxy}
+		l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion}
 		builders := []path.Builder{l}
 		p, err := engine.Check(ctx, p, builders)
 		if err != nil {

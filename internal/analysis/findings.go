@@ -51,9 +51,10 @@ func placements(cells []Cell) []string {
 // over the loads.
 func cheapestIsolated(cells []Cell, from string) string {
 	type tolls struct {
-		log float64
-		n   int
-		say []string
+		log   float64
+		n     int
+		clear bool // at least one verdict is
+		say   []string
 	}
 	byLabel := map[string]*tolls{}
 	var labels []string // in the cells' order, so that ties are stable
@@ -76,6 +77,7 @@ func cheapestIsolated(cells []Cell, from string) string {
 		}
 		t.log += math.Log(c.toll())
 		t.n++
+		t.clear = t.clear || x.Verdict != stats.Unclear
 		t.say = append(t.say, fmt.Sprintf("%s (%s)", words(c.Load, *x), x.Verdict))
 	}
 	best, least := "", math.Inf(1)
@@ -84,8 +86,11 @@ func cheapestIsolated(cells []Cell, from string) string {
 			best, least = l, t.log/float64(t.n)
 		}
 	}
-	if best == "" {
+	switch {
+	case best == "":
 		return ""
+	case !byLabel[best].clear:
+		return fmt.Sprintf("From %s the machine was too noisy to tell which mode is cheapest: run longer, or on a quieter machine.", from)
 	}
 	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
 }

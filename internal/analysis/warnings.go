@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
@@ -158,6 +159,10 @@ func (j *judged) warnings() []Warning {
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
 	}
+	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
+		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
+			"Containers on this machine get it too; --congestion cubic or reno shows what the paths can carry", cc)
+	}
 	if j.sameCore() {
 		add("same-core", "client and server shared one CPU: throughput is halved and wake-ups are cheaper than across CPUs")
 	}
@@ -188,6 +193,19 @@ func (j *judged) withoutBaseline() []string {
 			g.from, g.load, j.file.Header.Plan.Baseline, why))
 	}
 	return out
+}
+
+// congestion is the congestion control of the bulk cells' paths.
+func (j *judged) congestion() string {
+	for _, s := range j.series {
+		if s.cell.Load != "bulk" {
+			continue
+		}
+		if p, ok := j.file.Header.PathOf(s.cell); ok {
+			return p.Sysctls["net.ipv4.tcp_congestion_control"]
+		}
+	}
+	return ""
 }
 
 // sameCore reports whether client and server were pinned to one and the same

@@ -123,9 +123,13 @@ const (
 // side of 1 would happen by chance too often.
 const MinJudged = 5
 
+// maxSame bounds how wide an interval may be called no difference: on a
+// machine that is noisier than this, nothing is known to be the same.
+const maxSame = 0.10
+
 // Judge judges a ratio's interval. Its whole interval beyond the noise floor
-// is a difference; its whole interval within the floor or, where that is
-// narrower, within margin is none; all else is unclear, and so is
+// is a difference; its whole interval within the floor (of which no more than
+// maxSame counts) or, where that is narrower, within margin is none; all else is unclear, and so is
 // any ratio of fewer than MinJudged rounds. Margin is the
 // precision that the run was asked for.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
@@ -138,7 +142,7 @@ func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	case ratio.High < 1-floor:
 		return pick(!higherIsBetter)
 	}
-	if within := max(floor, margin); ratio.Low >= 1-within && ratio.High <= 1+within {
+	if within := max(min(floor, maxSame), margin); ratio.Low >= 1-within && ratio.High <= 1+within {
 		return Same
 	}
 	return Unclear

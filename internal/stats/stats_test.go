@@ -90,6 +90,7 @@ func TestJudge(t *testing.T) {
 		{"clear beyond a small floor", at(0.985, 0.99), 0.001, 0.02, true, Worse},
 		{"not beyond the floor", at(0.90, 0.99), 0.05, 0.02, true, Unclear},
 		{"wide", at(0.80, 1.30), 0.02, 0.02, true, Unclear},
+		{"within an absurd floor", at(0.5, 1.8), 5, 0.02, true, Unclear},
 		{"no rounds", Summary{}, 0.02, 0.02, true, Unclear},
 		{"too few rounds", Summary{Median: 0.5, Low: 0.5, High: 0.5, N: 4}, 0.02, 0.02, true, Unclear},
 		{"no control", at(0.80, 0.85), math.NaN(), 0.02, true, Unclear},

