@@ -88,6 +88,7 @@ Without a command it is "toll compare".`,
 		Args:          noCommand,
 		RunE:          compare.RunE,
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.Flags().AddFlagSet(compare.Flags())
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)

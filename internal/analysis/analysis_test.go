@@ -222,15 +222,15 @@ func TestSortByToll(t *testing.T) {
 		return append(trio(mode.Bridge, load), hostCell(mode.Native, load), hostCell(mode.PublishNAT, load), hostCell(mode.PublishProxy, load))
 	}
 	for _, tt := range []struct {
-		load  string
-		value []float64
-		want  string
+		name, load string
+		value      []float64
+		want       string
 	}{
-		{"bulk", []float64{8, 8, 4, 9, 2, 6}, "host native publish-proxy bridge publish-nat"},
-		{"rr", []float64{50, 50, 70, 49, 60, 90}, "host native publish-nat bridge publish-proxy"},
-		{"bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"}, // ties: as planned
+		{"bulk", "bulk", []float64{8, 8, 4, 9, 2, 6}, "host native publish-proxy bridge publish-nat"},
+		{"rr", "rr", []float64{50, 50, 70, 49, 60, 90}, "host native publish-nat bridge publish-proxy"},
+		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"}, // ties: as planned
 	} {
-		t.Run(tt.load, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			r := newRun(t, cells(tt.load)...).rounds(6, steady(tt.value...)).judge()
 			var got []string
 			for _, c := range r.Cells {

@@ -115,6 +115,9 @@ func TestRunWarnings(t *testing.T) {
 		{name: "throttled", change: func(v *sample.Visit) { v.Throttled = v.Round % 2 }, want: []string{"throttled"}, text: "15 times"},
 		{name: "cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 1.5 }, want: []string{"cgroup-limit"}, text: "1.5 CPUs"},
 		{name: "wide-cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 2 }, want: []string{}},
+		{name: "paced", file: func(f *sample.File) {
+			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+		}, want: []string{"paced"}, text: "--congestion"},
 		{name: "same-core", change: func(v *sample.Visit) { v.Server.CPUs = []int{0} }, want: []string{"same-core"}},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil

@@ -60,12 +60,13 @@ func (h *hand) stop(now bool) error {
 		errs = append(errs, h.proc.Kill())
 	}
 	_ = h.Close() // a pipe whose reader is gone: the exit status says more
-	ended := make(chan error, 1)
-	go func() { ended <- h.proc.Wait() }()
+	var exit error
+	ended := make(chan struct{})
+	go func() { exit = h.proc.Wait(); close(ended) }()
 	select {
-	case err := <-ended:
-		if !now && err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", h.role, err))
+	case <-ended:
+		if !now && exit != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", h.role, exit))
 		}
 	case <-time.After(exitTimeout):
 		errs = append(errs, h.proc.Kill())

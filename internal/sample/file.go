@@ -106,7 +106,9 @@ func Read(r io.Reader) (*File, error) {
 			pending = &SyntaxError{n, err}
 			continue
 		}
-		if err := f.add(l, &seen); err != nil {
+		if err := f.add(l, &seen); errors.Is(err, ErrEmpty) {
+			return nil, err
+		} else if err != nil {
 			return nil, &SyntaxError{n, err}
 		}
 	}

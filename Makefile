@@ -1,0 +1,54 @@
+# make help lists the targets.
+.DEFAULT_GOAL := build
+GO ?= go
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: build
+build: ## build the static binary ./toll
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o toll ./cmd/toll
+
+.PHONY: test
+test: deps lint ## install what the tests need and run all of them
+	$(GO) test -timeout 10m ./...
+	$(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
+	$(MAKE) fuzz FUZZTIME=10s
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(GO) tool staticcheck ./...
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
+
+FUZZTIME ?= 1m
+.PHONY: fuzz
+fuzz: ## fuzz every parser for FUZZTIME each
+	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/sample
+	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) ./internal/analysis
+
+.PHONY: bench
+bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
+	$(GO) run ./internal/bench -toll-compare ./toll
+
+# Programs that tests and benchmarks run beside toll, from Debian's packages.
+# On other systems install them by hand; tests of what is missing are skipped.
+DEPS = docker.io iproute2 nftables util-linux
+BENCH_DEPS = iperf3 qperf sockperf
+APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+
+.PHONY: deps bench-deps
+deps: ## install what the tests need (Debian, as root)
+	@$(call install,$(DEPS))
+bench-deps:
+	@$(call install,$(BENCH_DEPS))
+
+define install
+if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	missing=$$(for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	[ -z "$$missing" ] || { apt-get update -qq && $(APT) $$missing >/dev/null; }; \
+else echo 'not root on Debian: not installing $(1)'; fi
+endef

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+// binary builds toll where every user may run it.
+func binary(t *testing.T) string {
+	t.Helper()
+	if !lab.MayBuild() {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+	dir, err := os.MkdirTemp("", "toll-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, "toll")
+	cmd := exec.Command("go", "build", "-o", bin, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// tollRun is a running toll whose processes can be found by an environment
+// variable that they all inherit.
+type tollRun struct {
+	cmd         *exec.Cmd
+	out, errOut bytes.Buffer
+	marker      string
+	ended       chan error
+}
+
+func startToll(t *testing.T, bin string, user *syscall.Credential, args ...string) *tollRun {
+	t.Helper()
+	r := &tollRun{marker: "TOLL_TEST=" + t.Name() + "-" + strconv.FormatInt(time.Now().UnixNano(), 36), ended: make(chan error, 1)}
+	r.cmd = exec.Command(bin, args...)
+	r.cmd.Dir = "/"
+	r.cmd.Env = append(os.Environ(), r.marker)
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.errOut
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user, Setpgid: true}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.ended <- r.cmd.Wait() }()
+	t.Cleanup(func() {
+		for pid := range r.processes() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return r
+}
+
+// processes maps the run's processes to their command lines.
+func (r *tollRun) processes() map[int]string {
+	out := map[int]string{}
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		env, err := os.ReadFile(f)
+		if err != nil || !bytes.Contains(env, []byte(r.marker)) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+		out[pid] = strings.ReplaceAll(string(cmd), "\x00", " ")
+	}
+	return out
+}
+
+// find waits for a process of the run whose command line has word in it.
+func (r *tollRun) find(t *testing.T, word string) int {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		for pid, cmd := range r.processes() {
+			if strings.Contains(cmd, word) {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("no process %q among %v\n%s", word, r.processes(), r.errOut.String())
+	return 0
+}
+
+// wait waits for the end and returns the exit code and how long it took.
+func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	select {
+	case <-r.ended:
+		return r.cmd.ProcessState.ExitCode(), time.Since(began)
+	case <-time.After(limit):
+		t.Fatalf("it still runs after %s:\n%s", limit, r.errOut.String())
+		return 0, 0
+	}
+}
+
+// gone waits until nothing of the run is left.
+func (r *tollRun) gone(t *testing.T) {
+	t.Helper()
+	var left map[int]string
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if left = r.processes(); len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left behind: %v", left)
+}
+
+var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
+
+// Ctrl-C ends a run within a second and prints what was measured. As an
+// ordinary user there is a second toll, inside the user namespace.
+func TestInterrupt(t *testing.T) {
+	bin := binary(t)
+	for _, c := range []struct {
+		name   string
+		user   *syscall.Credential
+		signal syscall.Signal
+		code   int
+	}{
+		{"root-SIGINT", nil, syscall.SIGINT, 130},
+		{"root-SIGTERM", nil, syscall.SIGTERM, 143},
+		{"user-SIGINT", nobody, syscall.SIGINT, 130},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startToll(t, bin, c.user, "compare", "bridge", "publish-proxy", "--load", "rr", "--window", "50ms", "--rounds", "1000")
+			r.find(t, " worker")
+			time.Sleep(time.Second) // some visits
+			if err := r.cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			code, took := r.wait(t, 10*time.Second)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d\n%s", code, c.code, r.errOut.String())
+			}
+			t.Logf("it ended after %s", took)
+			if out := r.out.String(); !strings.Contains(out, "ended by interrupt") || !strings.Contains(out, "bridge") {
+				t.Errorf("the table of what was measured is missing:\n%s", out)
+			}
+			r.gone(t)
+		})
+	}
+}
+
+// SIGKILL of toll at any moment leaves nothing.
+func TestKillToll(t *testing.T) {
+	bin := binary(t)
+	for _, c := range []struct {
+		name string
+		user *syscall.Credential
+		wait string // kill it when this process is there
+	}{
+		{"root-while-building", nil, "docker-proxy"},
+		{"root-while-measuring", nil, " worker"},
+		{"user-while-measuring", nobody, " worker"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startToll(t, bin, c.user, "compare", "bridge", "publish-proxy", "--rounds", "1000")
+			if c.wait == "docker-proxy" {
+				r.find(t, "-container-ip") // docker-proxy's or our own
+			} else {
+				r.find(t, c.wait)
+			}
+			if err := r.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			r.wait(t, 5*time.Second)
+			r.gone(t)
+		})
+	}
+}
+
+// A worker or proxy that dies fails its visits, not the run.
+func TestKillParts(t *testing.T) {
+	bin := binary(t)
+	for _, c := range []struct {
+		name, victim string
+		want         string // in the report
+		code         int
+	}{
+		{"worker", " worker", "visits failed and are left out", exitOK},
+		{"proxy", "-container-ip", "publish-proxy", exitOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "100ms", "--rounds", "8", "--format", "json")
+			r.find(t, " worker")
+			time.Sleep(1500 * time.Millisecond) // at least one good round
+			if err := syscall.Kill(r.find(t, c.victim), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			code, _ := r.wait(t, 60*time.Second)
+			if code != c.code || !strings.Contains(r.out.String(), c.want) {
+				t.Errorf("exit code %d\n%s\n%s", code, r.out.String(), r.errOut.String())
+			}
+			if !strings.Contains(r.out.String(), "failed-visits") {
+				t.Errorf("no visit failed:\n%s", r.out.String())
+			}
+			r.gone(t)
+		})
+	}
+}
+
+// An ordinary user gets the same from a user namespace.
+func TestOrdinaryUser(t *testing.T) {
+	bin := binary(t)
+	r := startToll(t, bin, nobody, "compare", "--from", "host,container,remote", "--rounds", "1", "--window", "30ms")
+	if code, _ := r.wait(t, 2*time.Minute); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, r.errOut.String())
+	}
+	if !strings.Contains(r.out.String(), "Every row was witnessed") {
+		t.Errorf("output:\n%s", r.out.String())
+	}
+	r.gone(t)
+}
+
+// Where user namespaces are forbidden, the setting is named.
+func TestUserNamespacesForbidden(t *testing.T) {
+	bin := binary(t)
+	for _, tool := range []string{"unshare", "setpriv"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			pathtest.SkipOrFail(t, "%s is not installed: apt-get install util-linux", tool)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	// A user namespace that allows none inside, and a process in it that has
+	// lost every capability.
+	cmd := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "sh", "-c",
+		"echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "+bin+" compare")
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != exitNothing {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"toll: error:", "user.max_user_namespaces", "toll: hint:"} {
+		if !strings.Contains(errOut.String(), want) {
+			t.Errorf("no %q in %q", want, errOut.String())
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+var update = flag.Bool("update", false, "write the manual's output anew")
+
+const testTimeout = 3 * time.Minute
+
+const manual = "../../docs/manual.md"
+
+var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
+
+// TestManual runs every `$ toll …` example of the manual. The output must
+// have the manual's lines; numbers, verdicts and the order of rows are the
+// machine's.
+func TestManual(t *testing.T) {
+	if !lab.MayBuild() {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := binary(t)
+	examples := example.FindAllStringSubmatch(string(text), -1)
+	if len(examples) < 5 {
+		t.Fatalf("only %d examples", len(examples))
+	}
+	for _, e := range examples {
+		r := startToll(t, bin, nil, strings.Fields(e[1])[1:]...)
+		code, _ := r.wait(t, testTimeout)
+		out := r.out.String()
+		if code != exitOK || r.errOut.Len() > 0 {
+			t.Errorf("%s: exit code %d, %s", e[1], code, r.errOut.String())
+		}
+		if *update {
+			text = bytes.Replace(text, []byte(e[0]), []byte("```console\n$ "+e[1]+"\n"+out+"```"), 1)
+			continue
+		}
+		got := map[string]bool{}
+		for _, l := range shape(out) {
+			got[l] = true
+		}
+		for _, l := range shape(e[2]) {
+			if !got[l] {
+				t.Errorf("%s: the manual's line %q is not in the output:\n%s", e[1], l, out)
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(manual, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var (
+	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
+	changing    = regexp.MustCompile(`\d[\d.,k]*|±\??|better|worse|same|unclear|\bclient$|all cores|\bserver\b|\bproxy\b|\bclient\b|-`)
+	spaces      = regexp.MustCompile(`\s+`)
+)
+
+// shape reduces output to what must not depend on the machine: sentences that
+// judge numbers and warnings are left out, numbers and verdicts are removed.
+func shape(out string) []string {
+	var lines []string
+	for l := range strings.Lines(out) {
+		l = strings.TrimRight(l, "\n")
+		switch {
+		case strings.HasPrefix(l, "Warnings"):
+			return lines
+		case machineLine.MatchString(l), strings.Contains(l, "heapest"), strings.HasPrefix(l, "    "),
+			strings.Contains(l, "Publishing"), strings.Contains(l, "noise floor"),
+			strings.Contains(l, "From host the machine"), strings.HasPrefix(l, "  machine A:"), strings.Contains(l, "container: "):
+			continue
+		}
+		l = strings.TrimSpace(spaces.ReplaceAllString(changing.ReplaceAllString(l, ""), " "))
+		l = strings.TrimSpace(spaces.ReplaceAllString(l, " "))
+		if l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// The manual's table of flags must be that of the command.
+func TestManualNamesEveryFlag(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if code := run(context.Background(), env{&out, &out}, []string{"compare", "--help"}); code != exitOK {
+		t.Fatal(out.String())
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(out.String(), -1) {
+		if m[1] != "--help" && m[1] != "--on" && !strings.Contains(string(text), m[1]) {
+			t.Errorf("the manual does not name %s", m[1])
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Package house holds the one test that keeps the rooms apart.
+package house
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/bridgetoll/bridgetoll/internal/"
+
+// mayImport is the table of ARCHITECTURE.md: which rooms of ours a room may
+// import. A room that is not listed is a mistake in one of the two.
+var mayImport = map[string][]string{
+	"mode":          {},
+	"sample":        {},
+	"stats":         {},
+	"undo":          {},
+	"load":          {},
+	"machine":       {"sample"},
+	"plan":          {"mode", "sample"},
+	"kernel/netns":  {},
+	"kernel/sysctl": {},
+	"kernel/link":   {},
+	"kernel/nft":    {},
+	"kernel/sock":   {},
+	"path":          {"mode", "sample", "undo"},
+	"path/pathtest": {"mode", "path", "sample"},
+	"path/fake":     {"load", "meter", "mode", "path", "sample", "worker"},
+	"lab":           {"kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "mode", "path", "sample", "undo"},
+	"lab/relay":     {},
+	"worker":        {"load", "sample"},
+	"meter":         {"sample"},
+	"engine":        {"load", "meter", "mode", "path", "plan", "sample", "worker"},
+	"analysis":      {"mode", "sample", "stats"},
+	"report":        {"analysis", "sample", "stats"},
+	"bench":         {"kernel/link", "kernel/netns", "load", "machine", "meter", "sample", "stats", "worker"},
+}
+
+func TestRoomsKeepApart(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		room, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			continue
+		}
+		seen[room] = true
+		may, listed := mayImport[room]
+		if !listed {
+			t.Errorf("room %s is not in the table", room)
+		}
+		for _, i := range p.Imports {
+			if ours, ok := strings.CutPrefix(i, module); ok && !slices.Contains(may, ours) {
+				t.Errorf("%s imports %s; it may import %v", room, ours, may)
+			}
+		}
+	}
+	for room := range mayImport {
+		if !seen[room] {
+			t.Errorf("room %s is in the table and not in the house", room)
+		}
+	}
+}

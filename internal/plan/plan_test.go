@@ -1,0 +1,327 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+var (
+	bulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25}
+	rr   = sample.Load{Kind: "rr", Request: 1, Reply: 1, Warmup: 0.05, Window: 0.25}
+)
+
+// request is what `toll compare` asks for without flags, but one load.
+func request(change func(*Request)) Request {
+	r := Request{From: []mode.Placement{mode.FromHost}, To: []mode.Target{mode.ToLoopback, mode.ToLoopback6, mode.ToAddress},
+		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "auto", Seed: 1}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// show is a cell in short: "mode from>to load", with "!" for a control.
+func show(c sample.Cell) string {
+	s := fmt.Sprintf("%s %s>%s %s", c.Mode, c.From, c.To, c.Load)
+	if c.Control {
+		s += "!"
+	}
+	return s
+}
+
+func showAll(cells []sample.Cell) []string {
+	var out []string
+	for _, c := range cells {
+		out = append(out, show(c))
+	}
+	return out
+}
+
+func TestMake(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		change  func(*Request)
+		cells   []string
+		skipped []string // "mode from: reason → remedy"
+	}{
+		{"defaults", nil, []string{
+			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",
+			"bridge host>container bulk", "publish-nat host>loopback bulk", "publish-nat host>address bulk",
+			"publish-proxy host>loopback bulk", "publish-proxy host>loopback6 bulk",
+		}, []string{"shared host: there is no such path: it is reached from container → --from container"}},
+
+		{"in-the-order-of-the-catalogue", func(r *Request) { r.Modes = []mode.Name{mode.PublishNAT, mode.Host, mode.Native} }, []string{
+			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",
+			"publish-nat host>loopback bulk", "publish-nat host>address bulk",
+		}, nil},
+
+		{"baseline-is-added", func(r *Request) { r.Modes = []mode.Name{mode.Bridge} }, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+		}, nil},
+
+		{"another-baseline", func(r *Request) { r.Modes, r.Baseline = []mode.Name{mode.Host}, mode.Native }, []string{
+			"native host>loopback bulk", "native host>loopback bulk!", "host host>loopback bulk",
+		}, nil},
+
+		{"baseline-alone", func(r *Request) { r.Modes = []mode.Name{mode.Host} }, []string{
+			"host host>loopback bulk", "host host>loopback bulk!",
+		}, nil},
+
+		{"one-control-for-a-baseline-of-two-targets", func(r *Request) { r.Modes, r.Baseline = []mode.Name{mode.PublishNAT}, mode.PublishNAT }, []string{
+			"publish-nat host>loopback bulk", "publish-nat host>loopback bulk!", "publish-nat host>address bulk",
+		}, nil},
+
+		{"two-loads-are-two-groups", func(r *Request) {
+			r.Modes, r.Loads = []mode.Name{mode.Bridge}, []sample.Load{rr, bulk}
+		}, []string{
+			"host host>loopback rr", "host host>loopback rr!", "bridge host>container rr",
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+		}, nil},
+
+		{"placements-in-the-order-asked-for", func(r *Request) {
+			r.Modes, r.From = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromRemote, mode.FromContainer}
+		}, []string{
+			"host remote>address bulk", "host remote>address bulk!",
+			"host container>loopback bulk", "host container>loopback bulk!", "bridge container>container bulk",
+		}, []string{"bridge remote: there is no such path: it is reached from host, container → --from host"}},
+
+		{"baseline-without-a-route", func(r *Request) {
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromContainer}, mode.Native
+		}, []string{"bridge container>container bulk"}, nil},
+
+		{"baseline-without-a-route-asked-for", func(r *Request) {
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Native, mode.Bridge}, []mode.Placement{mode.FromContainer}, mode.Native
+		}, []string{"bridge container>container bulk"},
+			[]string{"native container: there is no such path: it is reached from host, remote → --from host"}},
+
+		{"to-picks-among-several", func(r *Request) {
+			r.Modes, r.To = []mode.Name{mode.Bridge, mode.PublishNAT, mode.PublishProxy}, []mode.Target{mode.ToAddress}
+		}, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk", "publish-nat host>address bulk",
+		}, []string{"publish-proxy host: no target of --to answers there → --to loopback"}},
+
+		{"to-leaves-single-targets-alone", func(r *Request) {
+			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback6}, []mode.Placement{mode.FromRemote}
+		}, []string{
+			"host remote>address bulk", "host remote>address bulk!", "publish-proxy remote>address bulk",
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Make(request(tt.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := showAll(p.Cells); !slices.Equal(got, tt.cells) {
+				t.Errorf("cells:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.cells, "\n"))
+			}
+			var skipped []string
+			for _, s := range p.Skipped {
+				skipped = append(skipped, fmt.Sprintf("%s %s: %s → %s", s.Mode, s.From, s.Reason, s.Remedy))
+			}
+			if !slices.Equal(skipped, tt.skipped) {
+				t.Errorf("skipped:\n%s\nwant:\n%s", strings.Join(skipped, "\n"), strings.Join(tt.skipped, "\n"))
+			}
+		})
+	}
+}
+
+// Every group that has the baseline has one control, right behind it.
+func TestControlFollowsTheBaseline(t *testing.T) {
+	for _, base := range mode.Names() {
+		t.Run(string(base), func(t *testing.T) {
+			p, err := Make(request(func(r *Request) {
+				r.From, r.Loads, r.On, r.Baseline = mode.Placements, []sample.Load{bulk, rr}, []string{"lab", "docker"}, base
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			controls, bases := map[string]int{}, map[string]bool{}
+			for i, c := range p.Cells {
+				g := fmt.Sprint(c.On, c.From, c.Load)
+				bases[g] = bases[g] || c.Mode == string(base)
+				if !c.Control {
+					continue
+				}
+				controls[g]++
+				before := p.Cells[i-1]
+				before.Control = true
+				if c.Mode != string(base) || before != c {
+					t.Errorf("control %s comes after %s", show(c), show(p.Cells[i-1]))
+				}
+			}
+			for g, has := range bases {
+				if want := map[bool]int{true: 1}[has]; controls[g] != want {
+					t.Errorf("group %s has %d controls, want %d", g, controls[g], want)
+				}
+			}
+		})
+	}
+}
+
+func TestMakeKeepsTheRequest(t *testing.T) {
+	p, err := Make(request(func(r *Request) { r.Rounds, r.Seed, r.Pin = 7, 42, "0,1" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sample.Plan{Seed: 42, Rounds: 7, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "0,1"}
+	if p.Seed != want.Seed || p.Rounds != want.Rounds || p.Budget != want.Budget || p.Precision != want.Precision ||
+		p.Baseline != want.Baseline || p.Pin != want.Pin || len(p.Loads) != 1 || p.Loads[0] != bulk {
+		t.Errorf("plan %+v", p)
+	}
+	for _, c := range p.Cells {
+		if c.On != "lab" {
+			t.Errorf("cell %s is built by %q", show(c), c.On)
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Request)
+		want   string
+	}{
+		{"no-placement", func(r *Request) { r.From = nil }, "no placement, load or backend"},
+		{"no-load", func(r *Request) { r.Loads = nil }, "no placement, load or backend"},
+		{"no-backend", func(r *Request) { r.On = nil }, "no placement, load or backend"},
+		{"negative-rounds", func(r *Request) { r.Rounds = -1 }, "-1 rounds"},
+		{"no-budget", func(r *Request) { r.Budget = 0 }, "budget 0s"},
+		{"negative-budget", func(r *Request) { r.Budget = -3 }, "budget -3s"},
+		{"budget-not-a-number", func(r *Request) { r.Budget = math.NaN() }, "budget NaNs"},
+		{"no-precision", func(r *Request) { r.Precision = 0 }, "precision 0"},
+		{"precision-of-all", func(r *Request) { r.Precision = 1 }, "precision 1"},
+		{"precision-not-a-number", func(r *Request) { r.Precision = math.NaN() }, "precision NaN"},
+		{"no-window", func(r *Request) { r.Loads = []sample.Load{{Kind: "rr"}} }, "load rr: window 0s"},
+		{"negative-warm-up", func(r *Request) { r.Loads = []sample.Load{{Kind: "rr", Window: 1, Warmup: -1}} }, "warm-up -1s"},
+		{"second-load-bad", func(r *Request) { r.Loads = []sample.Load{bulk, {Kind: "rr"}} }, "load rr"},
+		{"no-cell", func(r *Request) {
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared}, []mode.Placement{mode.FromRemote}, mode.Shared
+		}, "nothing to measure: shared from remote: there is no such path"},
+		{"no-cell-and-nothing-skipped", func(r *Request) { r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none" }, "no cell fits the request"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Make(request(tt.change))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q; cells %v", err, tt.want, showAll(p.Cells))
+			}
+		})
+	}
+	// A fixed number of rounds needs no budget.
+	if _, err := Make(request(func(r *Request) { r.Rounds, r.Budget = 3, 0 })); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	p := sample.Plan{Seed: 7, Cells: make([]sample.Cell, 8)}
+	const rounds = 50
+	different, firsts := map[string]bool{}, map[int]bool{}
+	for round := range rounds {
+		order := Order(p, round)
+		if again := Order(p, round); !slices.Equal(order, again) {
+			t.Fatalf("round %d: %v, then %v", round, order, again)
+		}
+		sorted := slices.Sorted(slices.Values(order))
+		for i, c := range sorted {
+			if i != c {
+				t.Fatalf("round %d: %v visits not every cell once", round, order)
+			}
+		}
+		if len(order) != len(p.Cells) {
+			t.Fatalf("round %d: %v", round, order)
+		}
+		different[fmt.Sprint(order)] = true
+		firsts[order[0]] = true
+	}
+	if len(different) < rounds-1 {
+		t.Errorf("%d rounds have %d orders", rounds, len(different))
+	}
+	if len(firsts) != len(p.Cells) {
+		t.Errorf("only the cells %v ever come first", firsts)
+	}
+	other := sample.Plan{Seed: 8, Cells: p.Cells}
+	if slices.Equal(Order(p, 0), Order(other, 0)) && slices.Equal(Order(p, 1), Order(other, 1)) {
+		t.Error("another seed gives the same order")
+	}
+	if got := Order(sample.Plan{}, 0); len(got) != 0 {
+		t.Errorf("order of no cells: %v", got)
+	}
+}
+
+// A file's order of visits can be made again from its seed, by any version.
+func TestOrderIsPinned(t *testing.T) {
+	p := sample.Plan{Seed: 2445519278, Cells: make([]sample.Cell, 8)}
+	want := [][]int{{4, 1, 6, 2, 5, 7, 3, 0}, {6, 3, 0, 4, 7, 2, 1, 5}}
+	for round, order := range want {
+		if got := Order(p, round); !slices.Equal(got, order) {
+			t.Errorf("round %d: %v, want %v", round, got, order)
+		}
+	}
+}
+
+func TestDrop(t *testing.T) {
+	p, err := Make(request(func(r *Request) {
+		r.Modes, r.Loads = []mode.Name{mode.Bridge, mode.PublishNAT, mode.Shared}, []sample.Load{bulk, rr}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, skips := len(p.Cells), len(p.Skipped)
+	got := Drop(p, func(c sample.Cell) *sample.Skip {
+		if c.Mode != string(mode.PublishNAT) {
+			return nil
+		}
+		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: "no nf_nat", Remedy: "modprobe nf_nat"}
+	})
+	want := []string{
+		"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+		"host host>loopback rr", "host host>loopback rr!", "bridge host>container rr",
+	}
+	if !slices.Equal(showAll(got.Cells), want) {
+		t.Errorf("cells %v", showAll(got.Cells))
+	}
+	// Two loads over two targets: two paths, each listed once, behind what
+	// had been skipped before.
+	if len(got.Skipped) != skips+2 || got.Skipped[0].Mode != string(mode.Shared) ||
+		got.Skipped[1].To != string(mode.ToLoopback) || got.Skipped[2].To != string(mode.ToAddress) {
+		t.Errorf("skipped %+v", got.Skipped)
+	}
+	if len(p.Cells) != before || len(p.Skipped) != skips || p.Cells[3].Mode != string(mode.PublishNAT) {
+		t.Error("Drop changed the plan that it was given")
+	}
+	none := Drop(p, func(c sample.Cell) *sample.Skip { return &sample.Skip{Mode: c.Mode, Reason: "no"} })
+	if len(none.Cells) != 0 || len(none.Skipped) != skips+3 {
+		t.Errorf("dropping all leaves %v, %v", showAll(none.Cells), none.Skipped)
+	}
+	all := Drop(p, func(sample.Cell) *sample.Skip { return nil })
+	if !slices.Equal(all.Cells, p.Cells) || !slices.Equal(all.Skipped, p.Skipped) {
+		t.Error("dropping nothing changes the plan")
+	}
+}
+
+func TestRoundTime(t *testing.T) {
+	cell := func(load string) sample.Cell { return sample.Cell{Load: load} }
+	for _, tt := range []struct {
+		name  string
+		cells []sample.Cell
+		want  float64
+	}{
+		{"none", nil, 0},
+		{"bulk", []sample.Cell{cell("bulk")}, 0.1 + 0.25 + visitOverhead},
+		{"both-and-a-control", []sample.Cell{cell("bulk"), cell("bulk"), cell("rr")}, 2*(0.1+0.25) + 0.05 + 0.25 + 3*visitOverhead},
+		{"unknown-load", []sample.Cell{cell("udp")}, visitOverhead},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := RoundTime(sample.Plan{Loads: []sample.Load{bulk, rr}, Cells: tt.cells})
+			if math.Abs(got-tt.want) > 1e-9 {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
