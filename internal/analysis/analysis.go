@@ -209,7 +209,7 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 			continue
 		}
 		x := j.ratio(i, Primary(s.cell.Load))
-		if x.N > 0 && x.HalfWidth() > p.Precision*x.Median {
+		if x.N > 0 && (x.N < stats.MinJudged || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}
 	}

@@ -66,7 +66,7 @@ func cheapestIsolated(cells []Cell, from string) string {
 			continue
 		}
 		loads[c.Load] = true
-		if !m.PortIsolation || x == nil {
+		if !m.PortIsolation || x == nil && !c.Baseline {
 			continue
 		}
 		t := byLabel[c.Label()]
@@ -75,8 +75,12 @@ func cheapestIsolated(cells []Cell, from string) string {
 			byLabel[c.Label()] = t
 			labels = append(labels, c.Label())
 		}
-		t.log += math.Log(c.toll())
 		t.n++
+		if c.Baseline { // its toll is 1
+			t.clear, t.say = true, []string{"it is the baseline itself"}
+			continue
+		}
+		t.log += math.Log(c.toll())
 		t.clear = t.clear || x.Verdict != stats.Unclear
 		t.say = append(t.say, fmt.Sprintf("%s (%s)", words(c.Load, *x), x.Verdict))
 	}
@@ -142,8 +146,19 @@ func (j *judged) rival(c sample.Cell) (i int, name string, ok bool) {
 		}
 	}
 	b, ok := j.base[groupOf(c)]
-	if !ok || c.To == string(mode.ToLoopback6) { // told once, by its IPv4 sister
+	if !ok || c.To == string(mode.ToLoopback6) && j.hasSister(c) { // which tells it
 		return 0, "", false
 	}
 	return b, j.series[b].cell.Mode, true
+}
+
+// hasSister reports whether the same path over IPv4 has a result.
+func (j *judged) hasSister(c sample.Cell) bool {
+	c.To = string(mode.ToLoopback)
+	for _, s := range j.series {
+		if s.cell == c && len(s.visits) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -75,7 +75,7 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 					return // refused: as good
 				}
 				if _, err := json.Marshal(Judge(f)); err != nil {
-					t.Skipf("pending: the report cannot be written: %v", err)
+					t.Errorf("the report cannot be written: %v", err)
 				}
 			})
 		}
@@ -124,7 +124,7 @@ func FuzzJudge(f *testing.F) {
 			_ = c.Label()
 		}
 		if _, err := json.Marshal(r); err != nil {
-			t.Skipf("pending: the report cannot be written: %v", err)
+			t.Errorf("the report cannot be written: %v", err)
 		}
 		Converged(file.Header.Plan, file.Visits)
 	})

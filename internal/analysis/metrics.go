@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"math"
+
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -21,6 +23,9 @@ var percentiles = map[string]float64{
 
 const nsPerSecond = 1e9
 
+// shortest is the least time that a share of it means something, in seconds.
+const shortest = 1e-6
+
 // series is a cell's good visits: metric -> round -> value.
 type series struct {
 	cell   sample.Cell
@@ -33,7 +38,11 @@ func newSeries(c sample.Cell) *series {
 	return &series{cell: c, values: map[string]map[int]float64{}}
 }
 
+// set notes a value; one that is not finite is none.
 func (s *series) set(metric string, round int, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
 	if s.values[metric] == nil {
 		s.values[metric] = map[int]float64{}
 	}
@@ -153,7 +162,7 @@ func (s *series) split() CPUSplit {
 			out.Proxy += v.Proxy.CPU
 		}
 	}
-	if elapsed <= 0 {
+	if elapsed < shortest {
 		return CPUSplit{}
 	}
 	out.Rest = max(0, busy-out.Client-out.Server-out.Proxy)

@@ -211,12 +211,15 @@ func (j *judged) congestion() string {
 // sameCore reports whether client and server were pinned to one and the same
 // CPU, or the machine has only one.
 func (j *judged) sameCore() bool {
-	if len(j.file.Visits) == 0 {
-		return false
+	for _, s := range j.series {
+		if len(s.visits) == 0 {
+			continue
+		}
+		v := s.visits[0]
+		if c, s := v.Client.CPUs, v.Server.CPUs; len(c) == 1 && len(s) == 1 {
+			return c[0] == s[0]
+		}
+		return len(v.Machine) == 1
 	}
-	v := j.file.Visits[0]
-	if c, s := v.Client.CPUs, v.Server.CPUs; len(c) == 1 && len(s) == 1 {
-		return c[0] == s[0]
-	}
-	return len(v.Machine) == 1
+	return false
 }

@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/meter"
@@ -64,22 +67,53 @@ type Progress struct {
 // Check asks the builders for every path of the plan and moves the cells
 // that cannot be built here to Skipped.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
-	answers := map[key]error{}
-	for _, c := range p.Cells {
-		k := keyOf(c)
-		if _, ok := answers[k]; ok {
-			continue
-		}
-		b, err := builder(builders, c.On)
-		if err != nil {
-			return p, err
-		}
-		answers[k] = b.Check(ctx, k.spec)
+	keys := paths(p)
+	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
+	if err != nil {
+		return p, err
+	}
+	for _, k := range keys {
 		if err := answers[k]; err != nil && !errors.Is(err, path.ErrUnsupported) {
 			return p, fmt.Errorf("check %s: %w", k.spec, err)
 		}
 	}
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(c)]) }), nil
+}
+
+// paths lists the distinct paths of the plan in its order.
+func paths(p sample.Plan) []key {
+	var out []key
+	for _, c := range p.Cells {
+		if k := keyOf(c); !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// each calls f for every path at once, because the kernel makes callers wait
+// for its grace periods, and returns what each said.
+func each(keys []key, builders []path.Builder, f func(path.Builder, key) error) (map[key]error, error) {
+	var (
+		wg  sync.WaitGroup
+		mu  sync.Mutex // guards out
+		out = map[key]error{}
+	)
+	for _, k := range keys {
+		b, err := builder(builders, k.on)
+		if err != nil {
+			wg.Wait()
+			return nil, err
+		}
+		wg.Go(func() {
+			err := f(b, k)
+			mu.Lock()
+			defer mu.Unlock()
+			out[k] = err
+		})
+	}
+	wg.Wait()
+	return out, nil
 }
 
 func skipFor(c sample.Cell, err error) *sample.Skip {
@@ -162,55 +196,53 @@ func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).
 // build builds every path once. One that fails although it was checked takes
 // its cells out of the plan, not the run down.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
-	var out []sample.Path
-	failed := map[key]error{}
-	for _, c := range r.Plan.Cells {
-		k := keyOf(c)
-		if r.paths[k] != nil || failed[k] != nil {
-			continue
-		}
-		b, err := builder(r.Builders, c.On)
-		if err != nil {
-			return nil, err
-		}
+	var mu sync.Mutex // guards r.paths and took
+	took := map[key]float64{}
+	keys := paths(r.Plan)
+	failed, err := each(keys, r.Builders, func(b path.Builder, k key) error {
 		t := r.Clock.Now()
 		p, err := b.Build(ctx, k.spec)
-		if ctx.Err() != nil {
-			if p != nil {
-				err = errors.Join(err, p.Close())
-			}
-			return nil, errors.Join(context.Cause(ctx), err)
-		}
 		if err != nil {
-			failed[k] = err
-			continue
+			return err
 		}
-		r.paths[k] = p
-		out = append(out, describe(c, p, time.Duration(r.Clock.Now()-t).Seconds()))
+		mu.Lock()
+		defer mu.Unlock()
+		r.paths[k], took[k] = p, time.Duration(r.Clock.Now()-t).Seconds()
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case len(r.paths) == 0:
+		return nil, fmt.Errorf("no path could be built: %w", errors.Join(slices.Collect(maps.Values(failed))...))
 	}
 	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(c)]) })
-	if len(r.Plan.Cells) == 0 {
-		errs := make([]error, 0, len(failed))
-		for _, err := range failed {
-			errs = append(errs, err)
-		}
-		return nil, fmt.Errorf("no path could be built: %w", errors.Join(errs...))
+	var out []sample.Path
+	for _, k := range paths(r.Plan) {
+		out = append(out, describe(k, r.paths[k], took[k]))
 	}
 	return out, nil
 }
 
-func describe(c sample.Cell, p *path.Path, built float64) sample.Path {
-	return sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On,
+func describe(k key, p *path.Path, built float64) sample.Path {
+	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To), On: k.on,
 		Dial: p.Dial.String(), Listen: p.Listen.String(), Hops: p.Kinds(), Built: built,
 		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
 }
 
+// close takes all paths down at once.
 func (r *run) close() error {
-	var errs []error
+	errs := make(chan error, len(r.paths))
 	for _, p := range r.paths {
-		errs = append(errs, p.Close())
+		go func() { errs <- p.Close() }()
 	}
-	return errors.Join(errs...)
+	var all []error
+	for range r.paths {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
 }
 
 // rounds visits the cells until precision, budget, the number of rounds or

@@ -95,12 +95,12 @@ func ratio(metric string) func(analysis.Cell) string {
 
 // digits prints x with three significant digits and without an exponent.
 func digits(x float64) string {
-	switch a := math.Abs(x); {
-	case a >= 100:
+	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
+	case a >= 99.95:
 		return fmt.Sprintf("%.0f", x)
-	case a >= 10:
+	case a >= 9.995:
 		return fmt.Sprintf("%.1f", x)
-	case a >= 1:
+	case a >= 0.9995:
 		return fmt.Sprintf("%.2f", x)
 	}
 	return fmt.Sprintf("%.3f", x)

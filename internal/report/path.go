@@ -37,8 +37,8 @@ func Path(w io.Writer, t *Trace, o Options) error {
 	p.line("  server  listens on " + t.Path.Listen)
 	p.line("")
 	v := t.Visit
-	p.line(fmt.Sprintf("  The load moved %d bytes to the server and %d back, in %d round trips on %s.",
-		v.Server.TotalRecv, v.Client.TotalRecv, v.Client.TotalSent/max(1, int64(probeSize(v))), plural(v.Client.Connections, "connection")))
+	p.line(fmt.Sprintf("  The load moved %d bytes to the server and %d back, in %s on %s.",
+		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"), plural(v.Client.Connections, "connection")))
 	if v.Witness.OK {
 		p.line("  " + p.verdict("better")("Witnessed: every hop counted them."))
 	} else {
@@ -46,7 +46,7 @@ func Path(w io.Writer, t *Trace, o Options) error {
 	}
 	for _, g := range guards {
 		d := g.After.Sub(g.Before)
-		p.line(p.dim(fmt.Sprintf("  Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d))))
+		p.line(p.dim(fmt.Sprintf("  Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d, v.Witness.OK))))
 	}
 	if len(t.Path.Facts)+len(t.Path.Links) > 0 {
 		p.line("")
@@ -101,9 +101,15 @@ func hopName(h sample.HopReading) string {
 	return h.Kind + " " + h.Name
 }
 
-func delta(d sample.Counters) string {
+// delta is what a hop beside the path counted. Only a witness that found
+// nothing against the path calls it quiet.
+func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
-		return plural(int(n), "byte") + ", as quiet as it must be"
+		s := plural(int(n), "byte")
+		if ok {
+			s += ", as quiet as it must be"
+		}
+		return s
 	}
 	return fmt.Sprintf("%d hits, 0 bytes", d.Hits)
 }

@@ -108,12 +108,12 @@ func TestPathIncomplete(t *testing.T) {
 // A device beside the path that was not quiet must not be called quiet.
 func TestPathLoudGuard(t *testing.T) {
 	if got := string(path(t, unwitnessed(), Options{})); strings.Contains(got, "1234567 bytes, as quiet as it must be") {
-		t.Skip("pending: the contradicting device is called quiet")
+		t.Error("the contradicting device is called quiet")
 	}
 }
 
 func TestPathSingular(t *testing.T) {
 	if got := string(path(t, unwitnessed(), Options{})); strings.Contains(got, "1 round trips") {
-		t.Skip("pending: 1 round trips")
+		t.Error("1 round trips")
 	}
 }

@@ -304,7 +304,7 @@ func TestDigits(t *testing.T) {
 		want string
 	}{{0.9996, "1.00"}, {9.996, "10.0"}, {99.96, "100"}} {
 		if got := digits(tt.x); got != tt.want {
-			t.Skipf("pending: digits(%v) = %q, want %q: rounding up adds a digit", tt.x, got, tt.want)
+			t.Errorf("digits(%v) = %q, want %q: rounding up adds a digit", tt.x, got, tt.want)
 		}
 	}
 }
@@ -314,7 +314,7 @@ func TestFailedWithoutEvidence(t *testing.T) {
 	r := head()
 	r.Failed = []analysis.Failed{{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab", Reason: "it was never visited"}}
 	if strings.Contains(string(table(t, r, Options{})), "it was never visited: ") {
-		t.Skip("pending: nothing follows the colon")
+		t.Error("nothing follows the colon")
 	}
 }
 
@@ -469,7 +469,7 @@ func TestWarningsNameThePlacement(t *testing.T) {
 	}
 	got := string(table(t, r, Options{}))
 	if strings.Contains(got, "publish-proxy rr, publish-proxy rr: it started late") {
-		t.Skip("pending: warnings of rows in different groups cannot be told apart")
+		t.Error("warnings of rows in different groups cannot be told apart")
 	}
 	if !slices.ContainsFunc(strings.Split(got, "\n"), func(l string) bool {
 		return strings.Contains(l, "container") && strings.Contains(l, "it started late")

@@ -161,7 +161,9 @@ func plural(n int, what string) string {
 }
 
 func (p *printer) foot(r *analysis.Report) {
-	p.line("")
+	if len(r.Findings) > 0 {
+		p.line("")
+	}
 	for _, f := range r.Findings {
 		p.wrapped("  ", f, " ")
 	}
@@ -170,7 +172,11 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line(p.bold("Failed"))
 		for _, f := range r.Failed {
 			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To}
-			p.item(fmt.Sprintf("%s from %s, %s: %s: %s", c.Label(), f.From, f.Load, f.Reason, f.Evidence))
+			text := fmt.Sprintf("%s from %s, %s: %s", c.Label(), f.From, f.Load, f.Reason)
+			if f.Evidence != "" {
+				text += ": " + f.Evidence
+			}
+			p.item(text)
 		}
 	}
 	if len(r.Skipped) > 0 {
@@ -203,6 +209,10 @@ func skipped(s sample.Skip) string {
 func (p *printer) warnings(r *analysis.Report) {
 	var texts []string
 	rows := map[string][]string{}
+	from := func(analysis.Cell) string { return "" }
+	if len(names(r.Cells, func(c analysis.Cell) string { return c.From })) > 1 {
+		from = func(c analysis.Cell) string { return " from " + c.From }
+	}
 	for _, w := range r.Warnings {
 		texts = append(texts, w.Text)
 	}
@@ -211,7 +221,7 @@ func (p *printer) warnings(r *analysis.Report) {
 			if _, seen := rows[w.Text]; !seen {
 				texts = append(texts, w.Text)
 			}
-			rows[w.Text] = append(rows[w.Text], c.Label()+" "+c.Load)
+			rows[w.Text] = append(rows[w.Text], c.Label()+from(c)+" "+c.Load)
 		}
 	}
 	if len(texts) == 0 {

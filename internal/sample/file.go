@@ -11,7 +11,7 @@ import (
 
 // Limits of the reader, so that a hostile file costs bounded memory and time.
 const (
-	maxLine   = 16 << 20 // bytes
+	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
 	maxVisits = 1_000_000
 	maxCPUs   = 4096
@@ -178,11 +178,23 @@ func (v Visit) check(cells int) error {
 	if len(v.Machine) > maxCPUs {
 		return fmt.Errorf("%d CPUs, at most %d are read", len(v.Machine), maxCPUs)
 	}
+	if err := times(v.Elapsed); err != nil {
+		return err
+	}
+	for _, c := range v.Machine {
+		// The kernel's idle counters may run backwards a little.
+		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle)); err != nil {
+			return err
+		}
+	}
+	if v.Proxy != nil {
+		if err := times(math.Abs(v.Proxy.CPU)); err != nil {
+			return err
+		}
+	}
 	for _, p := range []Party{v.Client, v.Server} {
-		for _, x := range []float64{p.Window, p.CPU, p.BusiestCPU} {
-			if x < 0 || math.IsNaN(x) || x > 1e9 {
-				return fmt.Errorf("impossible time %v", x)
-			}
+		if err := times(p.Window, p.CPU, p.BusiestCPU, p.Late, p.TCP.RTT, p.TCP.RTTVar); err != nil {
+			return err
 		}
 		for _, n := range []int64{p.Sent, p.Received, p.Trips, p.TotalSent, p.TotalRecv} {
 			if n < 0 {
@@ -206,4 +218,15 @@ func (f *File) completeRounds() int {
 		}
 	}
 	return n
+}
+
+// times checks that each is a time that a run can have measured.
+func times(xs ...float64) error {
+	const most = 1e9
+	for _, x := range xs {
+		if !(x >= 0 && x <= most) {
+			return fmt.Errorf("impossible time %v", x)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,11 @@
 package sample
 
 import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,13 +19,13 @@ const (
 	histoMax    = int64(time.Minute)
 	histoDigits = 3
 	// maxEncoded bounds what a file may make the reader decode.
-	maxEncoded = 4 << 20
+	maxEncoded = 512 << 10
 )
 
 // EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2
-// compressed encoding (base64 in JSON), which HdrHistogram's tools in every
+// compressed encoding, which is base64 text that HdrHistogram's tools in every
 // language read.
-type EncodedHisto []byte
+type EncodedHisto string
 
 // NewHistogram returns an empty histogram for latencies in nanoseconds.
 func NewHistogram() *hdrhistogram.Histogram {
@@ -48,9 +53,40 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.Histogram, err error) {
 			h, err = nil, fmt.Errorf("decode histogram: %v", p)
 		}
 	}()
-	h, err = hdrhistogram.Decode(e)
+	if err := e.checkRange(); err != nil {
+		return nil, fmt.Errorf("decode histogram: %w", err)
+	}
+	h, err = hdrhistogram.Decode([]byte(e))
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	return h, nil
+}
+
+// checkRange reads the header and refuses any range or precision but our own:
+// the library allocates what the header asks for, up to 50 MB.
+func (e EncodedHisto) checkRange() error {
+	packed, err := base64.StdEncoding.DecodeString(string(e))
+	if err != nil {
+		return err
+	}
+	const envelope = 8 // cookie and length
+	if len(packed) < envelope {
+		return fmt.Errorf("%d bytes", len(packed))
+	}
+	z, err := zlib.NewReader(bytes.NewReader(packed[envelope:]))
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Cookie, Payload, Offset, Digits int32
+		Low, High                       int64
+	}
+	if err := binary.Read(z, binary.BigEndian, &head); err != nil {
+		return err
+	}
+	if head.Digits != histoDigits || head.Low != histoMin || head.High != histoMax {
+		return errors.New("its range or precision is not toll's")
+	}
+	return nil
 }

@@ -115,7 +115,7 @@ func TestDecodeHostile(t *testing.T) {
 		name string
 		in   EncodedHisto
 	}{
-		{"empty", nil},
+		{"empty", ""},
 		{"not-base64", EncodedHisto("\x00\xff\x00\xff")},
 		{"too-short", EncodedHisto("HIST")},
 		{"cut", good[:len(good)/4*2]},
@@ -170,7 +170,7 @@ func TestDecodeForeignRange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := tt.f.encode(t)
 			if n := allocated(func() { _, _ = in.Decode() }); n > 1<<20 {
-				t.Skipf("pending: %d bytes of file make Decode allocate %d bytes", len(in), n)
+				t.Errorf("%d bytes of file make Decode allocate %d bytes", len(in), n)
 			}
 		})
 	}
