@@ -36,8 +36,8 @@ var mayImport = map[string][]string{
 	"meter":         {"sample"},
 	"engine":        {"load", "meter", "mode", "path", "plan", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
-	"report":        {"analysis", "sample", "stats"},
-	"bench":         {"kernel/link", "kernel/netns", "load", "machine", "meter", "sample", "stats", "worker"},
+	"report":        {"analysis", "mode", "sample", "stats"},
+	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},
 }
 
 func TestRoomsKeepApart(t *testing.T) {

@@ -98,8 +98,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	if err != nil {
 		return usage(err, "toll modes lists the modes and from where each is reached")
 	}
-	cpus, err := f.cpus()
-	if err != nil {
+	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
 	return inLab(func() error {
@@ -115,7 +114,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 		if len(p.Cells) == 0 {
 			return nothing(p)
 		}
-		return f.measure(ctx, e, p, builders, cpus)
+		return f.measure(ctx, e, p, builders)
 	})
 }
 
@@ -127,7 +126,7 @@ func nothing(p sample.Plan) error {
 
 // measure runs the plan, judges what was measured and prints it, also after
 // an interrupt or a failure in mid-run.
-func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builders []path.Builder, cpus placement) error {
+func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builders []path.Builder) error {
 	records, closeSave, err := f.records()
 	if err != nil {
 		return err
@@ -143,7 +142,6 @@ func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builde
 		Out:       sample.NewWriter(records),
 		Converged: func(v []sample.Visit) bool { return analysis.Converged(p, v) },
 		Throttled: throttled(here)}
-	c.CPUs.Client, c.CPUs.Server = cpus.client, cpus.server
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)
@@ -293,16 +291,14 @@ func (f *compareFlags) loads() ([]sample.Load, error) {
 	return out, nil
 }
 
-// placement is the CPUs of client and server; empty: not pinned.
-type placement struct{ client, server []int }
-
-func (f *compareFlags) cpus() (p placement, err error) {
+// cpus chooses the CPUs of client and server.
+func (f *compareFlags) cpus() (p sample.CPUs, err error) {
 	here := machine.Machine{}
 	switch f.pin {
 	case "none":
 		return p, nil
 	case "auto":
-		p.client, p.server, _, err = here.PinAuto(f.streams)
+		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.streams)
 		return p, err
 	}
 	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"
@@ -320,5 +316,5 @@ func (f *compareFlags) cpus() (p placement, err error) {
 			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
 		}
 	}
-	return placement{n[:1], n[1:]}, nil
+	return sample.CPUs{Client: n[:1], Server: n[1:], SameCore: here.SameCore(n[:1], n[1:])}, nil
 }

@@ -38,7 +38,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 		fmt.Fprintln(w, "\nNot measured here:")
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(w, "  %s from %s: %s → %s\n", s.Mode, s.From, s.Reason, s.Remedy)
+		fmt.Fprintf(w, "  %s from %s: %s; try %s\n", s.Mode, s.From, s.Reason, s.Remedy)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func Judge(f *sample.File) *Report {
 		Environment: f.Header.Environment,
 		Plan: Plan{Seed: f.Header.Plan.Seed, Rounds: f.End.Rounds, Baseline: f.Header.Plan.Baseline,
 			EndedBy: f.End.Reason, Elapsed: f.End.Elapsed, Budget: f.Header.Plan.Budget,
-			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, Loads: f.Header.Plan.Loads},
+			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, CPUs: f.Header.Plan.CPUs, Loads: f.Header.Plan.Loads},
 		Control:  Control{Mode: f.Header.Plan.Baseline},
 		Skipped:  append([]sample.Skip{}, f.Header.Plan.Skipped...),
 		Failed:   []Failed{},
@@ -119,7 +119,7 @@ func (j *judged) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On,
 		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: s.limit()}
+		Metrics: map[string]Metric{}, CPU: s.split(j.file.Header.Plan.LoadOf(c.Load)), LimitedBy: s.limit()}
 	if p, ok := j.file.Header.PathOf(c); ok {
 		out.Hops, out.Facts = p.Hops, p.Facts
 	}
@@ -209,7 +209,7 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 			continue
 		}
 		x := j.ratio(i, Primary(s.cell.Load))
-		if x.N > 0 && (x.N < stats.MinJudged || x.HalfWidth() > p.Precision*x.Median) {
+		if x.N > 0 && (x.N < stats.MinValues || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}
 	}

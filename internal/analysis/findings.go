@@ -19,7 +19,7 @@ func (j *judged) findings(r *Report) []string {
 	case len(r.Failed) == 0:
 		out = append(out, "Every row was witnessed: its bytes were counted on each hop of its path.")
 	default:
-		out = append(out, fmt.Sprintf("Every row was witnessed; %d more have no result and are listed as failed.", len(r.Failed)))
+		out = append(out, fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed)))
 	}
 	for _, from := range placements(r.Cells) {
 		if s := cheapestIsolated(r.Cells, from); s != "" {
@@ -94,7 +94,7 @@ func cheapestIsolated(cells []Cell, from string) string {
 	case best == "":
 		return ""
 	case !byLabel[best].clear:
-		return fmt.Sprintf("From %s the machine was too noisy to tell which mode is cheapest: run longer, or on a quieter machine.", from)
+		return fmt.Sprintf("Nothing is known yet of which mode is cheapest from %s: run longer, or on a quieter machine.", from)
 	}
 	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
 }

@@ -148,26 +148,56 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// split sums who spent CPU time over all visits: /proc/stat's ticks are too
-// coarse for one.
-func (s *series) split() CPUSplit {
-	var out CPUSplit
-	var busy, elapsed float64
+// rest is the CPUs that something other than the run's processes kept busy.
+func (s *series) rest() float64 {
+	c := s.cpu()
+	if c.elapsed < shortest {
+		return 0
+	}
+	return c.Rest / c.elapsed
+}
+
+// split is who spent the CPU time of a unit of work.
+func (s *series) split(l sample.Load) CPUSplit {
+	c := s.cpu()
+	c.Unit = units[CPUPerByte]
+	work := 0.0
 	for _, v := range s.visits {
-		elapsed += v.Elapsed
-		busy += busyTime(v)
-		out.Client += v.Client.CPU
-		out.Server += v.Server.CPU
-		if v.Proxy != nil {
-			out.Proxy += v.Proxy.CPU
+		if v.Latency != nil {
+			c.Unit = units[CPUPerTrip]
+			work += float64(v.Client.Trips)
+		} else {
+			work += float64(receiver(v, l).Received)
 		}
 	}
-	if elapsed < shortest {
-		return CPUSplit{}
+	if work < 1 {
+		return CPUSplit{Unit: c.Unit}
 	}
-	out.Rest = max(0, busy-out.Client-out.Server-out.Proxy)
-	for _, f := range []*float64{&out.Client, &out.Server, &out.Proxy, &out.Rest} {
-		*f /= elapsed
+	for _, f := range []*float64{&c.Client, &c.Server, &c.Proxy, &c.Rest} {
+		*f /= work
 	}
-	return out
+	return c.CPUSplit
+}
+
+// cpuTime is CPU seconds in all windows together.
+type cpuTime struct {
+	CPUSplit
+	elapsed float64
+}
+
+// cpu sums over all visits: /proc/stat's ticks are too coarse for one.
+func (s *series) cpu() cpuTime {
+	var c cpuTime
+	busy := 0.0
+	for _, v := range s.visits {
+		c.elapsed += v.Elapsed
+		busy += busyTime(v)
+		c.Client += v.Client.CPU
+		c.Server += v.Server.CPU
+		if v.Proxy != nil {
+			c.Proxy += v.Proxy.CPU
+		}
+	}
+	c.Rest = max(0, busy-c.Client-c.Server-c.Proxy)
+	return c
 }

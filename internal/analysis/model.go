@@ -6,6 +6,7 @@ package analysis
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
@@ -14,7 +15,7 @@ import (
 // Schema names the version of the report.
 const Schema = "bridgetoll.report/1"
 
-// Report is the judged run; its JSON form is documented in docs/report.md.
+// Report is the judged run; its JSON form is documented in docs/results.md.
 // Units are base units: seconds, bytes, bit/s.
 type Report struct {
 	Schema      string             `json:"schema"`
@@ -39,6 +40,7 @@ type Plan struct {
 	Budget    float64       `json:"budget_s"`
 	Precision float64       `json:"precision"`
 	Pin       string        `json:"pin"`
+	CPUs      sample.CPUs   `json:"cpus"`
 	Loads     []sample.Load `json:"loads"`
 }
 
@@ -101,18 +103,25 @@ type Ratio struct {
 // HalfWidth is the larger distance from the median to an end.
 func (r Ratio) HalfWidth() float64 { return max(r.High-r.Median, r.Median-r.Low) }
 
-// String is the median and the interval's half-width; one round has none.
+// String is the median with its interval: "0.93 ±0.02" where that is even on
+// both sides, else "0.82 -0.21 +0.02". One round has no interval.
 func (r Ratio) String() string {
 	if r.N < 2 {
 		return fmt.Sprintf("%.2f ±?", r.Median)
 	}
+	const even = 0.015 // what rounding to two digits makes of equal halves
+	if down, up := r.Median-r.Low, r.High-r.Median; math.Abs(up-down) > even {
+		return fmt.Sprintf("%.2f -%.2f +%.2f", r.Median, down, up)
+	}
 	return fmt.Sprintf("%.2f ±%.2f", r.Median, r.HalfWidth())
 }
 
-// CPUSplit says who spent the CPU time, in seconds of CPU for each second of
-// the window. Rest is everything else that kept the machine busy: kernel
-// work outside these processes, and other programs.
+// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round
+// trip (rr), in seconds, over all rounds together. Rest is everything else
+// that kept the machine busy: kernel work outside these processes, and other
+// programs.
 type CPUSplit struct {
+	Unit   string  `json:"unit"` // "s/B" or "s"
 	Client float64 `json:"client"`
 	Server float64 `json:"server"`
 	Proxy  float64 `json:"proxy"`

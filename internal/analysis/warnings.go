@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -77,15 +78,16 @@ func (j *judged) cellWarnings(i int) []Warning {
 			out = append(out, w)
 		}
 	}
-	failed := 0
+	failed, last := 0, ""
 	for _, v := range j.file.Visits {
 		if v.Cell == i && (v.Failure != "" || !v.Witness.OK) {
 			failed++
+			last = cmp.Or(v.Failure, v.Witness.Evidence)
 		}
 	}
 	if failed > 0 {
-		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out",
-			failed, failed+len(s.visits))})
+		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one so: %s",
+			failed, failed+len(s.visits), last)})
 	}
 	warmup := j.file.Header.Plan.LoadOf(s.cell.Load).Warmup
 	late := 0
@@ -143,7 +145,7 @@ func (j *judged) warnings() []Warning {
 		// On the baseline's path all kernel work is done inside the two
 		// processes, so what is left over is somebody else's.
 		if isBase && j.base[groupOf(s.cell)] == i {
-			idleRest += s.split().Rest
+			idleRest += s.rest()
 			n++
 		}
 	}
@@ -164,7 +166,7 @@ func (j *judged) warnings() []Warning {
 			"Containers on this machine get it too; --congestion cubic or reno shows what the paths can carry", cc)
 	}
 	if j.sameCore() {
-		add("same-core", "client and server shared one CPU: throughput is halved and wake-ups are cheaper than across CPUs")
+		add("same-core", "client and server shared one core: throughput is about halved, and wake-ups are cheaper than across cores")
 	}
 	return out
 }
@@ -208,18 +210,16 @@ func (j *judged) congestion() string {
 	return ""
 }
 
-// sameCore reports whether client and server were pinned to one and the same
-// CPU, or the machine has only one.
+// sameCore reports whether client and server shared a core: by the plan, or
+// because the machine has only one.
 func (j *judged) sameCore() bool {
-	for _, s := range j.series {
-		if len(s.visits) == 0 {
-			continue
+	if j.file.Header.Plan.CPUs.SameCore {
+		return true
+	}
+	for _, v := range j.file.Visits {
+		if len(v.Machine) > 0 {
+			return len(v.Machine) == 1
 		}
-		v := s.visits[0]
-		if c, s := v.Client.CPUs, v.Server.CPUs; len(c) == 1 && len(s) == 1 {
-			return c[0] == s[0]
-		}
-		return len(v.Machine) == 1
 	}
 	return false
 }

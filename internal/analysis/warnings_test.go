@@ -118,13 +118,13 @@ func TestRunWarnings(t *testing.T) {
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
 		}, want: []string{"paced"}, text: "--congestion"},
-		{name: "same-core", change: func(v *sample.Visit) { v.Server.CPUs = []int{0} }, want: []string{"same-core"}},
+		{name: "same-core", file: func(f *sample.File) { f.Header.Plan.CPUs.SameCore = true }, want: []string{"same-core"}},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}
 		}, want: []string{"same-core"}},
 		{name: "not-pinned", change: func(v *sample.Visit) { v.Client.CPUs, v.Server.CPUs = nil, nil }, want: []string{}},
-		{name: "two-at-once", file: func(f *sample.File) { f.Truncated = true }, change: func(v *sample.Visit) { v.Server.CPUs = []int{0} },
+		{name: "two-at-once", file: func(f *sample.File) { f.Truncated, f.Header.Plan.CPUs.SameCore = true, true },
 			want: []string{"truncated", "same-core"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -144,15 +144,6 @@ func TestRunWarnings(t *testing.T) {
 				wantWarning(t, got.Warnings[:1], tt.want[0], tt.text)
 			}
 		})
-	}
-}
-
-// A first visit that failed before its ends told their CPUs says nothing.
-func TestSameCoreSkipsFailedVisits(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(enough, steady(8, 8, 4), calm, func(v *sample.Visit) { v.Server.CPUs = []int{0} })
-	r.f.Visits[0] = sample.Visit{Failure: "client: connection refused"}
-	if got := codes(r.judge().Warnings); !slices.Contains(got, "same-core") {
-		t.Errorf("warnings %v, because only the first visit is looked at", got)
 	}
 }
 

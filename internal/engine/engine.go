@@ -41,9 +41,6 @@ type Config struct {
 	Meter       Meter
 	Clock       Clock
 	Out         *sample.Writer
-	// CPUs are the processors that client and server are pinned to; empty:
-	// not pinned.
-	CPUs struct{ Client, Server []int }
 	// Converged reports whether every ratio is as precise as the plan asks;
 	// asked after each round but the first few. Nil: never.
 	Converged func([]sample.Visit) bool

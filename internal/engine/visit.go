@@ -127,10 +127,10 @@ func startBoth(p *path.Path) (server, client *hand, err error) {
 func (r *run) connect(ctx context.Context, p *path.Path, l sample.Load, server, client *hand) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errors.New("the ends were not connected in time"))
 	defer cancel()
-	if err := server.Open(ctx, worker.Order{Role: worker.Server, Load: l, Addr: p.Listen, CPUs: r.CPUs.Server}); err != nil {
+	if err := server.Open(ctx, worker.Order{Role: worker.Server, Load: l, Addr: p.Listen, CPUs: r.Plan.CPUs.Server}); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	if err := client.Open(ctx, worker.Order{Role: worker.Client, Load: l, Addr: p.Dial, CPUs: r.CPUs.Client}); err != nil {
+	if err := client.Open(ctx, worker.Order{Role: worker.Client, Load: l, Addr: p.Dial, CPUs: r.Plan.CPUs.Client}); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
 
@@ -20,7 +21,9 @@ var (
 	modeColumn  = column{head: [2]string{"", "mode"}, text: analysis.Cell.Label}
 	pathColumn  = column{head: [2]string{"", "path"}, text: func(c analysis.Cell) string { return strings.Join(c.Hops, "·") }}
 	retrColumn  = column{head: [2]string{"", "retr"}, right: true, text: func(c analysis.Cell) string { return count(c, analysis.Retransmits) }}
-	limitColumn = column{head: [2]string{"limited", "by"}, text: func(c analysis.Cell) string { return strings.TrimSuffix(orDash(c.LimitedBy), " core") }}
+	limitColumn = column{head: [2]string{"limited", "by"}, text: func(c analysis.Cell) string {
+		return strings.TrimSuffix(strings.TrimSuffix(orDash(c.LimitedBy), " cores"), " core")
+	}}
 )
 
 const (
@@ -29,23 +32,28 @@ const (
 	micro = 1e6  // s to µs
 )
 
-var bulkColumns = []column{
-	modeColumn, pathColumn,
-	{[2]string{"", "Gbit/s"}, true, scaled(analysis.Throughput, giga)},
-	{[2]string{"CPU", "s/GB"}, true, scaled(analysis.CPUPerByte, perGB)},
-	{[2]string{"Gbit/s", "/core"}, true, scaled(analysis.PerBusyCore, giga)},
-	retrColumn, limitColumn,
-	{[2]string{"", "ratio"}, false, ratio(analysis.Throughput)},
-}
-
-var tripColumns = []column{
-	modeColumn, pathColumn,
-	{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
-	{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
-	{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
-	{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)},
-	retrColumn, limitColumn,
-	{[2]string{"", "ratio (p50)"}, false, ratio(analysis.LatencyP50)},
+// columnsOf are the columns of a load's tables.
+func columnsOf(r *analysis.Report, load string) []column {
+	to := "to " + r.Plan.Baseline
+	if load == "rr" {
+		return []column{
+			modeColumn, pathColumn,
+			{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
+			{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
+			{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
+			{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)},
+			retrColumn, limitColumn,
+			{[2]string{"p50 ratio", to}, false, ratio(analysis.LatencyP50)},
+		}
+	}
+	return []column{
+		modeColumn, pathColumn,
+		{[2]string{"", "Gbit/s"}, true, scaled(analysis.Throughput, giga)},
+		{[2]string{"CPU", "s/GB"}, true, scaled(analysis.CPUPerByte, perGB)},
+		{[2]string{"Gbit/s", "/core"}, true, scaled(analysis.PerBusyCore, giga)},
+		retrColumn, limitColumn,
+		{[2]string{"ratio", to}, false, ratio(analysis.Throughput)},
+	}
 }
 
 func scaled(metric string, by float64) func(analysis.Cell) string {
@@ -121,45 +129,53 @@ func verdictOf(c analysis.Cell) stats.Verdict {
 	return ""
 }
 
-// rows prints cells as a table that fits the width: if it is too wide, long
-// hop names are shortened and gaps narrowed.
-func (p *printer) rows(cols []column, cells []analysis.Cell) {
-	grid := make([][]string, len(cells))
+// Space around columns.
+const (
+	indent = 2
+	gap    = 2
+)
+
+// grid is the cells' texts by row and column.
+func grid(cols []column, cells []analysis.Cell, short bool) [][]string {
+	out := make([][]string, len(cells))
 	for i, c := range cells {
 		for _, col := range cols {
-			grid[i] = append(grid[i], col.text(c))
+			out[i] = append(out[i], col.text(c))
+		}
+		if short {
+			out[i][1] = strings.ReplaceAll(out[i][1], string(mode.HopBridge), "br")
 		}
 	}
-	const indent = 2
-	gap := 2
-	widths := measure(cols, grid)
-	total := func() int { return indent + sum(widths) + gap*(len(cols)-1) }
-	if total() > p.width {
-		for i := range grid {
-			grid[i][1] = strings.ReplaceAll(grid[i][1], "bridge", "br")
-		}
-		widths = measure(cols, grid)
+	return out
+}
+
+func tableWidth(widths []int, gap int) int { return indent + sum(widths) + gap*(len(widths)-1) }
+
+// rows prints cells as a table. If the report has one that is too wide, hop
+// names are shortened in all, and gaps where it must be.
+func (p *printer) rows(cols []column, cells []analysis.Cell) {
+	texts := grid(cols, cells, p.short)
+	widths := measure(cols, texts)
+	space := gap
+	if tableWidth(widths, gap) > p.width {
+		space = 1
 	}
-	if total() > p.width {
-		gap = 1
-	}
-	pad := strings.Repeat(" ", gap)
-	print := func(cellsOf func(i int) string, style func(string) string) {
+	row := func(cellsOf func(i int) string, style func(string) string) {
 		var b strings.Builder
 		b.WriteString(strings.Repeat(" ", indent))
 		for i, col := range cols {
 			if i > 0 {
-				b.WriteString(pad)
+				b.WriteString(strings.Repeat(" ", space))
 			}
 			b.WriteString(align(cellsOf(i), widths[i], col.right))
 		}
 		p.line(style(strings.TrimRight(b.String(), " ")))
 	}
 	for l := range cols[0].head {
-		print(func(i int) string { return cols[i].head[l] }, p.dim)
+		row(func(i int) string { return cols[i].head[l] }, p.dim)
 	}
 	for r, c := range cells {
-		print(func(i int) string { return grid[r][i] }, p.verdict(verdictOf(c)))
+		row(func(i int) string { return texts[r][i] }, p.verdict(verdictOf(c)))
 	}
 }
 

@@ -74,16 +74,20 @@ func probeSize(v sample.Visit) float64 {
 func (p *printer) hop(h sample.HopReading) {
 	p.line(fmt.Sprintf("  %s  %s  %s", align(h.Kind, len("client"), false), h.Name, p.dim("("+h.Where+")")))
 	row := func(what string, before, after uint64) {
-		p.line(fmt.Sprintf("    │     %s %12d → %d", align(what, 16, false), before, after))
+		p.line(fmt.Sprintf("    │     %s %12d → %-12d +%d", align(what, 12, false), before, after, after-before))
 	}
 	b, a := h.Before, h.After
 	if a.Hits > 0 || a.ForwardBytes+a.BackwardBytes == 0 {
 		row("hits", b.Hits, a.Hits)
 		return
 	}
-	row("bytes →", b.ForwardBytes, a.ForwardBytes)
+	toServer := "→"
+	if a.BackwardBytes == 0 { // a device that counts both directions as one
+		toServer = "⇄"
+	}
+	row("bytes "+toServer, b.ForwardBytes, a.ForwardBytes)
 	if a.ForwardPackets > 0 {
-		row("packets →", b.ForwardPackets, a.ForwardPackets)
+		row("packets "+toServer, b.ForwardPackets, a.ForwardPackets)
 	}
 	if a.BackwardBytes > 0 {
 		row("bytes ←", b.BackwardBytes, a.BackwardBytes)

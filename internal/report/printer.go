@@ -14,6 +14,7 @@ import (
 type printer struct {
 	b      strings.Builder
 	width  int
+	short  bool // hop names
 	styles *lipgloss.Renderer
 }
 

@@ -17,7 +17,9 @@ func Table(w io.Writer, r *analysis.Report, o Options) error {
 	}
 	p := newPrinter(o)
 	p.head(r)
-	for _, g := range groups(r.Cells) {
+	gs := groups(r.Cells)
+	p.short = p.tooWide(r, gs)
+	for _, g := range gs {
 		p.group(r, g)
 	}
 	p.foot(r)
@@ -79,6 +81,9 @@ func endedBy(p analysis.Plan) string {
 	case sample.EndedCutShort:
 		return "cut short"
 	}
+	if p.EndedBy == sample.EndedByInterrupt {
+		return "interrupted"
+	}
 	return "ended by " + p.EndedBy
 }
 
@@ -103,7 +108,11 @@ func noise(r *analysis.Report) string {
 	for i, l := range loads {
 		parts[i] = fmt.Sprintf("%s ± %.1f %%", l, 100*widest[l])
 	}
-	return fmt.Sprintf(" · noise floor %s (control: %s against itself)", strings.Join(parts, ", "), r.Control.Mode)
+	upTo := ""
+	if len(r.Control.Groups) > len(loads) { // each group has its own
+		upTo = "up to "
+	}
+	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
 }
 
 func names(cells []analysis.Cell, of func(analysis.Cell) string) []string {
@@ -118,37 +127,43 @@ func names(cells []analysis.Cell, of func(analysis.Cell) string) []string {
 
 func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	c := cells[0]
-	left := fmt.Sprintf("%s → container, %s", c.From, describeLoad(r, c.Load))
-	if c.Mode == "native" && len(cells) == 1 {
-		left = fmt.Sprintf("%s → server, %s", c.From, describeLoad(r, c.Load))
+	arrow := "→"
+	if loadOf(r, c.Load).Reverse {
+		arrow = "←"
 	}
-	right := "against " + r.Plan.Baseline
+	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
 	p.line("")
-	p.line(p.bold(left) + strings.Repeat(" ", max(1, p.width-width(left)-width(right))) + p.dim(right))
-	if c.Load == "rr" {
-		p.rows(tripColumns, cells)
-		return
+	p.line(p.bold(left))
+	p.rows(columnsOf(r, c.Load), cells)
+}
+
+// tooWide reports whether any group's table is, so that all of them use
+// short names or none does.
+func (p *printer) tooWide(r *analysis.Report, gs [][]analysis.Cell) bool {
+	for _, g := range gs {
+		cols := columnsOf(r, g[0].Load)
+		if tableWidth(measure(cols, grid(cols, g, false)), gap) > p.width {
+			return true
+		}
 	}
-	p.rows(bulkColumns, cells)
+	return false
+}
+
+func loadOf(r *analysis.Report, kind string) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
 func describeLoad(r *analysis.Report, kind string) string {
-	for _, l := range r.Plan.Loads {
-		if l.Kind != kind {
-			continue
-		}
-		switch {
-		case kind == "bulk":
-			s := plural(l.Streams, "stream")
-			if l.Reverse {
-				s += ", server to client"
-			}
-			return "bulk, " + s
-		case l.Request == l.Reply:
-			return "rr, " + plural(l.Request, "byte") + " each way"
-		default:
-			return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte"))
-		}
+	l := loadOf(r, kind)
+	switch {
+	case kind == "bulk" && l.Reverse:
+		return "bulk, " + plural(l.Streams, "stream") + ", server to client"
+	case kind == "bulk":
+		return "bulk, " + plural(l.Streams, "stream")
+	case kind == "rr" && l.Request == l.Reply:
+		return "rr, " + plural(l.Request, "byte") + " each way"
+	case kind == "rr":
+		return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte"))
 	}
 	return kind
 }
@@ -161,11 +176,14 @@ func plural(n int, what string) string {
 }
 
 func (p *printer) foot(r *analysis.Report) {
-	if len(r.Findings) > 0 {
+	if len(r.Findings)+len(r.Cells) > 0 {
 		p.line("")
 	}
 	for _, f := range r.Findings {
 		p.wrapped("  ", f, " ")
+	}
+	if len(r.Cells) > 0 {
+		p.line("  " + p.dim("Ratios are taken round by round and then summarized: they need not be a quotient of two rows."))
 	}
 	if len(r.Failed) > 0 {
 		p.line("")
@@ -201,7 +219,7 @@ func skipped(s sample.Skip) string {
 	if s.Remedy == "" {
 		return name + ": " + s.Reason
 	}
-	return name + ": " + s.Reason + " → " + s.Remedy
+	return name + ": " + s.Reason + "; try " + s.Remedy
 }
 
 // warnings lists the run's warnings and the cells', each text once with the

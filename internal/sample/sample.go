@@ -47,9 +47,17 @@ type Plan struct {
 	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
 	Baseline  string  `json:"baseline"`
 	Pin       string  `json:"pin"`
+	CPUs      CPUs    `json:"cpus"`
 	Loads     []Load  `json:"loads"`
 	Cells     []Cell  `json:"cells"`
 	Skipped   []Skip  `json:"skipped,omitempty"`
+}
+
+// CPUs are those that the ends' threads were pinned to; none: not pinned.
+type CPUs struct {
+	Client   []int `json:"client,omitempty"`
+	Server   []int `json:"server,omitempty"`
+	SameCore bool  `json:"same_core"` // some of them are one core, or its SMT siblings
 }
 
 // LoadOf returns the options of the load called kind.
