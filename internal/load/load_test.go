@@ -1,0 +1,204 @@
+package load
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	warmup = 20 * time.Millisecond
+	window = 60 * time.Millisecond
+)
+
+func options(s Spec) Options {
+	return Options{Spec: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
+}
+
+// freePort is an address that nothing listens on.
+func freePort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// both runs the two ends of a load over the loopback device.
+func both(t *testing.T, s Spec) (client, server Stats) {
+	t.Helper()
+	Prepare(2 * max(1, s.Streams))
+	addr := freePort(t)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	begin := Now() + int64(5*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	type answer struct {
+		Stats
+		error
+	}
+	fromServer := make(chan answer, 1)
+	go func() {
+		st, err := srv.Run(when)
+		fromServer <- answer{st, err}
+	}()
+	client, err = cli.Run(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := <-fromServer
+	if a.error != nil {
+		t.Fatal(a.error)
+	}
+	return client, a.Stats
+}
+
+func TestBulk(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec Spec
+	}{
+		{"one-stream", Spec{Kind: "bulk"}},
+		{"three-streams", Spec{Kind: "bulk", Streams: 3}},
+		{"small-writes", Spec{Kind: "bulk", Write: 100}},
+		{"reverse", Spec{Kind: "bulk", Reverse: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, server := both(t, c.spec)
+			from, to := client, server
+			if c.spec.Reverse {
+				from, to = server, client
+			}
+			if to.TotalRecv == 0 || to.TotalRecv != from.TotalSent {
+				t.Errorf("sent %d bytes, %d arrived", from.TotalSent, to.TotalRecv)
+			}
+			if to.Received <= 0 || to.Received >= to.TotalRecv {
+				t.Errorf("%d of %d bytes in the window", to.Received, to.TotalRecv)
+			}
+			if from.TotalRecv != 0 || to.TotalSent != 0 {
+				t.Errorf("bytes in the wrong direction: %d, %d", from.TotalRecv, to.TotalSent)
+			}
+			if n := max(1, c.spec.Streams); client.Connections != n || server.Connections != n {
+				t.Errorf("connections %d, %d", client.Connections, server.Connections)
+			}
+			for _, s := range []Stats{client, server} {
+				if s.Window < int64(window)/2 || s.Latency != nil || s.CPU <= 0 {
+					t.Errorf("stats %+v", s)
+				}
+			}
+		})
+	}
+}
+
+func TestRequestResponse(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec Spec
+	}{
+		{"one-byte", Spec{Kind: "rr"}},
+		{"uneven", Spec{Kind: "rr", Request: 100, Reply: 70_000}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, server := both(t, c.spec)
+			s := c.spec.withDefaults()
+			if client.Trips <= 0 || client.Latency == nil {
+				t.Fatalf("client %+v", client)
+			}
+			// A trip that began in the warm-up is not timed.
+			if n := client.Latency.TotalCount(); n > client.Trips || n < client.Trips-1 {
+				t.Errorf("%d trips, %d timed", client.Trips, n)
+			}
+			if client.Sent != client.Trips*int64(s.Request) || client.Received != client.Trips*int64(s.Reply) {
+				t.Errorf("client %+v", client)
+			}
+			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+			// The trips fill the window: their mean times their number is its length.
+			if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()); whole > 1.1*float64(client.Window) || whole < 0.8*float64(client.Window) {
+				t.Errorf("%d trips of %.0f ns in a window of %d ns", client.Trips, client.Latency.Mean(), client.Window)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	addr := taken.Addr().(*net.TCPAddr).AddrPort()
+	if _, err := Listen(addr, options(Spec{Kind: "bulk"})); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), addr.String()) {
+		t.Errorf("a port that is taken: %v", err)
+	}
+	if _, err := Dial(freePort(t), options(Spec{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a port that nobody listens on: %v", err)
+	}
+	for _, s := range []Spec{{Kind: "ftp"}, {Kind: "rr", Request: -1}, {Kind: "bulk", Write: MaxMessage + 1}, {Kind: "bulk", Streams: -2}} {
+		if _, err := Listen(addr, options(s)); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+	if _, err := Dial(addr, Options{Spec: Spec{Kind: "rr"}, CPUs: []int{1023}}); err == nil || !strings.Contains(err.Error(), "pin to CPU 1023") {
+		t.Errorf("a CPU that is not there: %v", err)
+	}
+}
+
+// An end whose other end goes away says so and does not hang.
+func TestBrokenConnection(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}()
+	Prepare(2)
+	cli, err := Dial(ln.Addr().(*net.TCPAddr).AddrPort(), options(Spec{Kind: "bulk"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cli.Close()
+	begin := Now()
+	_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(10*time.Second)})
+	if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestClockIsMonotonicClock(t *testing.T) {
+	before := monotonic()
+	now := Now()
+	after := monotonic()
+	const slack = int64(50 * time.Microsecond) // a busy machine may interrupt the calibration
+	if now < before-slack || now > after+slack {
+		t.Errorf("Now() = %d, CLOCK_MONOTONIC from %d to %d", now, before, after)
+	}
+}
