@@ -215,6 +215,25 @@ func TestDeadWorkerFailsItsVisitOnly(t *testing.T) {
 	}
 }
 
+func TestStarvedVisitIsNoResult(t *testing.T) {
+	b := &fake.Builder{Starve: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 2 }}
+	req := request()
+	req.Rounds = 6
+	r := try(t, context.Background(), b, req, nil)
+	starved := 0
+	for _, v := range r.file.Visits {
+		if v.Failure != "" {
+			starved++
+			if !strings.Contains(v.Failure, "too busy") {
+				t.Errorf("failure %q", v.Failure)
+			}
+		}
+	}
+	if starved != 1 || r.err != nil {
+		t.Errorf("%d visits failed, %v", starved, r.err)
+	}
+}
+
 func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 	b := &fake.Builder{Die: func(s path.Spec, _ int) bool { return s == bridgeSpec }}
 	req := request()

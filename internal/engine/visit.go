@@ -160,7 +160,10 @@ func (r *run) window(ctx context.Context, p *path.Path, l sample.Load, server, c
 	if p.Proxy != nil {
 		v.Proxy = &sample.ProxyUse{Name: p.Proxy.Name, CPU: last.Procs[0] - first.Procs[0]}
 	}
-	return r.collect(ctx, server, client, v)
+	if err := r.collect(ctx, server, client, v); err != nil {
+		return err
+	}
+	return punctual(l.Window, v.Client, v.Server)
 }
 
 func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {
@@ -184,6 +187,20 @@ func (r *run) collect(ctx context.Context, server, client *hand, v *sample.Visit
 	}
 	if v.Server, _, err = server.Done(ctx); err != nil {
 		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+// stretch is how much shorter or longer than planned a window may have been.
+const stretch = 2
+
+// punctual refuses a visit whose ends were kept off their CPUs for so long
+// that they measured another window than the plan's: its rates mean nothing.
+func punctual(planned float64, ends ...sample.Party) error {
+	for _, e := range ends {
+		if e.Window < planned/stretch || e.Window > planned*stretch {
+			return fmt.Errorf("the machine was too busy: a window of %.3g s was planned, and %.3g s were measured", planned, e.Window)
+		}
 	}
 	return nil
 }

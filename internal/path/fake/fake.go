@@ -32,6 +32,8 @@ type Builder struct {
 	// Die says which visits' servers die in mid-load, Bypass which visits'
 	// bytes no hop sees; nil means none.
 	Die, Bypass func(s path.Spec, n int) bool
+	// Starve says which visits' ends measure a tenth of the window only.
+	Starve func(s path.Spec, n int) bool
 
 	mu     sync.Mutex // guards following
 	Open   int        // paths that were built and not closed
@@ -150,6 +152,9 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 		rate = b.Rate(p.spec, o.Load.Kind, n)
 	}
 	seconds := float64(when.To-when.From) / 1e9
+	if b.Starve != nil && b.Starve(p.spec, n) {
+		seconds /= 10
+	}
 	amount := int64(rate * seconds)
 	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
