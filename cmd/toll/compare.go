@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	req, err := f.request_(args)
+	req, err := f.toRequest(args)
 	if err != nil {
 		return err
 	}
@@ -225,8 +226,8 @@ func throttled(m machine.Machine) func() int {
 	return func() int { n, _ := m.Throttle(); return n }
 }
 
-// request_ reads the flags and arguments as a request.
-func (f *compareFlags) request_(args []string) (r plan.Request, err error) {
+// toRequest reads the flags and arguments as a request.
+func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Modes, err = parseModes(args); err != nil {
 		return r, err
 	}
@@ -312,7 +313,7 @@ func (f *compareFlags) cpus() (p sample.CPUs, err error) {
 		if n[i], err = strconv.Atoi(s); err != nil {
 			return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
 		}
-		if !contains(facts.CPUsAllowed, n[i]) {
+		if !slices.Contains(facts.CPUsAllowed, n[i]) {
 			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 )
 
-func contains(list []int, n int) bool { return slices.Contains(list, n) }
-
 // parseOne reads a word of a closed list; the error names the list.
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)

@@ -11,7 +11,6 @@ package load
 import (
 	"fmt"
 	"net/netip"
-	"sort"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -81,16 +80,6 @@ type workload struct {
 var workloads = map[string]workload{
 	"bulk": {client: bulkClient, server: bulkServer},
 	"rr":   {client: rrClient, server: rrServer, latency: true, nodelay: true},
-}
-
-// Kinds lists the workloads.
-func Kinds() []string {
-	out := make([]string, 0, len(workloads))
-	for k := range workloads {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // Options are common to both ends.

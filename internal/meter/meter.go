@@ -6,10 +6,7 @@ package meter
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -86,10 +83,4 @@ func processCPU(pid int) float64 {
 		return 0
 	}
 	return time.Duration(ts.Nano()).Seconds()
-}
-
-// Alive reports whether a process is there.
-func Alive(pid int) bool {
-	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
-	return err == nil
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // dump retries a netlink dump that the kernel says was interrupted.
@@ -120,22 +119,6 @@ func AddDefaultRoute(gateway netip.Addr) error {
 	return nil
 }
 
-// Delete removes the device. One that is gone already is no error.
-func Delete(name string) error {
-	l, err := netlink.LinkByName(name)
-	var gone netlink.LinkNotFoundError
-	if errors.As(err, &gone) {
-		return nil
-	}
-	if err == nil {
-		err = netlink.LinkDel(l)
-	}
-	if err != nil {
-		return fmt.Errorf("delete link %s: %w", name, err)
-	}
-	return nil
-}
-
 // Names lists the devices of the namespace.
 func Names() ([]string, error) {
 	links, err := dump(netlink.LinkList)
@@ -210,10 +193,4 @@ func qdisc(l netlink.Link) string {
 		}
 	}
 	return ""
-}
-
-// ErrNoDevice reports whether err says that the device is not there.
-func ErrNoDevice(err error) bool {
-	var gone netlink.LinkNotFoundError
-	return errors.As(err, &gone) || errors.Is(err, unix.ENODEV)
 }
