@@ -15,11 +15,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -36,6 +35,9 @@ type Lab struct {
 	// Congestion is the TCP congestion control of every namespace; "" keeps
 	// what new namespaces inherit from the machine, as containers do.
 	Congestion string
+
+	mu    sync.Mutex // guards following
+	tried map[need]error
 }
 
 var _ path.Builder = (*Lab)(nil)
@@ -56,22 +58,17 @@ var recipes = map[mode.Name]recipe{
 }
 
 // Check finds out whether the path can be built, by trying its needs in a
-// namespace that is thrown away.
+// namespace that is thrown away. Each need is tried once.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	ns, err := netns.New()
-	if err != nil {
-		return explainNamespace(err)
-	}
-	defer ns.Close()
-	return ns.Do(func() error {
-		if err := l.setCongestion(); err != nil {
+	for _, n := range needsOf(s) {
+		if err := l.need(n); err != nil {
 			return err
 		}
-		return checkNeeds(s)
-	})
+	}
+	return nil
 }
 
 // setCongestion sets the congestion control of the calling thread's
@@ -87,47 +84,6 @@ func (l *Lab) setCongestion() error {
 			Missing: "congestion control " + l.Congestion + " cannot be chosen in a network namespace",
 			Remedy:  "--congestion with one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
 			Err:     err,
-		}
-	}
-	return nil
-}
-
-// checkNeeds tries what the mode is made of in the calling thread's
-// namespace.
-func checkNeeds(s path.Spec) error {
-	if err := tryDevices(); err != nil {
-		return err
-	}
-	if s.Mode == mode.Native {
-		return nil
-	}
-	if err := nft.Supported(); err != nil {
-		if !nft.Unsupported(err) {
-			return fmt.Errorf("try nftables: %w", err)
-		}
-		return &path.UnsupportedError{
-			Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
-			Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
-			Err:     err,
-		}
-	}
-	if s.Mode == mode.PublishNAT && s.From == mode.FromContainer {
-		if v, err := sysctl.Get(bridgeNF); err != nil || v != "1" {
-			return &path.UnsupportedError{
-				Missing: "a published port reached from its own network needs " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
-				Remedy:  "sudo modprobe br_netfilter",
-				Err:     err,
-			}
-		}
-	}
-	if s.Mode == mode.PublishProxy {
-		if err := trySockets(); err != nil {
-			return err
-		}
-	}
-	if s.To == mode.ToLoopback6 {
-		if _, err := sysctl.Get("net.ipv6.conf.all.disable_ipv6"); err != nil {
-			return &path.UnsupportedError{Missing: "the kernel has no IPv6", Remedy: "boot without ipv6.disable=1", Err: err}
 		}
 	}
 	return nil

@@ -2,14 +2,87 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
+
+// need is one thing that a mode is made of.
+type need int
+
+const (
+	needDevices    need = iota // namespaces, veth, bridge
+	needCongestion             // the one that was chosen, if any
+	needNAT
+	needSockets  // reading a proxy's sockets
+	needBridgeNF // bridged frames crossing NAT
+	needIPv6
+)
+
+// needsOf lists what the path needs, the most basic first.
+func needsOf(s path.Spec) []need {
+	out := []need{needDevices, needCongestion}
+	if s.Mode != mode.Native {
+		out = append(out, needNAT)
+	}
+	if s.Mode == mode.PublishProxy {
+		out = append(out, needSockets)
+	}
+	if s.Mode == mode.PublishNAT && s.From == mode.FromContainer {
+		out = append(out, needBridgeNF)
+	}
+	if s.To == mode.ToLoopback6 {
+		out = append(out, needIPv6)
+	}
+	return out
+}
+
+// need tries one need in a namespace of its own, or remembers what came of
+// it.
+func (l *Lab) need(n need) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err, ok := l.tried[n]; ok {
+		return err
+	}
+	if l.tried == nil {
+		l.tried = map[need]error{}
+	}
+	l.tried[n] = l.try(n)
+	return l.tried[n]
+}
+
+func (l *Lab) try(n need) error {
+	ns, err := netns.New()
+	if err != nil {
+		return explainNamespace(err)
+	}
+	defer ns.Close()
+	return ns.Do(func() error {
+		switch n {
+		case needCongestion:
+			return l.setCongestion()
+		case needNAT:
+			return tryNAT()
+		case needSockets:
+			return trySockets()
+		case needBridgeNF:
+			return tryBridgeNF()
+		case needIPv6:
+			return tryIPv6()
+		default:
+			return tryDevices()
+		}
+	})
+}
 
 // tryDevices makes a veth pair and a bridge in the calling thread's
 // namespace, which the caller throws away.
@@ -54,4 +127,39 @@ func trySockets() error {
 		Remedy:  "sudo modprobe tcp_diag",
 		Err:     err,
 	}
+}
+
+// tryNAT writes rules with every part that Docker's rules have.
+func tryNAT() error {
+	err := nft.Supported()
+	switch {
+	case err == nil:
+		return nil
+	case !nft.Unsupported(err):
+		return fmt.Errorf("try nftables: %w", err)
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
+		Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
+		Err:     err,
+	}
+}
+
+func tryBridgeNF() error {
+	v, err := sysctl.Get(bridgeNF)
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "a published port reached from its own network needs " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter",
+		Err:     err,
+	}
+}
+
+func tryIPv6() error {
+	if _, err := sysctl.Get("net.ipv6.conf.all.disable_ipv6"); err != nil {
+		return &path.UnsupportedError{Missing: "the kernel has no IPv6", Remedy: "boot without ipv6.disable=1", Err: err}
+	}
+	return nil
 }

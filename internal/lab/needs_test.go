@@ -1,0 +1,57 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// What is missing is named, with a remedy; what is not understood is no
+// verdict.
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want string // "": could not tell
+	}{
+		{"no-bridge", missingDevice(unix.EOPNOTSUPP, "bridge", "CONFIG_BRIDGE"), "CONFIG_BRIDGE"},
+		{"odd-device", missingDevice(unix.EBUSY, "bridge", "CONFIG_BRIDGE"), ""},
+		{"no-privilege", explainNamespace(unix.EPERM), "root or a user namespace"},
+		{"too-many", explainNamespace(unix.ENOSPC), "user.max_net_namespaces"},
+		{"no-namespaces", explainNamespace(unix.EINVAL), "CONFIG_NET_NS"},
+		{"odd-namespace", explainNamespace(unix.EIO), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var u *path.UnsupportedError
+			known := errors.As(c.err, &u)
+			if known != (c.want != "") || errors.Is(c.err, path.ErrUnsupported) != known {
+				t.Fatalf("error %v", c.err)
+			}
+			if known && (!strings.Contains(u.Missing, c.want) || u.Remedy == "" || u.Hint() != u.Remedy) {
+				t.Errorf("missing %q, remedy %q", u.Missing, u.Remedy)
+			}
+		})
+	}
+}
+
+func TestCongestionThatIsNotThere(t *testing.T) {
+	needLab(t)
+	l := &Lab{Congestion: "teleport"}
+	spec := path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback}
+	for range 2 { // remembered, too
+		var u *path.UnsupportedError
+		if err := l.Check(context.Background(), spec); !errors.As(err, &u) || !strings.Contains(u.Remedy, "reno") {
+			t.Errorf("Check = %v", err)
+		}
+	}
+	if p, err := l.Build(context.Background(), spec); err == nil {
+		p.Close()
+		t.Error("it was built")
+	}
+}
