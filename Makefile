@@ -12,7 +12,7 @@ build: ## build the static binary ./toll
 
 .PHONY: test
 test: deps lint ## install what the tests need and run all of them
-	$(GO) test -timeout 10m ./...
+	$(GO) test -p 1 -timeout 10m ./... # one package at a time: loads need their CPUs
 	$(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
 	$(MAKE) fuzz FUZZTIME=10s
 
@@ -27,8 +27,8 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each
-	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/sample
-	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) ./internal/analysis
+	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sample
+	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run

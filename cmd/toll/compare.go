@@ -102,7 +102,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	return inLab(func() error {
+	return inLab(ctx, func() error {
 		l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion}
 		builders := []path.Builder{l}
 		p, err := engine.Check(ctx, p, builders)
@@ -112,11 +112,25 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 		if f.dryRun {
 			return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
 		}
-		if len(p.Cells) == 0 {
-			return nothing(p)
+		if err := checkBaseline(p); err != nil {
+			return err
 		}
 		return f.measure(ctx, e, p, builders)
 	})
+}
+
+// checkBaseline refuses a plan that lost its baseline, or all its cells.
+func checkBaseline(p sample.Plan) error {
+	if len(p.Cells) == 0 {
+		return nothing(p)
+	}
+	for _, s := range p.Skipped {
+		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
+		if s.Mode == p.Baseline && s.On != "" && !built {
+			return &failure{exitNothing, fmt.Errorf("the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
+		}
+	}
+	return nil
 }
 
 // nothing says why no cell can be measured here.
@@ -131,6 +145,9 @@ func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builde
 	records, closeSave, err := f.records()
 	if err != nil {
 		return err
+	}
+	if err := f.out.open(); err != nil {
+		return errors.Join(err, closeSave())
 	}
 	m, err := meter.New()
 	if err != nil {
@@ -158,6 +175,8 @@ func (f *compareFlags) judge(ctx context.Context, e env, records []byte, end sam
 	switch {
 	case errors.Is(err, sample.ErrEmpty) && interrupted:
 		return &failure{code: exitSignalled + int(stop.Signal)}
+	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
+		return &failure{code: exitNothing, err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
 		return runErr
 	case err != nil:
@@ -243,11 +262,8 @@ func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Precision, err = parseShare(f.precision); err != nil {
 		return r, err
 	}
-	for _, on := range f.on {
-		if on != "lab" {
-			return r, usage(fmt.Errorf("unknown backend %q", on), "backends are: lab")
-		}
-		r.On = append(r.On, on)
+	if r.On, err = parseAll(f.on, parseBackend); err != nil {
+		return r, err
 	}
 	if r.Loads, err = f.loads(); err != nil {
 		return r, err
@@ -276,16 +292,18 @@ func (f *compareFlags) loads() ([]sample.Load, error) {
 			return nil, usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
 		}
 	}
+	kinds, err := parseAll(f.load, parseLoad)
+	if err != nil {
+		return nil, err
+	}
 	var out []sample.Load
-	for _, kind := range f.load {
+	for _, kind := range kinds {
 		l := sample.Load{Kind: kind, Window: f.window.Seconds()}
 		switch kind {
 		case "bulk": // past slow start
 			l.Warmup, l.Streams, l.Reverse = 0.1, f.streams, f.reverse
 		case "rr":
 			l.Warmup, l.Request, l.Reply = 0.05, f.request, f.reply
-		default:
-			return nil, usage(fmt.Errorf("unknown load %q", kind), "loads are: bulk, rr")
 		}
 		out = append(out, l)
 	}

@@ -151,7 +151,7 @@ func TestInterrupt(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, r.errOut.String())
 			}
 			t.Logf("it ended after %s", took)
-			if out := r.out.String(); !strings.Contains(out, "ended by interrupt") || !strings.Contains(out, "bridge") {
+			if out := r.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "bridge") {
 				t.Errorf("the table of what was measured is missing:\n%s", out)
 			}
 			r.gone(t)
@@ -220,7 +220,7 @@ func TestKillParts(t *testing.T) {
 // An ordinary user gets the same from a user namespace.
 func TestOrdinaryUser(t *testing.T) {
 	bin := binary(t)
-	r := startToll(t, bin, nobody, "compare", "--from", "host,container,remote", "--rounds", "1", "--window", "30ms")
+	r := startToll(t, bin, nobody, "compare", "--from", "host,container,remote", "--rounds", "2", "--window", "60ms")
 	if code, _ := r.wait(t, 2*time.Minute); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, r.errOut.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/lab/relay"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
@@ -36,7 +37,7 @@ func start(args []string) int {
 			return internal(worker.Main(os.Stdin, os.Stdout))
 		case "proxy":
 			const ready = 3
-			return internal(relay.Run(context.Background(), args[1:], os.NewFile(ready, "ready")))
+			return internal(relay.Run(untilEOF(os.Stdin), args[1:], os.NewFile(ready, "ready")))
 		}
 	}
 	ctx, cancel := untilSignal()
@@ -50,6 +51,17 @@ func internal(err error) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// untilEOF returns a context that ends with r: a proxy must not outlive the
+// toll that holds the other end of its standard input.
+func untilEOF(r io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, r)
+		cancel()
+	}()
+	return ctx
 }
 
 // signaled is the cause of a context that a signal ended.
@@ -67,6 +79,10 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 		if s, ok := (<-signals).(syscall.Signal); ok {
 			cancel(signaled{s})
 		}
+		// Not at once: without root there are two of us, and a terminal's
+		// Ctrl-C reaches the inner one twice.
+		time.Sleep(time.Second)
+		signal.Reset() // from now on a signal ends the process
 	}()
 	return ctx, cancel
 }

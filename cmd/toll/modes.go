@@ -42,11 +42,8 @@ func newModes(e env) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return inLab(func() error {
-				list, err := checkModes(c.Context(), &lab.Lab{})
-				if err != nil {
-					return err
-				}
+			return inLab(c.Context(), func() error {
+				list := checkModes(c.Context(), &lab.Lab{})
 				return out.write(e, func(w io.Writer) error {
 					if out.format == "json" {
 						return writeJSON(w, list)
@@ -68,7 +65,7 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func checkModes(ctx context.Context, b path.Builder) ([]modeInfo, error) {
+func checkModes(ctx context.Context, b path.Builder) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.Catalogue {
 		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp}
@@ -77,11 +74,7 @@ func checkModes(ctx context.Context, b path.Builder) ([]modeInfo, error) {
 			for _, h := range r.Hops {
 				ri.Hops = append(ri.Hops, string(h))
 			}
-			err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To})
-			if err != nil {
-				if !errors.Is(err, path.ErrUnsupported) {
-					return nil, fmt.Errorf("check %s: %w", m.Name, err)
-				}
+			if err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To}); err != nil {
 				ri.Here, ri.Missing = false, err.Error()
 				var u *path.UnsupportedError
 				if errors.As(err, &u) {
@@ -92,7 +85,7 @@ func checkModes(ctx context.Context, b path.Builder) ([]modeInfo, error) {
 		}
 		out = append(out, info)
 	}
-	return out, nil
+	return out
 }
 
 func printModes(w io.Writer, list []modeInfo) {
@@ -107,7 +100,10 @@ func printModes(w io.Writer, list []modeInfo) {
 		for _, p := range m.Paths {
 			here := "can be built here"
 			if !p.Here {
-				here = "not here: " + p.Missing + " → " + p.Remedy
+				here = "not here: " + p.Missing
+				if p.Remedy != "" {
+					here += "; try " + p.Remedy
+				}
 			}
 			fmt.Fprintf(w, "  from %-10s to %-10s %-30s %s\n", p.From, p.To, strings.Join(p.Hops, "·"), here)
 		}

@@ -18,6 +18,7 @@ import (
 type outputFlags struct {
 	format string
 	file   string
+	to     *os.File // nil: the standard output, or not yet open
 }
 
 func (o *outputFlags) add(fl *pflag.FlagSet) {
@@ -32,16 +33,29 @@ func (o *outputFlags) check() error {
 	return nil
 }
 
-// write gives f the place to print to.
-func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
-	if o.file == "" {
-		return f(e.stdout)
+// open opens the file, so that a place that cannot be written is known before
+// anything is measured. write opens it if nobody did.
+func (o *outputFlags) open() error {
+	if o.file == "" || o.to != nil {
+		return nil
 	}
-	file, err := os.Create(o.file)
+	f, err := os.Create(o.file)
 	if err != nil {
 		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a place that can be written"}
 	}
-	return errors.Join(f(file), file.Close())
+	o.to = f
+	return nil
+}
+
+// write gives f the place to print to, and closes it.
+func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
+	if err := o.open(); err != nil {
+		return err
+	}
+	if o.to == nil {
+		return f(e.stdout)
+	}
+	return errors.Join(f(o.to), o.to.Close())
 }
 
 func (o *outputFlags) report(e env, r *analysis.Report) error {

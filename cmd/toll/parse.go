@@ -41,6 +41,21 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 
 func parseModes(words []string) ([]mode.Name, error) { return parseAll(words, mode.ParseName) }
 
+// closed returns a parser for a closed list of words.
+func closed(what string, known ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(known, s) {
+			return "", &mode.UnknownError{What: what, Word: s, Known: known}
+		}
+		return s, nil
+	}
+}
+
+var (
+	parseLoad    = closed("load", "bulk", "rr")
+	parseBackend = closed("backend", "lab")
+)
+
 // parseShare reads "2%", "2 %" or "0.02" as 0.02.
 func parseShare(s string) (float64, error) {
 	num, percent := strings.CutSuffix(strings.TrimSpace(s), "%")

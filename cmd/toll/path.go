@@ -49,7 +49,7 @@ with what it counted before and after.`,
 			if err != nil {
 				return err
 			}
-			return inLab(func() error {
+			return inLab(c.Context(), func() error {
 				b := &lab.Lab{ProxyPath: with}
 				trace, err := walk(c.Context(), b, route)
 				if err != nil {

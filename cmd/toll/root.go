@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,11 +117,17 @@ func noCommand(c *cobra.Command, args []string) error {
 
 // inLab runs f where network namespaces can be made: here, or in this program
 // started again in a user namespace.
-func inLab(f func() error) error {
+func inLab(ctx context.Context, f func() error) error {
 	if lab.MayBuild() {
 		return f()
 	}
-	code, err := lab.Enter()
+	code, err := lab.Enter(ctx, func(cause error) os.Signal {
+		var s signaled
+		if errors.As(cause, &s) {
+			return s.Signal
+		}
+		return os.Interrupt
+	})
 	if err != nil {
 		err = machine.Machine{}.ExplainUserNamespace(err)
 		return &failure{code: exitNothing, err: err}

@@ -46,7 +46,7 @@ func Judge(f *sample.File) *Report {
 	for i, s := range j.series {
 		switch {
 		case s.cell.Control:
-		case len(s.visits) == 0:
+		case len(s.visits) == 0, j.contradicted(i):
 			r.Failed = append(r.Failed, j.failure(i))
 		default:
 			r.Cells = append(r.Cells, j.cell(i))
@@ -138,17 +138,32 @@ func (j *judged) cell(i int) Cell {
 	return out
 }
 
-// failure says why cell i has no result, from its last visit.
+// contradictedShare is the share of a cell's visits that may contradict its
+// path before none of them is believed.
+const contradictedShare = 0.2
+
+// contradicted reports whether too many of cell i's visits took another way.
+func (j *judged) contradicted(i int) bool {
+	n := 0
+	for _, v := range j.file.Visits {
+		if v.Cell == i && v.Failure == "" && !v.Witness.OK {
+			n++
+		}
+	}
+	return float64(n) > contradictedShare*float64(n+len(j.series[i].visits))
+}
+
+// failure says why cell i has no result, from its last bad visit.
 func (j *judged) failure(i int) Failed {
 	c := j.series[i].cell
 	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, On: c.On, Reason: "it was never visited"}
 	for _, v := range j.file.Visits {
-		if v.Cell != i {
-			continue
-		}
-		f.Reason, f.Evidence = "the visit failed", v.Failure
-		if v.Failure == "" {
+		switch {
+		case v.Cell != i, v.Failure == "" && v.Witness.OK:
+		case v.Failure == "":
 			f.Reason, f.Evidence = "the path was not witnessed", v.Witness.Evidence
+		default:
+			f.Reason, f.Evidence = "the visit failed", v.Failure
 		}
 	}
 	return f

@@ -111,8 +111,11 @@ func words(load string, x Ratio) string {
 // port published by NAT, and without NAT against the baseline.
 func (j *judged) proxyPrice(from string) string {
 	var say []string
-	to := ""
+	to, proxy := "", "docker-proxy"
 	for i, s := range j.series {
+		if p, ok := j.file.Header.PathOf(s.cell); ok && p.Facts["proxy"] != "" {
+			proxy = p.Facts["proxy"]
+		}
 		if s.cell.Mode != string(mode.PublishProxy) || s.cell.From != from || len(s.visits) == 0 {
 			continue
 		}
@@ -133,7 +136,7 @@ func (j *judged) proxyPrice(from string) string {
 	if len(say) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Publishing through docker-proxy, from %s: %s.", from, strings.Join(say, " and "))
+	return fmt.Sprintf("Publishing through %s, from %s: %s.", proxy, from, strings.Join(say, " and "))
 }
 
 // rival is the cell that a docker-proxy cell is held against: NAT at the same

@@ -148,13 +148,22 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// rest is the CPUs that something other than the run's processes kept busy.
-func (s *series) rest() float64 {
+// foreign is the CPUs that other programs kept busy: what is left of the
+// machine's busy time without the run's processes and without interrupts.
+// (With CONFIG_IRQ_TIME_ACCOUNTING softirq work is not in the processes'
+// clocks; without it this is an underestimate.)
+func (s *series) foreign() float64 {
 	c := s.cpu()
 	if c.elapsed < shortest {
 		return 0
 	}
-	return c.Rest / c.elapsed
+	interrupts := 0.0
+	for _, v := range s.visits {
+		for _, cpu := range v.Machine {
+			interrupts += cpu.IRQ + cpu.SoftIRQ
+		}
+	}
+	return max(0, c.Rest-interrupts) / c.elapsed
 }
 
 // split is who spent the CPU time of a unit of work.
@@ -163,6 +172,9 @@ func (s *series) split(l sample.Load) CPUSplit {
 	c.Unit = units[CPUPerByte]
 	work := 0.0
 	for _, v := range s.visits {
+		if v.Elapsed < shortest {
+			continue
+		}
 		if v.Latency != nil {
 			c.Unit = units[CPUPerTrip]
 			work += float64(v.Client.Trips)
@@ -190,6 +202,9 @@ func (s *series) cpu() cpuTime {
 	var c cpuTime
 	busy := 0.0
 	for _, v := range s.visits {
+		if v.Elapsed < shortest {
+			continue // the meters were not read in time
+		}
 		c.elapsed += v.Elapsed
 		busy += busyTime(v)
 		c.Client += v.Client.CPU

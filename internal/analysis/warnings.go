@@ -3,8 +3,10 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
 
@@ -22,7 +24,7 @@ const (
 // limit says what kept the load from being faster: the party or core that was
 // busy all the time; "" if nothing was.
 func (s *series) limit() string {
-	var client, server, proxy, softirq, all float64
+	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
 	n := float64(len(s.visits))
 	if n == 0 {
 		return ""
@@ -30,7 +32,9 @@ func (s *series) limit() string {
 	for _, v := range s.visits {
 		client += v.Client.BusiestCPU / n
 		server += v.Server.BusiestCPU / n
-		if v.Elapsed <= 0 {
+		clientCPU += pinnedBusy(v, v.Client, v.Server) / n
+		serverCPU += pinnedBusy(v, v.Server, v.Client) / n
+		if v.Elapsed < shortest {
 			continue
 		}
 		if v.Proxy != nil {
@@ -56,8 +60,27 @@ func (s *series) limit() string {
 		return "softirq core"
 	case all >= saturated:
 		return "all cores"
+	case clientCPU >= saturated:
+		return "client core"
+	case serverCPU >= saturated:
+		return "server core"
 	}
 	return ""
+}
+
+// pinnedBusy is the share of the window that p's CPU was busy, if p was pinned
+// to one CPU of its own and no proxy ran: with CONFIG_IRQ_TIME_ACCOUNTING the
+// softirq work that a sender does is not in its own clock.
+func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
+	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 || v.Proxy != nil || v.Elapsed < shortest {
+		return 0
+	}
+	for _, c := range v.Machine {
+		if c.ID == p.CPUs[0] {
+			return c.Busy() / v.Elapsed
+		}
+	}
+	return 0
 }
 
 // cellWarnings are the doubts about cell i.
@@ -142,10 +165,10 @@ func (j *judged) warnings() []Warning {
 				total += v.Elapsed
 			}
 		}
-		// On the baseline's path all kernel work is done inside the two
+		// On the baseline's path all other kernel work is done inside the two
 		// processes, so what is left over is somebody else's.
 		if isBase && j.base[groupOf(s.cell)] == i {
-			idleRest += s.rest()
+			idleRest += s.foreign()
 			n++
 		}
 	}

@@ -106,7 +106,7 @@ func TestRunWarnings(t *testing.T) {
 		{name: "failure", file: func(f *sample.File) { f.End.Detail = "the disk is full" }, want: []string{"failure"}, text: "the disk is full"},
 		{name: "steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.06 }, want: []string{"steal"}, text: "3.0 %"},
 		{name: "little-steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.03 }, want: []string{}},
-		{name: "other-load", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, want: []string{"other-load"}, text: "0.40 CPUs"},
+		{name: "other-load", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, want: []string{"other-load"}, text: "0.30 CPUs"},
 		{name: "kernel-work-of-a-mode-is-no-other-load", change: func(v *sample.Visit) {
 			if v.Cell == 2 {
 				v.Client.CPU = 0.1

@@ -62,17 +62,13 @@ type Progress struct {
 }
 
 // Check asks the builders for every path of the plan and moves the cells
-// that cannot be built here to Skipped.
+// that cannot be built here to Skipped, with the reason; also those of which
+// the builder could not tell.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	keys := paths(p)
 	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
 	if err != nil {
 		return p, err
-	}
-	for _, k := range keys {
-		if err := answers[k]; err != nil && !errors.Is(err, path.ErrUnsupported) {
-			return p, fmt.Errorf("check %s: %w", k.spec, err)
-		}
 	}
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(c)]) }), nil
 }
@@ -154,9 +150,13 @@ type run struct {
 	roundsIn int // complete rounds
 }
 
-// giveUpAfter is how many failures in a row end a cell: one that hangs would
-// eat the budget of all others.
-const giveUpAfter = 3
+// A cell that failed giveUpAfter times in a row is only tried in every
+// retryEvery-th round: one that hangs would eat the budget of all others, and
+// one that a busy machine starved comes back.
+const (
+	giveUpAfter = 3
+	retryEvery  = 4
+)
 
 // Run makes the run and returns how it ended; the same is in the results
 // file. An error means that it could not go on, not that a cell failed. All
@@ -190,6 +190,13 @@ func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
 
+// NothingBuiltError says that no path could be built, and why each failed. It
+// is a type because nothing was measured then, and nothing can be.
+type NothingBuiltError struct{ Err error }
+
+func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
+func (e *NothingBuiltError) Unwrap() error { return e.Err }
+
 // build builds every path once. One that fails although it was checked takes
 // its cells out of the plan, not the run down.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
@@ -213,7 +220,7 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case len(r.paths) == 0:
-		return nil, fmt.Errorf("no path could be built: %w", errors.Join(slices.Collect(maps.Values(failed))...))
+		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
 	}
 	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(c)]) })
 	var out []sample.Path
@@ -248,7 +255,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		began := r.elapsed()
 		for i, cell := range plan.Order(r.Plan, round) {
-			if r.fails[cell] >= giveUpAfter {
+			if r.fails[cell] >= giveUpAfter && round%retryEvery != 0 {
 				continue
 			}
 			r.tell(round, i, cell)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -17,10 +18,16 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
+	// tail is how long the load goes on after the window, for the meters.
+	tail = 10 * time.Millisecond
 	// openTimeout bounds how long the two ends may take to be connected.
 	openTimeout = 8 * time.Second
 	// doneTimeout bounds how long after the window they may take to finish.
 	doneTimeout = 3 * time.Second
+	// drainTimeout is added for each stream: what is queued must arrive.
+	drainTimeout = 50 * time.Millisecond
+	// graceTimeout is how long one end may go on after the other failed.
+	graceTimeout = 100 * time.Millisecond
 	// exitTimeout is how long a worker may take to exit by itself.
 	exitTimeout = 500 * time.Millisecond
 )
@@ -105,9 +112,18 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, v *sampl
 		v.Hops = append(v.Hops, sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where,
 			Before: before[i], After: after[i]})
 	}
-	v.Witness = path.Witness(hops, before, after, path.Moved{Forward: v.Server.TotalRecv,
-		Backward: v.Client.TotalRecv, Connections: v.Client.Connections})
+	v.Witness = path.Witness(hops, before, after, moved(l, *v))
 	return nil
+}
+
+// moved is what the ends say that they moved in the whole visit.
+func moved(l sample.Load, v sample.Visit) path.Moved {
+	m := path.Moved{Forward: v.Server.TotalRecv, Backward: v.Client.TotalRecv, Connections: v.Client.Connections,
+		Resent: v.Client.TCP.Resent + v.Server.TCP.Resent}
+	if l.Request > 0 {
+		m.Trips = v.Server.TotalRecv / int64(l.Request)
+	}
+	return m
 }
 
 func startBoth(p *path.Path) (server, client *hand, err error) {
@@ -140,6 +156,7 @@ func (r *run) connect(ctx context.Context, p *path.Path, l sample.Load, server, 
 func (r *run) window(ctx context.Context, p *path.Path, l sample.Load, server, client *hand, v *sample.Visit) error {
 	begin := r.Clock.Now() + int64(lead)
 	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
+	when.End = when.To + int64(tail)
 	if err := errors.Join(server.Go(when), client.Go(when)); err != nil {
 		return err
 	}
@@ -155,12 +172,16 @@ func (r *run) window(ctx context.Context, p *path.Path, l sample.Load, server, c
 	if err != nil {
 		return err
 	}
-	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
+	// A reading that came too late also saw what is not the window: better no
+	// figure than a wrong one.
+	if took := last.At.Sub(first.At).Seconds(); math.Abs(took-l.Window) <= maxMeterError*l.Window {
+		v.Machine, v.Elapsed = meter.Since(first, last), took
+	}
 	v.Throttled = throttledNow - throttled
 	if p.Proxy != nil {
 		v.Proxy = &sample.ProxyUse{Name: p.Proxy.Name, CPU: last.Procs[0] - first.Procs[0]}
 	}
-	if err := r.collect(ctx, server, client, v); err != nil {
+	if err := collect(ctx, l, server, client, v); err != nil {
 		return err
 	}
 	return punctual(l.Window, v.Client, v.Server)
@@ -178,18 +199,43 @@ func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, i
 	return reading, throttled, err
 }
 
-// collect waits for both ends' words.
-func (r *run) collect(ctx context.Context, server, client *hand, v *sample.Visit) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, doneTimeout, errors.New("no traffic came through: the load did not end"))
+// collect waits for both ends' words. If one fails the other is given a
+// moment to say why: what a client sees of a dead server is only a reset.
+func collect(ctx context.Context, l sample.Load, server, client *hand, v *sample.Visit) error {
+	limit := doneTimeout + time.Duration(l.Streams)*drainTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
 	defer cancel()
-	if v.Client, v.Latency, err = client.Done(ctx); err != nil {
-		return fmt.Errorf("client: %w", err)
+	type answer struct {
+		err     error
+		latency *sample.EncodedHisto
 	}
-	if v.Server, _, err = server.Done(ctx); err != nil {
-		return fmt.Errorf("server: %w", err)
+	ask := func(h *hand, to *sample.Party) <-chan answer {
+		out := make(chan answer, 1)
+		go func() {
+			p, latency, err := h.Done(ctx)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", h.role, err)
+				time.AfterFunc(graceTimeout, cancel)
+			}
+			*to = p
+			out <- answer{err, latency}
+		}()
+		return out
 	}
-	return nil
+	fromClient, fromServer := ask(client, &v.Client), ask(server, &v.Server)
+	c, s := <-fromClient, <-fromServer
+	v.Latency = c.latency
+	if errors.Is(s.err, context.Canceled) { // it had nothing to say
+		s.err = nil
+	}
+	if errors.Is(c.err, context.Canceled) {
+		c.err = nil
+	}
+	return errors.Join(s.err, c.err)
 }
+
+// maxMeterError is by how much the meters' window may differ from the load's.
+const maxMeterError = 0.1
 
 // stretch is how much shorter or longer than planned a window may have been.
 const stretch = 2

@@ -11,14 +11,21 @@ import (
 )
 
 // runMark is in the environment of every process that the lab starts: the
-// process that started it, as PID and start time, which together are unique
-// until the next boot.
+// process that started it, as PID namespace, PID and start time, which
+// together are unique until the next boot.
 const runMark = "BRIDGETOLL_RUN="
 
 // mark returns this process's own mark.
 func mark() string {
 	pid := os.Getpid()
-	return fmt.Sprintf("%s%d/%s", runMark, pid, startTime(pid))
+	return fmt.Sprintf("%s%s/%d/%s", runMark, pidNamespace(), pid, startTime(pid))
+}
+
+// pidNamespace names the PID namespace that PIDs are meant in: a container's
+// are not the machine's.
+func pidNamespace() string {
+	ns, _ := os.Readlink("/proc/self/ns/pid")
+	return ns
 }
 
 // startTime is when a process started, in the kernel's ticks since boot; ""
@@ -92,7 +99,11 @@ func ownerOf(environ string) (owner string, ok bool) {
 
 // alive reports whether the process of a mark still runs.
 func alive(owner string) bool {
-	pid, start, _ := strings.Cut(owner, "/")
-	n, err := strconv.Atoi(pid)
-	return err == nil && start != "" && startTime(n) == start
+	parts := strings.Split(owner, "/")
+	const fields = 3
+	if len(parts) != fields || parts[0] != pidNamespace() {
+		return true // not ours to judge
+	}
+	n, err := strconv.Atoi(parts[1])
+	return err == nil && startTime(n) == parts[2]
 }

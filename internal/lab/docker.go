@@ -22,8 +22,8 @@ const (
 	tagMasq      = "masq"       // containers' traffic to the outside
 )
 
-// engine is how the daemon is configured and what it runs.
-type engine struct {
+// daemon is how dockerd is configured and what it runs.
+type daemon struct {
 	noIPTables bool           // "iptables": false
 	noProxy    bool           // "userland-proxy": false
 	publish    netip.AddrPort // a container's published port; invalid: none
@@ -33,12 +33,12 @@ type engine struct {
 // install puts on a machine what the daemon puts there: forwarding, two
 // bridges, the rules. It runs in the machine's namespace and before the
 // containers are made.
-func (e engine) install(p *path.Path) error {
+func (d daemon) install(p *path.Path) error {
 	p.Facts["rules"] = rulesRead
-	if e.noIPTables {
+	if d.noIPTables {
 		p.Facts["rules"] = `none ("iptables": false)`
 	}
-	if err := sysctl.Set("net.ipv4.ip_forward", "1"); err != nil {
+	if err := sysctl.Set(ipForward, "1"); err != nil {
 		return err
 	}
 	for _, b := range []struct {
@@ -51,22 +51,22 @@ func (e engine) install(p *path.Path) error {
 		if err := link.AddAddr(b.name, b.addr); err != nil {
 			return err
 		}
-		if e.noProxy {
+		if d.noProxy {
 			if err := sysctl.Set("net.ipv4.conf."+b.name+".route_localnet", "1"); err != nil {
 				return err
 			}
 		}
 	}
-	if e.noIPTables {
+	if d.noIPTables {
 		return nil
 	}
-	return nft.Apply(append(e.nat(), append(e.filter(), e.raw()...)...))
+	return nft.Apply(append(d.nat(), append(d.filter(), d.raw()...)...))
 }
 
-func (e engine) nat() []nft.Chain {
+func (d daemon) nat() []nft.Chain {
 	post := func(b string, n netip.Prefix, local, masq string) []nft.Rule {
 		var out []nft.Rule
-		if e.noProxy {
+		if d.noProxy {
 			out = append(out, nft.Rule{Match: []nft.Match{nft.Out(b), nft.SrcLocal()}, Verdict: nft.Masquerade(), Tag: local})
 		}
 		return append(out, nft.Rule{Match: []nft.Match{nft.NotOut(b), nft.Src(n)}, Verdict: nft.Masquerade(), Tag: masq})
@@ -75,22 +75,22 @@ func (e engine) nat() []nft.Chain {
 
 	var docker []nft.Rule
 	output := []nft.Match{nft.DstLocal()}
-	if !e.noProxy {
+	if !d.noProxy {
 		output = []nft.Match{nft.NotDst(netip.PrefixFrom(loopback, 8).Masked()), nft.DstLocal()}
 		docker = append(docker,
 			nft.Rule{Match: []nft.Match{nft.In(bridgeA)}, Verdict: nft.Return()},
 			nft.Rule{Match: []nft.Match{nft.In(docker0)}, Verdict: nft.Return()})
 	}
-	if e.publish.IsValid() {
+	if d.publish.IsValid() {
 		match := []nft.Match{nft.TCPDport(publishedPort)}
-		if !e.noProxy {
+		if !d.noProxy {
 			match = append([]nft.Match{nft.NotIn(bridgeA)}, match...)
 		} else {
-			self := netip.PrefixFrom(e.publish.Addr(), 32)
+			self := netip.PrefixFrom(d.publish.Addr(), 32)
 			postrouting = append(postrouting, nft.Rule{
-				Match: []nft.Match{nft.Src(self), nft.Dst(self), nft.TCPDport(e.publish.Port())}, Verdict: nft.Masquerade()})
+				Match: []nft.Match{nft.Src(self), nft.Dst(self), nft.TCPDport(d.publish.Port())}, Verdict: nft.Masquerade()})
 		}
-		docker = append(docker, nft.Rule{Match: match, Verdict: nft.DNAT(e.publish), Tag: tagPublish})
+		docker = append(docker, nft.Rule{Match: match, Verdict: nft.DNAT(d.publish), Tag: tagPublish})
 	}
 	return []nft.Chain{
 		{Table: "nat", Name: "DOCKER", Rules: docker},
@@ -102,16 +102,16 @@ func (e engine) nat() []nft.Chain {
 	}
 }
 
-func (e engine) filter() []nft.Chain {
+func (d daemon) filter() []nft.Chain {
 	jump := func(chain string, m ...nft.Match) nft.Rule {
 		return nft.Rule{Match: m, Verdict: nft.Jump(chain)}
 	}
 	accept := func(m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: nft.Accept()} }
 	drop := func(m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: nft.Drop()} }
 	var docker []nft.Rule
-	if e.publish.IsValid() {
+	if d.publish.IsValid() {
 		docker = append(docker, accept(nft.NotIn(bridgeA), nft.Out(bridgeA),
-			nft.Dst(netip.PrefixFrom(e.publish.Addr(), 32)), nft.TCPDport(e.publish.Port())))
+			nft.Dst(netip.PrefixFrom(d.publish.Addr(), 32)), nft.TCPDport(d.publish.Port())))
 	}
 	docker = append(docker,
 		drop(nft.NotIn(docker0), nft.Out(docker0)),
@@ -137,9 +137,9 @@ func (e engine) filter() []nft.Chain {
 }
 
 // raw closes the way to containers' addresses from other devices.
-func (e engine) raw() []nft.Chain {
+func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
-	for _, c := range e.containers {
+	for _, c := range d.containers {
 		rules = append(rules, nft.Rule{
 			Match: []nft.Match{nft.NotIn(bridgeA), nft.Dst(netip.PrefixFrom(c.Addr(), 32))}, Verdict: nft.Drop()})
 	}

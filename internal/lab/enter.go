@@ -6,35 +6,37 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
 // entered marks the environment of a process that Enter started.
 const entered = "BRIDGETOLL_USERNS"
 
-// MayBuild reports whether this process may make network namespaces: true as
-// root and inside Enter's user namespace.
+// MayBuild reports whether this process may make network namespaces and set
+// them up: true as root and inside Enter's user namespace.
 func MayBuild() bool {
 	ns, err := netns.New()
 	if err != nil {
 		return false
 	}
-	return ns.Close() == nil
+	defer ns.Close()
+	return ns.Do(func() error { return link.Up("lo") }) == nil
 }
 
 // Enter runs this program again, with the same arguments and standard files,
 // in a user namespace of its own, where it is root over nothing but its own
 // network namespaces. It returns the exit code. The program there dies with
-// this process; signals that end this process are passed on instead.
+// this process; when ctx ends it is sent the signal that stopped returns for
+// ctx's cause.
 //
 // A kernel or a policy that forbids user namespaces is an error, with the
 // errno of clone(2) in its chain.
-func Enter() (code int, err error) {
+func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {
 	if os.Getenv(entered) != "" {
 		return 0, errors.New("even inside a user namespace, network namespaces cannot be made")
 	}
@@ -48,24 +50,13 @@ func Enter() (code int, err error) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL, // the caller's thread is main's, which lives as long as the process
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("enter a user namespace: %w", err)
 	}
-	ended, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() {
-		for {
-			select {
-			case s := <-signals:
-				_ = cmd.Process.Signal(s) // it may have ended just now
-			case <-ended.Done():
-				return
-			}
-		}
-	}()
+	forget := context.AfterFunc(ctx, func() {
+		_ = cmd.Process.Signal(stopped(context.Cause(ctx))) // it may have ended just now
+	})
+	defer forget()
 	return exitCode(cmd.Wait())
 }
 

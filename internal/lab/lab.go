@@ -27,8 +27,6 @@ import (
 // Lab is the backend that needs neither root nor Docker. The zero value is
 // ready.
 type Lab struct {
-	// Exe is the program that places start; "" means this one.
-	Exe string
 	// ProxyPath is the docker-proxy to use; "" looks for an installed one
 	// and falls back to our own, "own" always uses our own.
 	ProxyPath string

@@ -54,7 +54,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name := p.Proxy.Name; !strings.HasPrefix(name, "own") {
+	if name := p.Proxy.Name; !strings.HasPrefix(name, "our own") {
 		t.Errorf("proxy %q", name)
 	}
 	if err := p.Close(); err != nil {

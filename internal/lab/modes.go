@@ -19,12 +19,12 @@ func (l *Lab) native(s *site, p *path.Path) error {
 
 // host is a container that keeps the machine's network.
 func (l *Lab) host(s *site, p *path.Path) error {
-	if err := s.a.ns.Do(func() error { return engine{}.install(p) }); err != nil {
+	if err := s.a.ns.Do(func() error { return daemon{}.install(p) }); err != nil {
 		return err
 	}
 	p.Server = s.inside(s.a.ns, "container with the network of machine A")
 	s.onMachine(p)
-	p.Guards = append(p.Guards, s.natGuards(engine{})...)
+	p.Guards = append(p.Guards, s.natGuards(daemon{})...)
 	return nil
 }
 
@@ -51,7 +51,7 @@ func (s *site) onMachine(p *path.Path) {
 
 // shared is two containers in one network namespace.
 func (l *Lab) shared(s *site, p *path.Path) error {
-	server, err := s.dockerContainer(p, engine{})
+	server, err := s.dockerContainer(p, daemon{})
 	if err != nil {
 		return err
 	}
@@ -60,20 +60,20 @@ func (l *Lab) shared(s *site, p *path.Path) error {
 	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
 	p.Dial = netip.AddrPortFrom(loopback, serverPort)
 	p.Hops = []path.Hop{loHop(server.ns, server.name)}
-	p.Guards = append(s.natGuards(engine{}), unused(server.vethHop(true)))
+	p.Guards = append(s.natGuards(daemon{}), unused(server.vethHop(true)))
 	return nil
 }
 
 // bridge is a container on a user-defined bridge, dialled by its address.
 func (l *Lab) bridge(s *site, p *path.Path) error {
-	server, err := s.dockerContainer(p, engine{})
+	server, err := s.dockerContainer(p, daemon{})
 	if err != nil {
 		return err
 	}
 	p.Server = s.inside(server.ns, server.name)
 	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
 	p.Dial = netip.AddrPortFrom(server.addr.Addr(), serverPort)
-	p.Guards = s.natGuards(engine{})
+	p.Guards = s.natGuards(daemon{})
 	if p.Spec.From == mode.FromHost {
 		p.Client = s.in(s.a)
 		p.Hops = []path.Hop{s.bridgeHop(true), server.vethHop(true)}
@@ -93,16 +93,16 @@ func (l *Lab) bridge(s *site, p *path.Path) error {
 
 // dockerContainer puts Docker on machine A and the server's container on its
 // user-defined network.
-func (s *site) dockerContainer(p *path.Path, e engine) (*container, error) {
-	e.containers = []netip.Prefix{serverAddr}
+func (s *site) dockerContainer(p *path.Path, d daemon) (*container, error) {
+	d.containers = []netip.Prefix{serverAddr}
 	if p.Spec.From == mode.FromContainer && p.Spec.Mode != mode.Shared {
-		e.containers = append(e.containers, clientAddr)
+		d.containers = append(d.containers, clientAddr)
 	}
-	if err := s.a.ns.Do(func() error { return e.install(p) }); err != nil {
+	if err := s.a.ns.Do(func() error { return d.install(p) }); err != nil {
 		return nil, err
 	}
 	c, err := s.addContainer("server container", "veth-server", serverAddr)
-	if err == nil && e.noProxy {
+	if err == nil && d.noProxy {
 		err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
 	}
 	return c, err
@@ -113,9 +113,9 @@ func (s *site) clientContainer() (*container, error) {
 }
 
 // natGuards are the rules that a path without NAT must not hit.
-func (s *site) natGuards(e engine) []path.Hop {
+func (s *site) natGuards(d daemon) []path.Hop {
 	guards := []path.Hop{s.ruleHop(mode.HopSNAT, "POSTROUTING", tagMasq, path.Untouched)}
-	if e.publish.IsValid() {
+	if d.publish.IsValid() {
 		guards = append(guards, s.ruleHop(mode.HopDNAT, "DOCKER", tagPublish, path.Untouched))
 	}
 	return guards

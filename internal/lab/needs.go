@@ -21,8 +21,10 @@ type need int
 const (
 	needDevices    need = iota // namespaces, veth, bridge
 	needCongestion             // the one that was chosen, if any
+	needForwarding
 	needNAT
 	needSockets  // reading a proxy's sockets
+	needProxy    // the one that was named, if any
 	needBridgeNF // bridged frames crossing NAT
 	needIPv6
 )
@@ -31,10 +33,10 @@ const (
 func needsOf(s path.Spec) []need {
 	out := []need{needDevices, needCongestion}
 	if s.Mode != mode.Native {
-		out = append(out, needNAT)
+		out = append(out, needForwarding, needNAT)
 	}
 	if s.Mode == mode.PublishProxy {
-		out = append(out, needSockets)
+		out = append(out, needSockets, needProxy)
 	}
 	if s.Mode == mode.PublishNAT && s.From == mode.FromContainer {
 		out = append(out, needBridgeNF)
@@ -70,8 +72,12 @@ func (l *Lab) try(n need) error {
 		switch n {
 		case needCongestion:
 			return l.setCongestion()
+		case needForwarding:
+			return tryForwarding()
 		case needNAT:
 			return tryNAT()
+		case needProxy:
+			return l.tryProxy()
 		case needSockets:
 			return trySockets()
 		case needBridgeNF:
@@ -129,6 +135,19 @@ func trySockets() error {
 	}
 }
 
+// tryForwarding makes the namespace a router, as Docker makes its machine.
+func tryForwarding() error {
+	err := sysctl.Set(ipForward, "1")
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: ipForward + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		Remedy:  "run toll outside the container, or the container with --privileged",
+		Err:     err,
+	}
+}
+
 // tryNAT writes rules with every part that Docker's rules have.
 func tryNAT() error {
 	err := nft.Supported()
@@ -158,8 +177,11 @@ func tryBridgeNF() error {
 }
 
 func tryIPv6() error {
-	if _, err := sysctl.Get("net.ipv6.conf.all.disable_ipv6"); err != nil {
-		return &path.UnsupportedError{Missing: "the kernel has no IPv6", Remedy: "boot without ipv6.disable=1", Err: err}
+	const key = "net.ipv6.conf.lo.disable_ipv6"
+	v, err := sysctl.Get(key)
+	if err == nil && v == "0" {
+		return nil
 	}
-	return nil
+	return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off (" + key + " is not 0)",
+		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
 }

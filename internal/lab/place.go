@@ -22,8 +22,7 @@ type place struct {
 	name    string
 	ns      *netns.NS
 	machine *machine // that it is on
-	exe     string
-	clone   uintptr // further namespaces
+	clone   uintptr  // further namespaces
 }
 
 var _ path.Place = (*place)(nil)
@@ -32,11 +31,7 @@ func (p *place) Name() string { return p.name }
 
 // Start starts toll itself in the place.
 func (p *place) Start(c path.Command) (*path.Process, error) {
-	exe := p.exe
-	if exe == "" {
-		exe = self
-	}
-	cmd := exec.Command(exe, c.Args...)
+	cmd := exec.Command(self, c.Args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(append(os.Environ(), mark()), c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: p.clone}

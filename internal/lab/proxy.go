@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,12 +25,28 @@ import (
 // ownProxy asks for our own proxy although docker-proxy is installed.
 const ownProxy = "own"
 
-const proxyReadyTimeout = 5 * time.Second
+const (
+	proxyReadyTimeout = 5 * time.Second
+	versionTimeout    = time.Second
+)
+
+// tryProxy refuses a named proxy that is no program: another one must not
+// take its place.
+func (l *Lab) tryProxy() error {
+	if l.ProxyPath == "" || l.ProxyPath == ownProxy {
+		return nil
+	}
+	if _, err := exec.LookPath(l.ProxyPath); err != nil {
+		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
+			Remedy: "--proxy with docker-proxy's file, or --proxy own", Err: err}
+	}
+	return nil
+}
 
 // findProxy returns the docker-proxy to use and its name with version; the
 // path is "" for our own.
 func (l *Lab) findProxy() (file, name string) {
-	const own = "own proxy with docker-proxy's algorithm"
+	const own = "our own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
 		return "", own
 	}
@@ -52,7 +69,9 @@ func proxyVersion(file string) string {
 	if v, ok := proxyVersions.Load(file); ok {
 		return v.(string)
 	}
-	out, _ := exec.Command(file, "--version").Output()
+	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, file, "--version").Output()
 	v := ""
 	if m := regexp.MustCompile(`version (\S+)`).FindSubmatch(out); m != nil {
 		v = " " + string(m[1])
@@ -70,10 +89,7 @@ func (l *Lab) startProxy(s *site, p *path.Path, listen, target netip.AddrPort) (
 		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
 	own := file == ""
 	if own {
-		file, args = l.Exe, append([]string{"proxy"}, args...)
-		if file == "" {
-			file = self
-		}
+		file, args = self, append([]string{"proxy"}, args...)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -85,6 +101,10 @@ func (l *Lab) startProxy(s *site, p *path.Path, listen, target netip.AddrPort) (
 		cmd.Args[0] = os.Args[0]
 	}
 	cmd.Env = append(os.Environ(), mark())
+	// Our own ends with this pipe; docker-proxy does not read it.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
+	}
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	stderr := &tail{}

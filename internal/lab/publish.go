@@ -12,7 +12,7 @@ import (
 // "userland-proxy": false.
 func (l *Lab) publishNAT(s *site, p *path.Path) error {
 	target := netip.AddrPortFrom(serverAddr.Addr(), serverPort)
-	server, err := s.dockerContainer(p, engine{noProxy: true, publish: target})
+	server, err := s.dockerContainer(p, daemon{noProxy: true, publish: target})
 	if err != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (l *Lab) publishNAT(s *site, p *path.Path) error {
 // bridge, and for everybody if the daemon writes no rules.
 func (l *Lab) publishProxy(s *site, p *path.Path) error {
 	target := netip.AddrPortFrom(serverAddr.Addr(), serverPort)
-	e := engine{publish: target, noIPTables: p.Spec.From == mode.FromRemote}
-	server, err := s.dockerContainer(p, e)
+	d := daemon{publish: target, noIPTables: p.Spec.From == mode.FromRemote}
+	server, err := s.dockerContainer(p, d)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (l *Lab) publishProxy(s *site, p *path.Path) error {
 	if err != nil {
 		return err
 	}
-	tail := []path.Hop{proxy, s.bridgeHop(true), server.vethHop(true)}
-	if !e.noIPTables {
-		p.Guards = s.natGuards(e)
+	rest := []path.Hop{proxy, s.bridgeHop(true), server.vethHop(true)}
+	if !d.noIPTables {
+		p.Guards = s.natGuards(d)
 	}
 	switch p.Spec.From {
 	case mode.FromHost:
 		p.Client = s.in(s.a)
-		p.Hops = append([]path.Hop{loHop(s.a.ns, s.a.name)}, tail...)
+		p.Hops = append([]path.Hop{loHop(s.a.ns, s.a.name)}, rest...)
 		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromContainer:
 		client, err := s.clientContainer()
@@ -79,7 +79,7 @@ func (l *Lab) publishProxy(s *site, p *path.Path) error {
 		p.Hops = []path.Hop{client.vethHop(false), s.bridgeLeg("in"), proxy, s.bridgeLeg("out"), server.vethHop(true)}
 	case mode.FromRemote:
 		p.Client = s.in(s.b)
-		p.Hops = append([]path.Hop{s.wireHop()}, tail...)
+		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
 		p.Guards = append(p.Guards, unused(loHop(s.a.ns, s.a.name)))
 	}
 	return nil

@@ -38,7 +38,9 @@ const (
 	wireName = "eth0" // the machine's end of the wire
 	bridgeA  = "br-toll"
 	docker0  = "docker0"
-	bridgeNF = "net.bridge.bridge-nf-call-iptables"
+
+	bridgeNF  = "net.bridge.bridge-nf-call-iptables"
+	ipForward = "net.ipv4.ip_forward"
 )
 
 // machine is a host: a network namespace with its end of the wire.
@@ -197,7 +199,7 @@ func (s *site) describe(p *path.Path) error {
 	}
 	return s.a.ns.Do(func() error {
 		for _, key := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem",
-			"net.ipv4.tcp_wmem", "net.ipv4.ip_forward", bridgeNF} {
+			"net.ipv4.tcp_wmem", ipForward, bridgeNF} {
 			if v, err := sysctl.Get(key); err == nil {
 				p.Sysctls[key] = v
 			}
@@ -273,12 +275,12 @@ func (s *site) switchedHop(client, server *container) path.Hop {
 
 // in is the place of a process on the machine itself.
 func (s *site) in(m *machine) path.Place {
-	return &place{name: m.name, ns: m.ns, machine: m, exe: s.lab.Exe}
+	return &place{name: m.name, ns: m.ns, machine: m}
 }
 
 // inside is the place of a process in a container: the namespace ns, and
 // process, mount, host name and IPC namespaces of its own.
 func (s *site) inside(ns *netns.NS, name string) path.Place {
-	return &place{name: name, ns: ns, machine: s.a, exe: s.lab.Exe,
+	return &place{name: name, ns: ns, machine: s.a,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
 }

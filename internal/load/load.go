@@ -48,6 +48,9 @@ type Schedule struct {
 	Start int64 `json:"start"` // first byte
 	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
 	To    int64 `json:"to"`    // end of the window
+	// End is when the load stops, so that meters which are read a little late
+	// still see it run; 0 is To.
+	End int64 `json:"end,omitempty"`
 }
 
 // Stats is what one end of a load did.
@@ -64,6 +67,7 @@ type Stats struct {
 	Involuntary int64 // involuntary context switches in the window
 	Late        int64 // ns from Start to the first byte of the last thread
 	Retransmits int64 // segments in the window
+	Resent      int64 // bytes sent again, from the first byte to the last
 	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
 	// Latency holds each trip of the window in ns; nil if the load has none.

@@ -46,13 +46,13 @@ type mark struct {
 	threadCPU          int64
 	processCPU         int64
 	involuntary        int64
-	retransmits        int64
+	tcp                unix.TCPInfo
 }
 
 const windowBounds = 2
 
 // passed is called after every operation with the time; once a bound of the
-// window has been reached it takes a mark. It is true after the last bound.
+// window has been reached it takes a mark. It is true when the load is over.
 func (t *thread) passed(now int64) bool {
 	if now < t.next {
 		return false
@@ -61,11 +61,19 @@ func (t *thread) passed(now int64) bool {
 }
 
 func (t *thread) cross(now int64) bool {
-	if len(t.marks) == windowBounds {
-		return true
+	if len(t.marks) < windowBounds {
+		t.mark(now)
 	}
+	t.next = t.when.To
+	if len(t.marks) == windowBounds {
+		t.next = max(t.when.To, t.when.End)
+	}
+	return len(t.marks) == windowBounds && now >= t.next
+}
+
+func (t *thread) mark(now int64) {
 	m := mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
-		threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID), retransmits: int64(tcpInfo(t.fd).Total_retrans)}
+		threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID), tcp: tcpInfo(t.fd)}
 	if t.first {
 		m.processCPU = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 		var u unix.Rusage
@@ -74,8 +82,6 @@ func (t *thread) cross(now int64) bool {
 		}
 	}
 	t.marks = append(t.marks, m)
-	t.next = t.when.To
-	return len(t.marks) == windowBounds
 }
 
 // inWindow is true between the two bounds.
@@ -278,7 +284,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 	s.Sent += b.sent - a.sent
 	s.Received += b.recvd - a.recvd
 	s.Trips += b.trips - a.trips
-	s.Retransmits += b.retransmits - a.retransmits
+	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
 	if width > 0 {
 		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
@@ -286,12 +292,12 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.CPU = b.processCPU - a.processCPU
 		s.Involuntary = b.involuntary - a.involuntary
 	}
-	info := tcpInfo(t.fd)
 	const usec = 1000
-	s.RTT += int64(info.Rtt) * usec / n
-	s.RTTVar += int64(info.Rttvar) * usec / n
-	s.Cwnd += int64(info.Snd_cwnd) / n
-	s.MSS += int64(info.Snd_mss) / n
+	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
+	s.RTT += int64(b.tcp.Rtt) * usec / n
+	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
+	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
+	s.MSS += int64(b.tcp.Snd_mss) / n
 	if t.hist != nil {
 		if s.Latency == nil {
 			s.Latency = t.hist

@@ -1,34 +1,17 @@
 package machine
 
 import (
-	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 )
 
-// docker is "running" if a Docker Engine takes a connection, "installed" if
-// there is one, else "".
-//
-// Be aware: where systemd holds the socket, connecting starts the daemon, as
-// any docker command does.
+// docker is "running" if a Docker Engine's process is there, "installed" if
+// its program is, else "". It does not connect: where systemd holds the
+// socket, that would start the daemon, bridges, rules and all.
 func (m Machine) docker() string {
-	found := ""
-	for _, name := range []string{"/var/run/docker.sock", "/run/docker.sock"} {
-		info, err := os.Stat(m.path(name))
-		if err != nil || info.Mode()&os.ModeSocket == 0 {
-			continue
-		}
-		c, err := net.DialTimeout("unix", m.path(name), 100*time.Millisecond)
-		if err == nil {
-			c.Close() // nothing was said on it
+	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
+		if pid := m.text(name); pid != "" && m.text(filepath.Join("/proc", filepath.Base(pid), "comm")) == "dockerd" {
 			return "running"
-		}
-		// Somebody's daemon, which we may not use.
-		if errors.Is(err, syscall.EACCES) {
-			found = "installed"
 		}
 	}
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin") {
@@ -36,7 +19,7 @@ func (m Machine) docker() string {
 			return "installed"
 		}
 	}
-	return found
+	return ""
 }
 
 // isExecutable reports whether name is a program.

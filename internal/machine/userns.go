@@ -74,13 +74,13 @@ func (m Machine) obstacles() []obstacle {
 			"sudo sysctl -w user.max_net_namespaces=15000"},
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
 			"the container's seccomp profile forbids it, as Docker's default does",
-			"run toll outside the container, or start the container with --security-opt seccomp=unconfined"},
+			"run toll outside the container, or the container with --privileged"},
 		{denied, is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
 			"/proc/sys/kernel/unprivileged_userns_clone is 0",
 			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
 		{denied, is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
 			"/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1",
-			"sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+			"run toll as root, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 	}
 }
 

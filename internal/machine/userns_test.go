@@ -39,7 +39,7 @@ func TestExplainUserNamespace(t *testing.T) {
 		{"ubuntu-full-but-denied", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.EPERM, apparmor + " is 1", "apparmor"},
 		{"no-config", map[string]string{"/proc/self/ns/user": absent}, syscall.EINVAL, "CONFIG_USER_NS", "run toll as root"},
 		{"no-net-config", map[string]string{"/proc/self/ns/net": absent}, syscall.EINVAL, "CONFIG_NET_NS", "CONFIG_NET_NS=y"},
-		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"}, syscall.EPERM, "seccomp", "--security-opt seccomp=unconfined"},
+		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"}, syscall.EPERM, "seccomp", "--privileged"},
 		{"seccomp-no-container", map[string]string{"/proc/self/status": "Seccomp:\t2\n"}, syscall.EPERM, "no known setting", "run toll as root"},
 		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM, "no known setting", "run toll as root"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0", "max_user_namespaces"},

@@ -18,7 +18,7 @@ import (
 // Reading is the state of the clocks at one instant.
 type Reading struct {
 	At    time.Time
-	CPUs  []sample.CPU // cumulative, by CPU number
+	CPUs  []sample.CPU // cumulative, in the order of their numbers
 	Procs []float64    // cumulative CPU seconds of the processes that were asked for
 }
 
@@ -52,7 +52,7 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 	for _, id := range ids {
 		c := st.CPU[id]
 		// Guest time is inside user time already.
-		r.CPUs = append(r.CPUs, sample.CPU{User: c.User + c.Nice, System: c.System, IRQ: c.IRQ,
+		r.CPUs = append(r.CPUs, sample.CPU{ID: int(id), User: c.User + c.Nice, System: c.System, IRQ: c.IRQ,
 			SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle + c.Iowait})
 	}
 	for _, pid := range pids {
@@ -61,14 +61,21 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 	return r, nil
 }
 
-// Since is what the machine's CPUs did from a to b.
+// Since is what the machine's CPUs did from a to b, those that were online at
+// both.
 func Since(a, b Reading) []sample.CPU {
-	n := min(len(a.CPUs), len(b.CPUs))
-	out := make([]sample.CPU, n)
-	for i := range n {
-		x, y := a.CPUs[i], b.CPUs[i]
-		out[i] = sample.CPU{User: y.User - x.User, System: y.System - x.System, IRQ: y.IRQ - x.IRQ,
-			SoftIRQ: y.SoftIRQ - x.SoftIRQ, Steal: y.Steal - x.Steal, Idle: y.Idle - x.Idle}
+	before := map[int]sample.CPU{}
+	for _, c := range a.CPUs {
+		before[c.ID] = c
+	}
+	var out []sample.CPU
+	for _, y := range b.CPUs {
+		x, ok := before[y.ID]
+		if !ok {
+			continue
+		}
+		out = append(out, sample.CPU{ID: y.ID, User: y.User - x.User, System: y.System - x.System, IRQ: y.IRQ - x.IRQ,
+			SoftIRQ: y.SoftIRQ - x.SoftIRQ, Steal: y.Steal - x.Steal, Idle: y.Idle - x.Idle})
 	}
 	return out
 }

@@ -54,20 +54,23 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 type Moved struct {
 	Forward     int64 // payload bytes, client to server, that arrived
 	Backward    int64 // payload bytes, server to client, that arrived
+	Trips       int64 // request/response pairs, of which only one is under way at a time
+	Resent      int64 // bytes that TCP sent again
 	Connections int   // opened
 }
 
 // Bounds of the witness. Below, there is no slack: every payload byte that
-// arrived must have been counted. Above, a hop also counts headers (at most
-// maxHeader bytes a packet: Ethernet 14, IPv6 40, TCP 60), what was still
-// under way or sent again, and the odd ARP packet.
+// arrived must have been counted, and a packet each way for every trip.
+// Above, a hop also counts headers (at most maxHeader bytes a packet:
+// Ethernet 14, IPv6 40, TCP 60), what was still under way or sent again, and
+// the odd ARP packet.
 const (
 	maxHeader   = 114
 	slackShare  = 0.02
 	slackBytes  = 8 << 20 // the largest send queue that can be under way at the end
-	quietBytes  = 4 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
-	quietShare  = 0.001   // and of a large load
-	extraProbes = 2       // connections a rule may see beyond the load's own (SYN sent again)
+	quietBytes  = 8 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
+	quietPacket = 64
+	extraProbes = 2 // connections a rule may see beyond the load's own (SYN sent again)
 )
 
 // Witness compares what the hops counted with what the load moved, and says
@@ -87,26 +90,39 @@ func Witness(hops []Hop, before, after []sample.Counters, m Moved) sample.Witnes
 
 // judge returns what contradicts the path, or "".
 func (h Hop) judge(c sample.Counters, m Moved) string {
+	const both = 2
 	switch h.Expect {
 	case CarriesBoth:
-		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.Forward+m.Backward)
+		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.Forward+m.Backward, both*m.Trips, m.Resent)
 	case Matches:
 		return matched(c.Hits, m.Connections)
 	case Untouched:
-		return untouched(c, m)
+		return untouched(c)
 	default:
-		if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward); s != "" {
+		if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward, m.Trips, m.Resent); s != "" {
 			return s
 		}
-		return carried("to the client", c.BackwardBytes, c.BackwardPackets, m.Backward)
+		if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.Backward, m.Trips, m.Resent); s != "" {
+			return s
+		}
+		// Even if all payload goes one way, its acknowledgements come back.
+		if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
+			return fmt.Sprintf("counted %d packets to the server and %d back: one direction went another way",
+				c.ForwardPackets, c.BackwardPackets)
+		}
+		return ""
 	}
 }
 
-func carried(way string, bytes, packets uint64, payload int64) string {
-	most := float64(payload)*(1+slackShare) + slackBytes + maxHeader*float64(packets)
+// carried checks one direction. A hop that counts no packets, as a proxy's
+// sockets, is judged by its bytes alone.
+func carried(way string, bytes, packets uint64, payload, trips, resent int64) string {
+	most := float64(payload+resent)*(1+slackShare) + slackBytes + maxHeader*float64(packets)
 	switch {
 	case bytes < uint64(payload):
 		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, payload)
+	case packets > 0 && packets < uint64(trips):
+		return fmt.Sprintf("counted %d packets %s, the load made %d trips", packets, way, trips)
 	case float64(bytes) > most:
 		return fmt.Sprintf("counted %d bytes in %d packets %s, far more than the load's %d: other traffic shares the path",
 			bytes, packets, way, payload)
@@ -124,13 +140,13 @@ func matched(hits uint64, connections int) string {
 	return ""
 }
 
-func untouched(c sample.Counters, m Moved) string {
+func untouched(c sample.Counters) string {
 	if c.Hits > 0 {
 		return fmt.Sprintf("hit %d times, the path must not use it", c.Hits)
 	}
-	quiet := quietBytes + uint64(quietShare*float64(m.Forward+m.Backward))
-	if n := c.ForwardBytes + c.BackwardBytes; n > quiet {
-		return fmt.Sprintf("counted %d bytes, the path must not use it", n)
+	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
+	if bytes > quietBytes || packets > quietPacket {
+		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes, packets)
 	}
 	return ""
 }

@@ -182,6 +182,16 @@ func (p *printer) foot(r *analysis.Report) {
 	for _, f := range r.Findings {
 		p.wrapped("  ", f, " ")
 	}
+	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["proxy"] }) {
+		if f != "" {
+			p.line("  " + p.dim("The proxy is "+f+"."))
+		}
+	}
+	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["rules"] }) {
+		if f != "" {
+			p.line("  " + p.dim("Rules: "+f+"."))
+		}
+	}
 	if len(r.Cells) > 0 {
 		p.line("  " + p.dim("Ratios are taken round by round and then summarized: they need not be a quotient of two rows."))
 	}

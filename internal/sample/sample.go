@@ -157,7 +157,7 @@ type Visit struct {
 	Server  Party         `json:"server"`
 	Proxy   *ProxyUse     `json:"proxy,omitempty"`
 	Machine []CPU         `json:"machine,omitempty"` // by CPU
-	Elapsed float64       `json:"elapsed_s"`         // between the two readings of Machine
+	Elapsed float64       `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
 	Hops    []HopReading  `json:"hops,omitempty"`
 	Witness Witness       `json:"witness"`
 	Failure string        `json:"failure,omitempty"`
@@ -187,8 +187,9 @@ type Party struct {
 
 // TCPInfo is the kernel's view of the connections, summed or averaged.
 type TCPInfo struct {
-	Retransmits int64   `json:"retransmits"` // segments, in the window
-	RTT         float64 `json:"rtt_s"`       // smoothed, at the window's end
+	Retransmits int64   `json:"retransmits"`  // segments, in the window
+	Resent      int64   `json:"resent_bytes"` // in the whole visit
+	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
@@ -202,6 +203,7 @@ type ProxyUse struct {
 
 // CPU is one CPU's time by kind, in seconds.
 type CPU struct {
+	ID      int     `json:"id"`
 	User    float64 `json:"user"`
 	System  float64 `json:"system"`
 	IRQ     float64 `json:"irq"`

@@ -130,7 +130,7 @@ func report(o Order, s load.Stats) Reply {
 		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
 		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, CPUs: o.CPUs,
 		RSS: peakRSS(), Late: sec(s.Late),
-		TCP: sample.TCPInfo{Retransmits: s.Retransmits, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
 	}
 	r := Reply{Done: &p}
 	if s.Latency != nil {

@@ -154,7 +154,8 @@ func Hits(table, chainName, tag string) (Count, error) {
 }
 
 // Supported reports whether this kernel and privilege let the calling thread
-// write NAT rules: nil if so. It writes a table and removes it.
+// write every kind of rule that this package has: nil if so. It leaves them
+// in the namespace, which the caller throws away.
 func Supported() error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")
@@ -165,15 +166,12 @@ func Supported() error {
 	if err != nil {
 		return err
 	}
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("open nftables: %w", err)
-	}
-	c.DelTable(&nftables.Table{Name: probe, Family: nftables.TableFamilyIPv4})
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("remove nftables probe: %w", err)
-	}
-	return Apply([]Chain{{Table: "nat", Name: "POSTROUTING", Hook: Postrouting}})
+	return Apply([]Chain{
+		{Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{
+			{Match: []Match{NotIn(probe), TCPDport(1)}, Verdict: DNAT(netip.AddrPortFrom(lan.Addr(), 1))}}},
+		{Table: "nat", Name: "POSTROUTING", Hook: Postrouting, Rules: []Rule{
+			{Match: []Match{Out(probe), SrcLocal()}, Verdict: Masquerade()}}},
+	})
 }
 
 // Unsupported reports whether err is the kernel's way of saying that it has

@@ -1,0 +1,55 @@
+package path
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+func TestWitness(t *testing.T) {
+	bulk := Moved{Forward: 1 << 30, Connections: 1}
+	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1}
+	both := func(fb, fp, bb, bp uint64) sample.Counters {
+		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
+	}
+	for _, c := range []struct {
+		name   string
+		expect Expect
+		moved  Moved
+		got    sample.Counters
+		want   string // in the evidence; "": witnessed
+	}{
+		{"bulk", Carries, bulk, both(1<<30+2_000_000, 20_000, 600_000, 9_000), ""},
+		{"bulk-one-byte-short", Carries, bulk, both(1<<30-1, 20_000, 600_000, 9_000), "counted 1073741823 bytes to the server"},
+		{"bulk-acks-elsewhere", Carries, bulk, both(1<<30+2_000_000, 20_000, 0, 0), "one direction went another way"},
+		{"bulk-other-traffic", Carries, bulk, both(2<<30, 20_000, 600_000, 9_000), "other traffic"},
+		{"bulk-sent-again", Carries, Moved{Forward: 1 << 30, Resent: 1 << 30, Connections: 1}, both(2<<30, 20_000, 600_000, 9_000), ""},
+		{"rr", Carries, rr, both(670_000, 10_003, 670_000, 10_003), ""},
+		{"rr-first-packets-only", Carries, rr, both(33_500, 500, 33_500, 500), "10000 trips"},
+		{"rr-replies-elsewhere", Carries, rr, both(670_000, 10_003, 10_050, 150), "to the client"},
+		{"loopback", CarriesBoth, rr, both(1_340_000, 20_006, 0, 0), ""},
+		{"loopback-half", CarriesBoth, rr, both(670_000, 10_003, 0, 0), "20000 trips"},
+		{"proxy-counts-bytes-only", Carries, rr, both(10_000, 0, 10_001, 0), ""},
+		{"proxy-saw-less", Carries, rr, both(9_999, 0, 10_000, 0), "to the server"},
+		{"rule", Matches, bulk, sample.Counters{Hits: 1}, ""},
+		{"rule-sent-syn-again", Matches, bulk, sample.Counters{Hits: 2}, ""},
+		{"rule-not-hit", Matches, bulk, sample.Counters{}, "hit 0 times by 1 connections"},
+		{"rule-hit-by-others", Matches, bulk, sample.Counters{Hits: 9}, "opened only 1"},
+		{"guard", Untouched, bulk, both(270, 3, 90, 1), ""},
+		{"guard-used", Untouched, bulk, both(600_000, 9_000, 0, 0), "must not use it"},
+		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, "must not use it"},
+		{"nothing-moved", Untouched, Moved{}, sample.Counters{}, "moved no byte"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := both(5, 5, 5, 5)
+			before.Hits = 5
+			after := sample.Counters{ForwardBytes: 5 + c.got.ForwardBytes, ForwardPackets: 5 + c.got.ForwardPackets,
+				BackwardBytes: 5 + c.got.BackwardBytes, BackwardPackets: 5 + c.got.BackwardPackets, Hits: 5 + c.got.Hits}
+			w := Witness([]Hop{{Name: "x", Expect: c.expect}}, []sample.Counters{before}, []sample.Counters{after}, c.moved)
+			if w.OK != (c.want == "") || !strings.Contains(w.Evidence, c.want) {
+				t.Errorf("witness %+v, want %q", w, c.want)
+			}
+		})
+	}
+}
