@@ -102,8 +102,8 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	return inLab(ctx, func() error {
-		l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion}
+	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion}
+	return inLab(ctx, l, func() error {
 		builders := []path.Builder{l}
 		p, err := engine.Check(ctx, p, builders)
 		if err != nil {

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
 )
 
 // binary builds toll where every user may run it.
 func binary(t *testing.T) string {
 	t.Helper()
-	if !lab.MayBuild() {
+	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
 	dir, err := os.MkdirTemp("", "toll-test-")

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
 )
 
@@ -26,7 +25,7 @@ var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$
 // have the manual's lines; numbers, verdicts and the order of rows are the
 // machine's.
 func TestManual(t *testing.T) {
-	if !lab.MayBuild() {
+	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
 	text, err := os.ReadFile(manual)

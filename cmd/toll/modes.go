@@ -42,8 +42,9 @@ func newModes(e env) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return inLab(c.Context(), func() error {
-				list := checkModes(c.Context(), &lab.Lab{})
+			l := &lab.Lab{}
+			return inLab(c.Context(), l, func() error {
+				list := checkModes(c.Context(), l)
 				return out.write(e, func(w io.Writer) error {
 					if out.format == "json" {
 						return writeJSON(w, list)

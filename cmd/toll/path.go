@@ -49,9 +49,9 @@ with what it counted before and after.`,
 			if err != nil {
 				return err
 			}
-			return inLab(c.Context(), func() error {
-				b := &lab.Lab{ProxyPath: with}
-				trace, err := walk(c.Context(), b, route)
+			l := &lab.Lab{ProxyPath: with}
+			return inLab(c.Context(), l, func() error {
+				trace, err := walk(c.Context(), l, route)
 				if err != nil {
 					return err
 				}

@@ -115,10 +115,11 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
-// inLab runs f where network namespaces can be made: here, or in this program
+// inLab runs f where l can make network namespaces, and closes l: here, or in this program
 // started again in a user namespace.
-func inLab(ctx context.Context, f func() error) error {
-	if lab.MayBuild() {
+func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
+	if l.MayBuild() {
+		defer func() { err = errors.Join(err, l.Close()) }()
 		return f()
 	}
 	code, err := lab.Enter(ctx, func(cause error) os.Signal {

@@ -41,11 +41,17 @@ func script(t *testing.T, file string) {
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "lab":
-				return lab.MayBuild() || os.Getenv("CI") == "true", nil
+				return mayBuild() || os.Getenv("CI") == "true", nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
 	})
+}
+
+func mayBuild() bool {
+	l := &lab.Lab{}
+	defer l.Close()
+	return l.MayBuild()
 }
 
 // exits runs a command that must end with the given code:

@@ -9,24 +9,10 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
 // entered marks the environment of a process that Enter started.
 const entered = "BRIDGETOLL_USERNS"
-
-// MayBuild reports whether this process may make network namespaces and set
-// them up: true as root and inside Enter's user namespace.
-func MayBuild() bool {
-	ns, err := netns.New()
-	if err != nil {
-		return false
-	}
-	defer ns.Close()
-	return ns.Do(func() error { return link.Up("lo") }) == nil
-}
 
 // Enter runs this program again, with the same arguments and standard files,
 // in a user namespace of its own, where it is root over nothing but its own

@@ -19,13 +19,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // Lab is the backend that needs neither root nor Docker. The zero value is
-// ready.
+// ready; Close ends it.
 type Lab struct {
 	// ProxyPath is the docker-proxy to use; "" looks for an installed one
 	// and falls back to our own, "own" always uses our own.
@@ -35,6 +36,7 @@ type Lab struct {
 	Congestion string
 
 	mu    sync.Mutex // guards following
+	trial *netns.NS  // where needs are tried; nil before the first
 	tried map[need]error
 }
 
@@ -56,7 +58,7 @@ var recipes = map[mode.Name]recipe{
 }
 
 // Check finds out whether the path can be built, by trying its needs in a
-// namespace that is thrown away. Each need is tried once.
+// namespace of its own. Each need is tried once.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)

@@ -34,22 +34,40 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func mayBuild() bool {
+	l := &Lab{}
+	defer l.Close()
+	return l.MayBuild()
+}
+
+// started is a lab whose trial namespace is there already, so that paths can
+// be held to leave nothing. It is closed with the test.
+func started(t *testing.T, l *Lab) *Lab {
+	t.Helper()
+	needLab(t)
+	l.MayBuild()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 func needLab(t *testing.T) {
 	t.Helper()
-	if !MayBuild() {
+	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
 }
 
 func TestConformance(t *testing.T) {
-	needLab(t)
-	pathtest.Run(t, &Lab{}, pathtest.Options{Truth: truth, Around: around})
+	pathtest.Run(t, started(t, &Lab{}), pathtest.Options{Truth: truth, Around: around})
 }
 
 // The same promises with our own proxy.
 func TestConformanceOwnProxy(t *testing.T) {
-	needLab(t)
-	l := &Lab{ProxyPath: ownProxy}
+	l := started(t, &Lab{ProxyPath: ownProxy})
 	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,8 @@ import (
 type need int
 
 const (
-	needDevices    need = iota // namespaces, veth, bridge
+	needSetup      need = iota // namespaces, and the right to set them up
+	needDevices                // veth, bridge
 	needCongestion             // the one that was chosen, if any
 	needForwarding
 	needNAT
@@ -31,7 +32,7 @@ const (
 
 // needsOf lists what the path needs, the most basic first.
 func needsOf(s path.Spec) []need {
-	out := []need{needDevices, needCongestion}
+	out := []need{needSetup, needDevices, needCongestion}
 	if s.Mode != mode.Native {
 		out = append(out, needForwarding, needNAT)
 	}
@@ -47,8 +48,7 @@ func needsOf(s path.Spec) []need {
 	return out
 }
 
-// need tries one need in a namespace of its own, or remembers what came of
-// it.
+// need tries one need, or remembers what came of it.
 func (l *Lab) need(n need) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,14 +62,20 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
+// try tries a need. The namespace for trials is kept until Close: while the
+// kernel removes one, it makes those wait who set up another.
 func (l *Lab) try(n need) error {
-	ns, err := netns.New()
-	if err != nil {
-		return explainNamespace(err)
+	if l.trial == nil {
+		ns, err := netns.New()
+		if err != nil {
+			return explainNamespace(err)
+		}
+		l.trial = ns
 	}
-	defer ns.Close()
-	return ns.Do(func() error {
+	return l.trial.Do(func() error {
 		switch n {
+		case needSetup:
+			return link.Up("lo")
 		case needCongestion:
 			return l.setCongestion()
 		case needForwarding:
@@ -90,19 +96,27 @@ func (l *Lab) try(n need) error {
 	})
 }
 
-// tryDevices makes a veth pair and a bridge in the calling thread's
-// namespace, which the caller throws away.
+// MayBuild reports whether this process may make network namespaces and set
+// them up: true as root and inside Enter's user namespace.
+func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
+
+// Close ends the namespace in which needs were tried, and forgets what came
+// of them. Paths are closed by those who built them.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tried = nil
+	if l.trial == nil {
+		return nil
+	}
+	ns := l.trial
+	l.trial = nil
+	return ns.Close()
+}
+
+// tryDevices makes a veth pair and a bridge.
 func tryDevices() error {
-	peer, err := netns.New()
-	if err != nil {
-		return explainNamespace(err)
-	}
-	defer peer.Close()
-	tid, err := peer.TID()
-	if err != nil {
-		return err
-	}
-	if err := link.AddVeth("try-veth", "try-peer", tid); err != nil {
+	if err := link.AddVeth("try-veth", "try-peer", unix.Gettid()); err != nil {
 		return missingDevice(err, "veth", "CONFIG_VETH")
 	}
 	if err := link.AddBridge("try-bridge"); err != nil {

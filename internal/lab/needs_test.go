@@ -41,8 +41,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 }
 
 func TestCongestionThatIsNotThere(t *testing.T) {
-	needLab(t)
-	l := &Lab{Congestion: "teleport"}
+	l := started(t, &Lab{Congestion: "teleport"})
 	spec := path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback}
 	for range 2 { // remembered, too
 		var u *path.UnsupportedError
