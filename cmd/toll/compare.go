@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,7 +157,7 @@ func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builde
 	c := engine.Config{Plan: p, Environment: facts, Builders: builders, Meter: m, Clock: engine.Monotonic{},
 		Out:       sample.NewWriter(records),
 		Converged: func(v []sample.Visit) bool { return analysis.Converged(p, v) },
-		Throttled: throttled(here)}
+		Throttled: here.Throttler()}
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)
@@ -208,132 +206,4 @@ func (f *compareFlags) saveHint(err error) string {
 		return "what was measured before is printed above; free some space or give --save another place"
 	}
 	return ""
-}
-
-// tee keeps every record and copies it to the file that was asked for. What
-// it keeps is complete even if the file cannot be written.
-type tee struct {
-	kept bytes.Buffer
-	file io.Writer // nil: none
-}
-
-func (t *tee) Write(b []byte) (int, error) {
-	t.kept.Write(b)
-	if t.file == nil {
-		return len(b), nil
-	}
-	return t.file.Write(b)
-}
-
-func (f *compareFlags) records() (t *tee, closeFile func() error, err error) {
-	t = &tee{}
-	if f.save == "" {
-		return t, func() error { return nil }, nil
-	}
-	file, err := os.Create(f.save)
-	if err != nil {
-		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a place that can be written"}
-	}
-	t.file = file
-	return t, file.Close, nil
-}
-
-func throttled(m machine.Machine) func() int {
-	if _, ok := m.Throttle(); !ok {
-		return nil
-	}
-	return func() int { n, _ := m.Throttle(); return n }
-}
-
-// toRequest reads the flags and arguments as a request.
-func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
-	if r.Modes, err = parseModes(args); err != nil {
-		return r, err
-	}
-	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
-		return r, err
-	}
-	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
-		return r, err
-	}
-	if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
-		return r, err
-	}
-	if r.Precision, err = parseShare(f.precision); err != nil {
-		return r, err
-	}
-	if r.On, err = parseAll(f.on, parseBackend); err != nil {
-		return r, err
-	}
-	if r.Loads, err = f.loads(); err != nil {
-		return r, err
-	}
-	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
-	return r, nil
-}
-
-// Bounds of what the flags take.
-const (
-	minWindow  = 10 * time.Millisecond
-	maxWindow  = time.Hour
-	maxStreams = 256
-	maxBytes   = 64 << 20
-)
-
-func (f *compareFlags) loads() ([]sample.Load, error) {
-	if f.window < minWindow || f.window > maxWindow {
-		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
-	}
-	for _, n := range []struct {
-		flag       string
-		value, top int
-	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
-		if n.value < 1 || n.value > n.top {
-			return nil, usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
-		}
-	}
-	kinds, err := parseAll(f.load, parseLoad)
-	if err != nil {
-		return nil, err
-	}
-	var out []sample.Load
-	for _, kind := range kinds {
-		l := sample.Load{Kind: kind, Window: f.window.Seconds()}
-		switch kind {
-		case "bulk": // past slow start
-			l.Warmup, l.Streams, l.Reverse = 0.1, f.streams, f.reverse
-		case "rr":
-			l.Warmup, l.Request, l.Reply = 0.05, f.request, f.reply
-		}
-		out = append(out, l)
-	}
-	return out, nil
-}
-
-// cpus chooses the CPUs of client and server.
-func (f *compareFlags) cpus() (p sample.CPUs, err error) {
-	here := machine.Machine{}
-	switch f.pin {
-	case "none":
-		return p, nil
-	case "auto":
-		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.streams)
-		return p, err
-	}
-	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"
-	parts := strings.Split(f.pin, ",")
-	if len(parts) != 2 {
-		return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
-	}
-	facts, _ := here.Read()
-	var n [2]int
-	for i, s := range parts {
-		if n[i], err = strconv.Atoi(s); err != nil {
-			return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
-		}
-		if !slices.Contains(facts.CPUsAllowed, n[i]) {
-			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
-		}
-	}
-	return sample.CPUs{Client: n[:1], Server: n[1:], SameCore: here.SameCore(n[:1], n[1:])}, nil
 }

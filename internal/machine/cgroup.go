@@ -7,15 +7,24 @@ import (
 	"strings"
 )
 
-// Throttle returns how often the CPU limit has stopped this process's cgroup
-// or one that it is in, since they were made; the difference between two
-// readings counts. ok is false if the kernel does not say, which is so where
-// there can be no limit.
+// Throttler returns a reader of how often the CPU limit has stopped this
+// process's cgroup or one that it is in, since they were made; the difference
+// between two readings counts. It is nil if the kernel does not say, which is
+// so where there can be no limit. The cgroups are found once, because the
+// reader is called while a load runs.
 //
 // Be aware: a container that the run started is in another cgroup and is not
 // counted.
-func (m Machine) Throttle() (throttled int, ok bool) {
-	for _, dir := range m.cpuGroups() {
+func (m Machine) Throttler() func() int {
+	groups := m.cpuGroups()
+	if _, ok := m.throttled(groups); !ok {
+		return nil
+	}
+	return func() int { n, _ := m.throttled(groups); return n }
+}
+
+func (m Machine) throttled(groups []string) (throttled int, ok bool) {
+	for _, dir := range groups {
 		for line := range strings.Lines(m.read(dir + "/cpu.stat")) {
 			v, is := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled ")
 			if !is {

@@ -220,8 +220,8 @@ func FuzzRead(f *testing.F) {
 		if e.CgroupCPUs < 0 {
 			t.Errorf("limit %v", e.CgroupCPUs)
 		}
-		if n, _ := m.Throttle(); n < 0 {
-			t.Errorf("throttled %d", n)
+		if read := m.Throttler(); read != nil && read() < 0 {
+			t.Errorf("throttled %d", read())
 		}
 		client, server, same, err := m.PinAuto(2)
 		if err == nil && (len(client) == 0 || len(client) != len(server) || same != m.SameCore(client, server)) {

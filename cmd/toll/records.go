@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+)
+
+// tee keeps every record and copies it to the file that was asked for. What
+// it keeps is complete even if the file cannot be written.
+type tee struct {
+	kept bytes.Buffer
+	file io.Writer // nil: none
+}
+
+func (t *tee) Write(b []byte) (int, error) {
+	t.kept.Write(b)
+	if t.file == nil {
+		return len(b), nil
+	}
+	return t.file.Write(b)
+}
+
+func (f *compareFlags) records() (t *tee, closeFile func() error, err error) {
+	t = &tee{}
+	if f.save == "" {
+		return t, func() error { return nil }, nil
+	}
+	file, err := os.Create(f.save)
+	if err != nil {
+		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a place that can be written"}
+	}
+	t.file = file
+	return t, file.Close, nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// toRequest reads the flags and arguments as a request.
+func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
+	if r.Modes, err = parseModes(args); err != nil {
+		return r, err
+	}
+	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
+		return r, err
+	}
+	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
+		return r, err
+	}
+	if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
+		return r, err
+	}
+	if r.Precision, err = parseShare(f.precision); err != nil {
+		return r, err
+	}
+	if r.On, err = parseAll(f.on, parseBackend); err != nil {
+		return r, err
+	}
+	if r.Loads, err = f.loads(); err != nil {
+		return r, err
+	}
+	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
+	return r, nil
+}
+
+// Bounds of what the flags take.
+const (
+	minWindow  = 10 * time.Millisecond
+	maxWindow  = time.Hour
+	maxStreams = 256
+	maxBytes   = 64 << 20
+)
+
+func (f *compareFlags) loads() ([]sample.Load, error) {
+	if f.window < minWindow || f.window > maxWindow {
+		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
+	}
+	for _, n := range []struct {
+		flag       string
+		value, top int
+	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
+		if n.value < 1 || n.value > n.top {
+			return nil, usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
+		}
+	}
+	kinds, err := parseAll(f.load, parseLoad)
+	if err != nil {
+		return nil, err
+	}
+	var out []sample.Load
+	for _, kind := range kinds {
+		l := sample.Load{Kind: kind, Window: f.window.Seconds()}
+		switch kind {
+		case "bulk": // past slow start
+			l.Warmup, l.Streams, l.Reverse = 0.1, f.streams, f.reverse
+		case "rr":
+			l.Warmup, l.Request, l.Reply = 0.05, f.request, f.reply
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// cpus chooses the CPUs of client and server.
+func (f *compareFlags) cpus() (p sample.CPUs, err error) {
+	here := machine.Machine{}
+	switch f.pin {
+	case "none":
+		return p, nil
+	case "auto":
+		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.streams)
+		return p, err
+	}
+	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"
+	parts := strings.Split(f.pin, ",")
+	if len(parts) != 2 {
+		return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
+	}
+	facts, _ := here.Read()
+	var n [2]int
+	for i, s := range parts {
+		if n[i], err = strconv.Atoi(s); err != nil {
+			return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
+		}
+		if !slices.Contains(facts.CPUsAllowed, n[i]) {
+			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
+		}
+	}
+	return sample.CPUs{Client: n[:1], Server: n[1:], SameCore: here.SameCore(n[:1], n[1:])}, nil
+}
