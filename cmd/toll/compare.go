@@ -156,7 +156,7 @@ func (f *compareFlags) measure(ctx context.Context, e env, p sample.Plan, builde
 	facts.Tool = version
 	c := engine.Config{Plan: p, Environment: facts, Builders: builders, Meter: m, Clock: engine.Monotonic{},
 		Out:       sample.NewWriter(records),
-		Converged: func(v []sample.Visit) bool { return analysis.Converged(p, v) },
+		Converged: analysis.Converged,
 		Throttled: here.Throttler()}
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show

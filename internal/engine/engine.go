@@ -42,8 +42,9 @@ type Config struct {
 	Clock       Clock
 	Out         *sample.Writer
 	// Converged reports whether every ratio is as precise as the plan asks;
-	// asked after each round but the first few. Nil: never.
-	Converged func([]sample.Visit) bool
+	// asked after each round but the first few, with the plan as it was built.
+	// Nil: never.
+	Converged func(sample.Plan, []sample.Visit) bool
 	// Throttled reads how often the cgroup's CPU limit has stopped this
 	// process; nil if there is no limit.
 	Throttled func() int
@@ -300,7 +301,7 @@ func (r *run) enough(rounds int, took float64) string {
 		return sample.EndedByFailure
 	case rounds < plan.MinRounds:
 		return ""
-	case r.Converged != nil && r.Converged(r.visits):
+	case r.Converged != nil && r.Converged(r.Plan, r.visits):
 		return sample.EndedByPrecision
 	case r.elapsed()+took > r.Plan.Budget:
 		return sample.EndedByBudget

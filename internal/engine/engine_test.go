@@ -52,7 +52,7 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request, cha
 	var records bytes.Buffer
 	c := engine.Config{Plan: p, Builders: builders, Meter: fake.Meter{Clock: clock}, Clock: clock,
 		Out:       sample.NewWriter(&records),
-		Converged: func(v []sample.Visit) bool { return analysis.Converged(p, v) }}
+		Converged: analysis.Converged}
 	if change != nil {
 		change(&c)
 	}
@@ -263,6 +263,9 @@ func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken}}, request(), nil)
 	if s := r.report.Skipped; r.err != nil || len(s) != 1 || !strings.Contains(s[0].Reason, "no more memory") {
 		t.Errorf("%v, skipped %+v", r.err, s)
+	}
+	if r.end.Reason != sample.EndedByPrecision { // judged by the plan as it was built
+		t.Errorf("end %+v", r.end)
 	}
 	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken, hostSpec: broken}}, request(), nil)
 	var nothing *engine.NothingBuiltError
