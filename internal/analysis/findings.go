@@ -94,7 +94,8 @@ func cheapestIsolated(cells []Cell, from string) string {
 	case best == "":
 		return ""
 	case !byLabel[best].clear:
-		return fmt.Sprintf("Nothing is known yet of which mode is cheapest from %s: run longer, or on a quieter machine.", from)
+		return fmt.Sprintf("Perhaps the cheapest from %s that keeps port isolation: %s, with %s; run longer, or on a quieter machine, to know.",
+			from, best, strings.Join(byLabel[best].say, " and "))
 	}
 	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
 }

@@ -129,11 +129,8 @@ func verdictOf(c analysis.Cell) stats.Verdict {
 	return ""
 }
 
-// Space around columns.
-const (
-	indent = 2
-	gap    = 2
-)
+// indent is the space before a table's first column.
+const indent = 2
 
 // grid is the cells' texts by row and column.
 func grid(cols []column, cells []analysis.Cell, short bool) [][]string {
@@ -149,23 +146,20 @@ func grid(cols []column, cells []analysis.Cell, short bool) [][]string {
 	return out
 }
 
-func tableWidth(widths []int, gap int) int { return indent + sum(widths) + gap*(len(widths)-1) }
+func (p *printer) tableWidth(widths []int) int {
+	return indent + sum(widths) + p.gap*(len(widths)-1)
+}
 
-// rows prints cells as a table. If the report has one that is too wide, hop
-// names are shortened in all, and gaps where it must be.
+// rows prints cells as a table.
 func (p *printer) rows(cols []column, cells []analysis.Cell) {
 	texts := grid(cols, cells, p.short)
 	widths := measure(cols, texts)
-	space := gap
-	if tableWidth(widths, gap) > p.width {
-		space = 1
-	}
 	row := func(cellsOf func(i int) string, style func(string) string) {
 		var b strings.Builder
 		b.WriteString(strings.Repeat(" ", indent))
 		for i, col := range cols {
 			if i > 0 {
-				b.WriteString(strings.Repeat(" ", space))
+				b.WriteString(strings.Repeat(" ", p.gap))
 			}
 			b.WriteString(align(cellsOf(i), widths[i], col.right))
 		}

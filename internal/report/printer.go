@@ -15,6 +15,7 @@ type printer struct {
 	b      strings.Builder
 	width  int
 	short  bool // hop names
+	gap    int  // between columns
 	styles *lipgloss.Renderer
 }
 
@@ -24,7 +25,7 @@ func newPrinter(o Options) *printer {
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	return &printer{width: o.Width, styles: r}
+	return &printer{width: o.Width, gap: 2, styles: r}
 }
 
 func (p *printer) line(s string) { p.b.WriteString(s + "\n") }

@@ -18,7 +18,7 @@ func Table(w io.Writer, r *analysis.Report, o Options) error {
 	p := newPrinter(o)
 	p.head(r)
 	gs := groups(r.Cells)
-	p.short = p.tooWide(r, gs)
+	p.fit(r, gs)
 	for _, g := range gs {
 		p.group(r, g)
 	}
@@ -137,16 +137,21 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	p.rows(columnsOf(r, c.Load), cells)
 }
 
-// tooWide reports whether any group's table is, so that all of them use
-// short names or none does.
-func (p *printer) tooWide(r *analysis.Report, gs [][]analysis.Cell) bool {
-	for _, g := range gs {
-		cols := columnsOf(r, g[0].Load)
-		if tableWidth(measure(cols, grid(cols, g, false)), gap) > p.width {
-			return true
+// fit shortens hop names and then narrows gaps until the widest group's table
+// fits, in all groups alike.
+func (p *printer) fit(r *analysis.Report, gs [][]analysis.Cell) {
+	widest := func() int {
+		n := 0
+		for _, g := range gs {
+			cols := columnsOf(r, g[0].Load)
+			n = max(n, p.tableWidth(measure(cols, grid(cols, g, p.short))))
 		}
+		return n
 	}
-	return false
+	p.short = widest() > p.width
+	if widest() > p.width {
+		p.gap = 1
+	}
 }
 
 func loadOf(r *analysis.Report, kind string) sample.Load {
