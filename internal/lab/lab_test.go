@@ -78,20 +78,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	pathtest.Run(t, onlyMode{l, mode.PublishProxy}, pathtest.Options{Truth: truth, Around: around})
-}
-
-// onlyMode builds one mode of a backend.
-type onlyMode struct {
-	*Lab
-	mode mode.Name
-}
-
-func (o onlyMode) Check(ctx context.Context, s path.Spec) error {
-	if s.Mode != o.mode {
-		return path.ErrUnsupported
-	}
-	return o.Lab.Check(ctx, s)
+	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truth, Around: around})
 }
 
 // around finds a way to the server that is not the path: the container's own

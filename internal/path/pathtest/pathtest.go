@@ -22,6 +22,8 @@ import (
 
 // Options adapt the suite to a backend.
 type Options struct {
+	// Only is the mode to test; "" is all.
+	Only mode.Name
 	// Truth reads the kernel's truth of a built path back. May be nil.
 	Truth func(t *testing.T, p *path.Path)
 	// Around moves traffic from the client's place to the server around the
@@ -33,6 +35,9 @@ type Options struct {
 // Run holds b to the promises of every route in the catalogue.
 func Run(t *testing.T, b path.Builder, o Options) {
 	for _, m := range mode.Catalogue {
+		if o.Only != "" && m.Name != o.Only {
+			continue
+		}
 		for _, r := range m.Routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, r, o) })
