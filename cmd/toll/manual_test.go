@@ -67,7 +67,7 @@ func TestManual(t *testing.T) {
 
 var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
-	changing    = regexp.MustCompile(`\d[\d.,k]*|±\??|better|worse|same|unclear|\bclient$|all cores|\bserver\b|\bproxy\b|\bclient\b|-`)
+	changing    = regexp.MustCompile(`\d[\d.,k]*|±\??|better|worse|same|unclear|\bclient$|all cores|\bserver\b|\bproxy\b|\bclient\b|[-+]`)
 	spaces      = regexp.MustCompile(`\s+`)
 )
 
@@ -85,7 +85,7 @@ func shape(out string) []string {
 			strings.Contains(l, "From host the machine"), strings.HasPrefix(l, "  machine A:"), strings.Contains(l, "container: "):
 			continue
 		}
-		l = strings.TrimSpace(spaces.ReplaceAllString(changing.ReplaceAllString(l, ""), " "))
+		l = strings.ReplaceAll(changing.ReplaceAllString(l, ""), "bridge", "br") // short where there is no room
 		l = strings.TrimSpace(spaces.ReplaceAllString(l, " "))
 		if l != "" {
 			lines = append(lines, l)
