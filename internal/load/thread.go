@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -153,7 +154,7 @@ func newCrew(o Options, w workload, loop func(*thread), open func() (int, error)
 	var wg sync.WaitGroup
 	for i := range spec.Streams {
 		t := &thread{spec: spec, fd: -1, first: i == 0, marks: make([]mark, 0, windowBounds),
-			buf: make([]byte, max(spec.Write, spec.Request, spec.Reply))}
+			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if w.latency && o.NewHistogram != nil {
 			t.hist = o.NewHistogram()
 		}
@@ -166,6 +167,15 @@ func newCrew(o Options, w workload, loop func(*thread), open func() (int, error)
 	}
 	go func() { wg.Wait(); close(c.done) }()
 	return c
+}
+
+// written is memory that was written once. Memory that never was is one page
+// of zeros to the kernel, which stays in the cache: no program's data is like
+// that, and sending it is faster by a fifth.
+func written(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	return b
 }
 
 func (o Options) cpu(i int) int {
