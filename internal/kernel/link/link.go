@@ -101,10 +101,7 @@ func AddAddr(name string, addr netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	a := &netlink.Addr{IPNet: &net.IPNet{
-		IP:   addr.Addr().AsSlice(),
-		Mask: net.CIDRMask(addr.Bits(), addr.Addr().BitLen()),
-	}}
+	a := &netlink.Addr{IPNet: ipNet(addr)}
 	if err := netlink.AddrAdd(l, a); err != nil {
 		return fmt.Errorf("add address %s to %s: %w", addr, name, err)
 	}
@@ -193,4 +190,13 @@ func qdisc(l netlink.Link) string {
 		}
 	}
 	return ""
+}
+
+// HasFamily reports whether the kernel has the generic netlink family: nil if
+// so.
+func HasFamily(name string) error {
+	if _, err := netlink.GenlFamilyGet(name); err != nil {
+		return fmt.Errorf("find generic netlink family %s: %w", name, err)
+	}
+	return nil
 }

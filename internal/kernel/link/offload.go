@@ -2,6 +2,7 @@ package link
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/safchain/ethtool"
 )
@@ -25,4 +26,53 @@ func features(name string) (map[string]bool, error) {
 		}
 	}
 	return out, nil
+}
+
+// Offload is a feature that can be switched.
+type Offload string
+
+// The offloads, each with the kernel's features that `ethtool -K` switches
+// together for it.
+const (
+	GRO        Offload = "gro"
+	TSO        Offload = "tso"
+	TxChecksum Offload = "tx"
+)
+
+var switches = map[Offload][]string{
+	GRO:        {"rx-gro"},
+	TSO:        {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"},
+	TxChecksum: {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
+}
+
+// SetOffload switches an offload of the device, as `ethtool -K NAME OFFLOAD
+// on|off` does. It is an error if none of its features came on, or if one of
+// them stayed on.
+func SetOffload(name string, o Offload, on bool) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
+	}
+	defer e.Close()
+	known, err := e.FeatureNames(name)
+	if err != nil {
+		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
+	}
+	want := map[string]bool{}
+	for _, f := range switches[o] {
+		if _, ok := known[f]; ok {
+			want[f] = on
+		}
+	}
+	if err := e.Change(name, want); err != nil {
+		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
+	}
+	got, err := e.Features(name)
+	if err != nil {
+		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
+	}
+	if any := slices.ContainsFunc(switches[o], func(f string) bool { return got[f] }); any != on {
+		return fmt.Errorf("set offload %s of %s: the kernel did not switch it", o, name)
+	}
+	return nil
 }

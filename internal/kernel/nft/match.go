@@ -9,11 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the IPv4 header and TCP header.
+// Offsets in the IPv4 header, and in the TCP, UDP and VXLAN headers.
 const (
 	offsetSrc   = 12
 	offsetDst   = 16
+	offsetSport = 0
 	offsetDport = 2
+	offsetVNI   = 12 // behind UDP's eight bytes, flags and three reserved bytes
 )
 
 func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
@@ -79,15 +81,51 @@ func DstLocal() Match { return addrType(false, true) }
 // SrcLocal is iptables' `-m addrtype --src-type LOCAL`.
 func SrcLocal() Match { return addrType(true, false) }
 
-// TCPDport is iptables' `-p tcp --dport port`.
-func TCPDport(port uint16) Match {
-	return Match{[]expr.Any{
+// metaSecpath is NFT_META_SECPATH, the next key in linux/netfilter/nf_tables.h.
+const metaSecpath = expr.MetaKeyPRANDOM + 1
+
+func protocol(p byte) []expr.Any {
+	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offsetDport, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p}},
+	}
+}
+
+func port(proto byte, offset uint32, number uint16) Match {
+	return Match{append(protocol(proto),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(number)},
+	)}
+}
+
+// TCPDport is iptables' `-p tcp --dport number`.
+func TCPDport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetDport, number) }
+
+// TCPSport is iptables' `-p tcp --sport number`.
+func TCPSport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetSport, number) }
+
+// VXLAN matches a VXLAN packet of one network: a UDP packet to port number
+// whose VXLAN header has the identifier vni. (Docker writes the second half as
+// iptables' `-m bpf`.)
+func VXLAN(number uint16, vni uint32) Match {
+	m := port(unix.IPPROTO_UDP, offsetDport, number)
+	return Match{append(m.exprs,
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offsetVNI, Len: 3},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint32(vni)[1:]},
+	)}
+}
+
+// ClearText is iptables' `-m policy --dir in --pol none`: the packet was not
+// encrypted by IPsec.
+func ClearText() Match {
+	return Match{[]expr.Any{
+		&expr.Meta{Key: metaSecpath, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{0}},
 	}}
 }
+
+// ICMP is iptables' `-p icmp`.
+func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
 
 // Established is iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
 func Established() Match {
@@ -114,6 +152,14 @@ func Return() Verdict { return verdict(expr.VerdictReturn, "") }
 
 // Jump continues in another chain of the same table.
 func Jump(chain string) Verdict { return verdict(expr.VerdictJump, chain) }
+
+// Mark sets the packet's mark and goes on.
+func Mark(mark uint32) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
+	}}
+}
 
 // Masquerade replaces the source address by that of the outgoing device.
 func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }

@@ -19,7 +19,7 @@ import (
 
 // Chain is a list of rules in one table of the ip family.
 type Chain struct {
-	Table string // "nat", "filter", "raw"
+	Table string // "nat", "filter", "mangle", "raw"
 	Name  string
 	Hook  Hook // zero: reached by jumps only
 	Drop  bool // policy of a chain with a hook
@@ -33,6 +33,7 @@ type Hook int
 const (
 	NoHook Hook = iota
 	Prerouting
+	Input
 	Forward
 	Output
 	Postrouting
@@ -87,12 +88,17 @@ func chain(ch Chain, t *nftables.Table) *nftables.Chain {
 		return out
 	}
 	out.Type = nftables.ChainTypeFilter
-	if ch.Table == "nat" {
+	switch {
+	case ch.Table == "nat":
 		out.Type = nftables.ChainTypeNAT
+	case ch.Table == "mangle" && ch.Hook == Output:
+		out.Type = nftables.ChainTypeRoute // a new mark may change the route
 	}
 	switch ch.Hook {
 	case Prerouting:
 		out.Hooknum, out.Priority = nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest
+	case Input:
+		out.Hooknum = nftables.ChainHookInput
 	case Output:
 		out.Hooknum, out.Priority = nftables.ChainHookOutput, nftables.ChainPriorityNATDest
 	case Forward:
@@ -103,6 +109,8 @@ func chain(ch Chain, t *nftables.Table) *nftables.Chain {
 	switch ch.Table {
 	case "filter":
 		out.Priority = nftables.ChainPriorityFilter
+	case "mangle":
+		out.Priority = nftables.ChainPriorityMangle
 	case "raw":
 		out.Priority = nftables.ChainPriorityRaw
 	}

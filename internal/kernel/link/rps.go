@@ -1,0 +1,88 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetRPS steers the device's received packets to all CPUs, or to none in
+// particular (the CPU that received them). The kernel has no netlink message
+// for it: it is a file of sysfs, and of a sysfs that was mounted in the
+// device's namespace. That mount is attached nowhere and ends with the call.
+func SetRPS(name string, on bool) error {
+	root, err := mountSysfs()
+	if err != nil {
+		return fmt.Errorf("set rps of %s: %w", name, err)
+	}
+	defer unix.Close(root)
+	mask := "0"
+	if on {
+		if mask, err = allCPUs(); err != nil {
+			return fmt.Errorf("set rps of %s: %w", name, err)
+		}
+	}
+	file := "class/net/" + name + "/queues/rx-0/rps_cpus"
+	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("set rps of %s: %w", name, err)
+	}
+	_, err = unix.Write(fd, []byte(mask))
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		return fmt.Errorf("set rps of %s: %w", name, err)
+	}
+	return nil
+}
+
+// mountSysfs returns a descriptor of the root of a sysfs that shows the
+// calling thread's network namespace.
+func mountSysfs() (int, error) {
+	fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("mount sysfs: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, fmt.Errorf("mount sysfs: %w", err)
+	}
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("mount sysfs: %w", err)
+	}
+	return root, nil
+}
+
+// allCPUs is the mask of the CPUs that the kernel may have, as sysfs writes
+// masks: groups of 32 in hexadecimal.
+func allCPUs() (string, error) {
+	b, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return "", fmt.Errorf("read online CPUs: %w", err)
+	}
+	var words []uint32
+	for part := range strings.SplitSeq(strings.TrimSpace(string(b)), ",") {
+		var first, last int
+		if n, _ := fmt.Sscanf(part, "%d-%d", &first, &last); n == 1 {
+			last = first
+		} else if n != 2 {
+			return "", fmt.Errorf("read online CPUs: %q", part)
+		}
+		for c := first; c <= last; c++ {
+			for len(words) <= c/32 {
+				words = append(words, 0)
+			}
+			words[c/32] |= 1 << (c % 32)
+		}
+	}
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[len(words)-1-i] = fmt.Sprintf("%x", w)
+		if i < len(words)-1 {
+			out[len(words)-1-i] = fmt.Sprintf("%08x", w)
+		}
+	}
+	return strings.Join(out, ","), nil
+}
