@@ -27,6 +27,8 @@ import (
 // compareFlags are the flags of compare.
 type compareFlags struct {
 	from, to, load, on []string
+	tune               []string
+	wire               string
 	rounds             int
 	window, budget     time.Duration
 	precision          string
@@ -46,11 +48,14 @@ func newCompare(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare [MODE…]",
 		Short: "Measure modes side by side and judge what each costs",
-		Long: `compare measures the modes (all of them unless some are named) in shuffled
-rounds and prints what each costs against the baseline, with 95 % intervals.
-Rounds go on until every ratio is known to --precision or --budget is spent.`,
+		Long: `compare measures the modes (Docker's usual ones unless some are named; "all" is
+every one) in shuffled rounds and prints what each costs against the baseline,
+with 95 % intervals. Rounds go on until every ratio is known to --precision or
+--budget is spent.`,
 		Example: `  toll compare
   toll compare bridge publish-proxy --from host,container,remote
+  toll compare overlay macvlan-bridge --from remote-container --wire rate=10gbit,delay=50us
+  toll compare bridge --tune mtu=9000,gro=on+rps=on
   toll compare --load rr --request 64 --reply 1024 --budget 2m --save run.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("seed") {
@@ -61,9 +66,11 @@ Rounds go on until every ratio is known to --precision or --budget is spent.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.from, "from", []string{"host"}, "where the client runs: host, container, remote")
+	fl.StringSliceVar(&f.from, "from", []string{"host"}, "where the client runs: host, container, remote, remote-container")
 	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the host dials of a published port")
 	fl.StringSliceVar(&f.load, "load", []string{"bulk", "rr"}, "the traffic: bulk (TCP stream), rr (request/response)")
+	fl.StringSliceVar(&f.tune, "tune", nil, "variants of each mode, to be compared with it: "+tuneWords+"; join those of one variant by +")
+	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
 	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
 	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
 	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
@@ -100,7 +107,7 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion}
+	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: req.Wire}
 	return inLab(ctx, l, func() error {
 		builders := []path.Builder{l}
 		p, err := engine.Check(ctx, p, builders)

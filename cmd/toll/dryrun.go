@@ -28,7 +28,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	fmt.Fprintln(w, "\nThe first round:")
 	for i, n := range plan.Order(p, 0) {
 		c := p.Cells[n]
-		name := analysis.Cell{Mode: c.Mode, From: c.From, To: c.To}.Label()
+		name := analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune}.Label()
 		if c.Control {
 			name += " (control)"
 		}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab/relay"
+	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
 
@@ -31,14 +31,11 @@ func main() { os.Exit(start(os.Args[1:])) }
 
 // start runs toll, or the part of it that another toll started.
 func start(args []string) int {
-	if len(args) > 0 {
-		switch args[0] {
-		case worker.Arg:
-			return internal(worker.Main(os.Stdin, os.Stdout))
-		case "proxy":
-			const ready = 3
-			return internal(relay.Run(untilEOF(os.Stdin), args[1:], os.NewFile(ready, "ready")))
-		}
+	if len(args) > 0 && args[0] == worker.Arg {
+		return internal(worker.Main(os.Stdin, os.Stdout))
+	}
+	if ours, err := lab.Inner(args); ours {
+		return internal(err)
 	}
 	ctx, cancel := untilSignal()
 	defer cancel(nil)
@@ -51,17 +48,6 @@ func internal(err error) int {
 		return exitFailed
 	}
 	return exitOK
-}
-
-// untilEOF returns a context that ends with r: a proxy must not outlive the
-// toll that holds the other end of its standard input.
-func untilEOF(r io.Reader) context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, r)
-		cancel()
-	}()
-	return ctx
 }
 
 // signaled is the cause of a context that a signal ended.

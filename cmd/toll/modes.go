@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/lab"
@@ -20,7 +22,16 @@ type modeInfo struct {
 	Summary string      `json:"summary"`
 	Docker  string      `json:"docker"`
 	GivesUp string      `json:"gives_up"`
+	Usual   bool        `json:"usual"` // compared if no mode is named
 	Paths   []routeInfo `json:"paths"`
+	Apart   []apartInfo `json:"apart,omitempty"`
+}
+
+// apartInfo is a placement from which the mode cannot be reached anywhere.
+type apartInfo struct {
+	From   string `json:"from"`
+	Why    string `json:"why"`
+	Around string `json:"way_round"`
 }
 
 type routeInfo struct {
@@ -35,16 +46,19 @@ type routeInfo struct {
 func newModes(e env) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
-		Use:   "modes",
+		Use:   "modes [MODE…]",
 		Short: "List the network modes and whether each can be built here",
-		Args:  noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
+				return err
+			}
+			names, err := parseModes(args)
+			if err != nil {
 				return err
 			}
 			l := &lab.Lab{}
 			return inLab(c.Context(), l, func() error {
-				list := checkModes(c.Context(), l)
+				list := checkModes(c.Context(), l, names)
 				return out.write(e, func(w io.Writer) error {
 					if out.format == "json" {
 						return writeJSON(w, list)
@@ -66,10 +80,18 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func checkModes(ctx context.Context, b path.Builder) []modeInfo {
+// checkModes checks every path of the modes called names; of all modes if
+// there are none.
+func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.Catalogue {
-		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp}
+		if len(names) > 0 && !slices.Contains(names, m.Name) {
+			continue
+		}
+		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp, Usual: m.Usual}
+		for _, a := range m.Apart {
+			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})
+		}
 		for _, r := range m.Routes {
 			ri := routeInfo{From: string(r.From), To: string(r.To), Here: true}
 			for _, h := range r.Hops {
@@ -89,24 +111,57 @@ func checkModes(ctx context.Context, b path.Builder) []modeInfo {
 	return out
 }
 
+// modesWidth is how wide the list is at most, in columns.
+const modesWidth = 98
+
 func printModes(w io.Writer, list []modeInfo) {
 	for i, m := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s\n", m.Mode)
+		name := m.Mode
+		if m.Usual {
+			name += "  (usual: compared if no mode is named)"
+		}
+		fmt.Fprintln(w, name)
 		fmt.Fprintf(w, "  %s\n", m.Summary)
 		fmt.Fprintf(w, "  Docker: %s\n", m.Docker)
-		fmt.Fprintf(w, "  gives up: %s\n", m.GivesUp)
+		paragraph(w, "gives up: "+m.GivesUp)
+		everywhere := m.missingEverywhere()
 		for _, p := range m.Paths {
-			here := "can be built here"
-			if !p.Here {
-				here = "not here: " + p.Missing
-				if p.Remedy != "" {
-					here += "; try " + p.Remedy
-				}
+			fmt.Fprintf(w, "  from %-16s to %-9s  %s\n", p.From, p.To, strings.Join(p.Hops, "·"))
+			if !p.Here && !everywhere {
+				paragraph(w, "     not here: "+p.why())
 			}
-			fmt.Fprintf(w, "  from %-10s to %-10s %-30s %s\n", p.From, p.To, strings.Join(p.Hops, "·"), here)
+		}
+		for _, a := range m.Apart {
+			paragraph(w, "not from "+a.From+": "+a.Why+"; instead: "+a.Around)
+		}
+		if everywhere {
+			paragraph(w, "not here: "+m.Paths[0].why())
 		}
 	}
+}
+
+// missingEverywhere reports whether all of the mode's paths lack the same.
+func (m modeInfo) missingEverywhere() bool {
+	for _, p := range m.Paths {
+		if p.Here || p.why() != m.Paths[0].why() {
+			return false
+		}
+	}
+	return len(m.Paths) > 0
+}
+
+func (r routeInfo) why() string {
+	if r.Remedy == "" {
+		return r.Missing
+	}
+	return r.Missing + "; try " + r.Remedy
+}
+
+// paragraph prints text two columns in, and further lines four.
+func paragraph(w io.Writer, text string) {
+	lines := strings.Split(ansi.Wordwrap(text, modesWidth-4, ""), "\n")
+	fmt.Fprintln(w, "  "+strings.Join(lines, "\n    "))
 }

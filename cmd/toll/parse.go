@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // parseOne reads a word of a closed list; the error names the list.
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {
-		var u *mode.UnknownError
+		var u interface{ Hint() string }
 		hint := ""
 		if errors.As(err, &u) {
 			hint = u.Hint()
@@ -39,7 +41,20 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 	return out, nil
 }
 
-func parseModes(words []string) ([]mode.Name, error) { return parseAll(words, mode.ParseName) }
+// allModes is the word for every mode.
+const allModes = "all"
+
+func parseModes(words []string) ([]mode.Name, error) {
+	if slices.Contains(words, allModes) {
+		return mode.Names(), nil
+	}
+	return parseAll(words, mode.ParseName)
+}
+
+// tuneWords are the tunes as help texts list them.
+const tuneWords = "mtu=N, rmem=N, wmem=N, gro=on|off, tso=on|off, nodelay=on|off, rps=on|off"
+
+func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }
 
 // closed returns a parser for a closed list of words.
 func closed(what string, known ...string) func(string) (string, error) {

@@ -27,6 +27,7 @@ func newPath(e env) *cobra.Command {
 	var (
 		out            outputFlags
 		from, to, with string
+		tune, wire     string
 	)
 	c := &cobra.Command{
 		Use:   "path MODE",
@@ -34,7 +35,8 @@ func newPath(e env) *cobra.Command {
 		Long: `path builds the mode, sends a little traffic and draws the hops in order, each
 with what it counted before and after.`,
 		Example: `  toll path bridge --from container
-  toll path publish-nat --to address`,
+  toll path publish-nat --to address
+  toll path overlay --from remote-container --wire mtu=9000`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)), "toll path bridge --from container")
@@ -49,7 +51,16 @@ with what it counted before and after.`,
 			if err != nil {
 				return err
 			}
-			l := &lab.Lab{ProxyPath: with}
+			if tune != "" {
+				if route.Tune, err = parseOne(tune, mode.ParseTunes); err != nil {
+					return err
+				}
+			}
+			between, err := parseWire(wire)
+			if err != nil {
+				return err
+			}
+			l := &lab.Lab{ProxyPath: with, Wire: between}
 			return inLab(c.Context(), l, func() error {
 				trace, err := walk(c.Context(), l, route)
 				if err != nil {
@@ -69,8 +80,10 @@ with what it counted before and after.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote (default the first that the mode has)")
+	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
 	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
+	fl.StringVar(&tune, "tune", "", "settings to put on the path: "+tuneWords+"; join several by +")
+	fl.StringVar(&wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us")
 	fl.StringVar(&with, "proxy", "", `docker-proxy to use: a file, or "own"`)
 	out.add(fl)
 	return c
@@ -91,7 +104,8 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 			return s, err
 		}
 		if routes = m.RoutesFrom(p); len(routes) == 0 {
-			return s, usage(fmt.Errorf("%s is not reached from %s", name, from), fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
+			why, _ := m.WhyNot(p)
+			return s, usage(fmt.Errorf("%s is not reached from %s: %s", name, from, why), fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
 		}
 	}
 	if to == "" {
@@ -113,7 +127,7 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 // walk builds the path, visits it once and returns what was seen.
 func walk(ctx context.Context, b path.Builder, s path.Spec) (*report.Trace, error) {
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
-		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Load: probe.Kind, On: b.Name()}}}
+		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Tune: string(s.Tune), Load: probe.Kind, On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})
 	if err != nil {
 		return nil, err

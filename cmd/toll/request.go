@@ -36,6 +36,12 @@ func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Loads, err = f.loads(); err != nil {
 		return r, err
 	}
+	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
+		return r, err
+	}
+	if r.Wire, err = parseWire(f.wire); err != nil {
+		return r, err
+	}
 	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
 	return r, nil
 }

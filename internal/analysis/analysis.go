@@ -12,9 +12,9 @@ import (
 )
 
 // group is what is compared with one baseline.
-type group struct{ from, load, tune, on string }
+type group struct{ from, load, on string }
 
-func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Tune, c.On} }
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.On} }
 
 // judged is the file on its way to the report.
 type judged struct {
@@ -33,7 +33,7 @@ func Judge(f *sample.File) *Report {
 		Environment: f.Header.Environment,
 		Plan: Plan{Seed: f.Header.Plan.Seed, Rounds: f.End.Rounds, Baseline: f.Header.Plan.Baseline,
 			EndedBy: f.End.Reason, Elapsed: f.End.Elapsed, Budget: f.Header.Plan.Budget,
-			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, CPUs: f.Header.Plan.CPUs, Loads: f.Header.Plan.Loads},
+			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, CPUs: f.Header.Plan.CPUs, Loads: f.Header.Plan.Loads, Wire: f.Header.Plan.Wire},
 		Control:  Control{Mode: f.Header.Plan.Baseline},
 		Skipped:  append([]sample.Skip{}, f.Header.Plan.Skipped...),
 		Failed:   []Failed{},
@@ -65,7 +65,7 @@ func collect(f *sample.File) *judged {
 	for i, c := range p.Cells {
 		j.series = append(j.series, newSeries(c))
 		g := groupOf(c)
-		if c.Mode != p.Baseline {
+		if c.Mode != p.Baseline || c.Tune != "" {
 			continue
 		}
 		if c.Control {
@@ -119,7 +119,7 @@ func (j *judged) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On,
 		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, CPU: s.split(j.file.Header.Plan.LoadOf(c.Load)), LimitedBy: s.limit()}
+		Metrics: map[string]Metric{}, CPU: s.split(j.file.Header.Plan.LoadOf(c.Load)), LimitedBy: j.limit(s)}
 	if p, ok := j.file.Header.PathOf(c); ok {
 		out.Hops, out.Facts = p.Hops, p.Facts
 	}
@@ -156,7 +156,7 @@ func (j *judged) contradicted(i int) bool {
 // failure says why cell i has no result, from its last bad visit.
 func (j *judged) failure(i int) Failed {
 	c := j.series[i].cell
-	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, On: c.On, Reason: "it was never visited"}
+	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Reason: "it was never visited"}
 	for _, v := range j.file.Visits {
 		switch {
 		case v.Cell != i, v.Failure == "" && v.Witness.OK:
@@ -176,7 +176,7 @@ func (j *judged) floorList() []Floor {
 		if !s.cell.Control || len(j.floors[g]) == 0 {
 			continue
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Tune: g.tune, On: g.on, Floor: j.floors[g]})
+		out = append(out, Floor{From: g.from, Load: g.load, On: g.on, Floor: j.floors[g]})
 	}
 	return out
 }
@@ -191,7 +191,7 @@ func sortCells(cells []Cell, j *judged) {
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		ga, gb := group{a.From, a.Load, a.Tune, a.On}, group{b.From, b.Load, b.Tune, b.On}
+		ga, gb := group{a.From, a.Load, a.On}, group{b.From, b.Load, b.On}
 		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.toll(), b.toll()))
 	})
 }
@@ -231,18 +231,20 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 	return true
 }
 
-// label is a cell's mode with its target where the mode has several.
+// label is a cell's mode with its target, where the mode has several, and its
+// tunes.
 func label(c sample.Cell) string {
 	m, ok := mode.Find(mode.Name(c.Mode))
 	if !ok {
-		return c.Mode
+		m.Name = mode.Name(c.Mode) // of a later toll
 	}
-	return m.Label(mode.Placement(c.From), mode.Target(c.To))
+	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
 }
 
-// Label is the cell's mode with its target where the mode has several.
+// Label is the cell's mode with its target, where the mode has several, and
+// its tunes.
 func (c Cell) Label() string {
-	return label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To})
+	return label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune})
 }
 
 func ordered(byRound map[int]float64) []float64 {

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -30,6 +31,37 @@ func (j *judged) findings(r *Report) []string {
 		if s := j.proxyPrice(from); s != "" {
 			out = append(out, s)
 		}
+	}
+	return append(out, j.tuneGains()...)
+}
+
+// tuneGains are what each variant gains or loses against its mode untuned.
+func (j *judged) tuneGains() []string {
+	var out []string
+	said := map[sample.Cell]int{} // variant without its load -> index in out
+	for i, s := range j.series {
+		plain := s.cell
+		plain.Tune = ""
+		b := slices.IndexFunc(j.series, func(o *series) bool { return o.cell == plain })
+		if s.cell.Tune == "" || b < 0 {
+			continue
+		}
+		metric := Primary(s.cell.Load)
+		x := j.between(i, b, metric)
+		if x.N == 0 {
+			continue
+		}
+		verdict := stats.Judge(x, j.floor(groupOf(s.cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
+		text := fmt.Sprintf("%s (%s)", words(s.cell.Load,
+			Ratio{To: label(plain), Median: x.Median, Low: x.Low, High: x.High, N: x.N}), verdict)
+		variant := s.cell
+		variant.Load = ""
+		if at, ok := said[variant]; ok {
+			out[at] = strings.TrimSuffix(out[at], ".") + " and " + text + "."
+			continue
+		}
+		said[variant] = len(out)
+		out = append(out, fmt.Sprintf("%s from %s: %s.", label(s.cell), s.cell.From, text))
 	}
 	return out
 }
@@ -117,7 +149,7 @@ func (j *judged) proxyPrice(from string) string {
 		if p, ok := j.file.Header.PathOf(s.cell); ok && p.Facts["proxy"] != "" {
 			proxy = p.Facts["proxy"]
 		}
-		if s.cell.Mode != string(mode.PublishProxy) || s.cell.From != from || len(s.visits) == 0 {
+		if s.cell.Mode != string(mode.PublishProxy) || s.cell.From != from || s.cell.Tune != "" || len(s.visits) == 0 {
 			continue
 		}
 		b, name, ok := j.rival(s.cell)
@@ -145,7 +177,7 @@ func (j *judged) proxyPrice(from string) string {
 func (j *judged) rival(c sample.Cell) (i int, name string, ok bool) {
 	for i, s := range j.series {
 		o := s.cell
-		if o.Mode == string(mode.PublishNAT) && o.To == c.To && groupOf(o) == groupOf(c) && len(s.visits) > 0 {
+		if o.Mode == string(mode.PublishNAT) && o.To == c.To && o.Tune == c.Tune && groupOf(o) == groupOf(c) && len(s.visits) > 0 {
 			return i, label(o), true
 		}
 	}

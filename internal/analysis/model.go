@@ -42,6 +42,7 @@ type Plan struct {
 	Pin       string        `json:"pin"`
 	CPUs      sample.CPUs   `json:"cpus"`
 	Loads     []sample.Load `json:"loads"`
+	Wire      *sample.Wire  `json:"wire,omitempty"`
 }
 
 // Control is the baseline against itself.
@@ -54,7 +55,6 @@ type Control struct {
 type Floor struct {
 	From  string             `json:"from"`
 	Load  string             `json:"load"`
-	Tune  string             `json:"tune,omitempty"`
 	On    string             `json:"on"`
 	Floor map[string]float64 `json:"floor"`
 }
@@ -134,6 +134,7 @@ type Failed struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
 	Load     string `json:"load"`
+	Tune     string `json:"tune,omitempty"`
 	On       string `json:"on"`
 	Reason   string `json:"reason"`
 	Evidence string `json:"evidence"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
@@ -21,9 +22,25 @@ const (
 	lateLimit      = 0.5  // share of the warm-up
 )
 
-// limit says what kept the load from being faster: the party or core that was
-// busy all the time; "" if nothing was.
-func (s *series) limit() string {
+// wireFull is the share of the wire's rate from which on the wire is full: the
+// rest is headers.
+const wireFull = 0.9
+
+// limit says what kept the load from being faster: the wire, or the party or
+// core that was busy all the time; "" if nothing was.
+func (j *judged) limit(s *series) string {
+	w := j.file.Header.Plan.Wire
+	p, _ := j.file.Header.PathOf(s.cell)
+	if w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) {
+		if m, ok := s.metric(Throughput); ok && m.Median >= wireFull*float64(w.Rate) {
+			return string(mode.HopWire)
+		}
+	}
+	return s.busy()
+}
+
+// busy is the party or core that was busy all the time; "" if none was.
+func (s *series) busy() string {
 	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
 	n := float64(len(s.visits))
 	if n == 0 {

@@ -114,7 +114,7 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 	if err == nil {
 		return nil
 	}
-	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: err.Error()}
+	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Reason: err.Error()}
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) {
 		s.Remedy = hint.Hint()
@@ -129,7 +129,7 @@ type key struct {
 }
 
 func keyOf(c sample.Cell) key {
-	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To)}}
+	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune)}}
 }
 
 func builder(all []path.Builder, name string) (path.Builder, error) {
@@ -232,7 +232,8 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 }
 
 func describe(k key, p *path.Path, built float64) sample.Path {
-	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To), On: k.on,
+	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
+		Tune: string(k.spec.Tune), On: k.on,
 		Dial: p.Dial.String(), Listen: p.Listen.String(), Hops: p.Kinds(), Built: built,
 		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
 }

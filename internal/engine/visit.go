@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/load"
 	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
@@ -36,10 +37,19 @@ const (
 func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	c := r.Plan.Cells[cell]
 	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
-	if err := r.measure(ctx, r.paths[keyOf(c)], r.Plan.LoadOf(c.Load), &v); err != nil {
+	if err := r.measure(ctx, r.paths[keyOf(c)], loadOf(r.Plan, c), &v); err != nil {
 		v.Failure = err.Error()
 	}
 	return v
+}
+
+// loadOf is the cell's load with the tune that is the load's own.
+func loadOf(p sample.Plan, c sample.Cell) sample.Load {
+	l := p.LoadOf(c.Load)
+	if t, ok := mode.Tunes(c.Tune).Get(mode.Nodelay); ok {
+		l.Nodelay = t.Value
+	}
+	return l
 }
 
 // hand is a worker: its process and the line to it.

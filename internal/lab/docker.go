@@ -2,17 +2,16 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
-	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // rulesRead names the source of the rules in this file: `iptables-save` and
-// `nft list ruleset` (iptables-nft 1.8.9) of a running Docker Engine with one
-// user-defined network and one published port, and the kernel settings that
-// it changed.
+// `nft list ruleset` (iptables-nft 1.8.9) of a running Docker Engine with the
+// networks and ports of each mode, and the kernel settings that it changed.
 const rulesRead = "Docker Engine 28.5.2"
 
 // Tags of the rules that the witness reads.
@@ -20,128 +19,223 @@ const (
 	tagPublish   = "publish"    // DNAT of the published port
 	tagLocalMasq = "local-masq" // the machine's own address becomes the bridge's
 	tagMasq      = "masq"       // containers' traffic to the outside
+	tagLink      = "link"       // the linked pair and port
+	tagForeign   = "foreign"    // bridges and devices that are not Docker's
 )
 
-// daemon is how dockerd is configured and what it runs.
+// daemon is how dockerd is configured and what it runs on one machine.
 type daemon struct {
-	noIPTables bool           // "iptables": false
-	noProxy    bool           // "userland-proxy": false
-	publish    netip.AddrPort // a container's published port; invalid: none
-	containers []netip.Prefix // on the user-defined network
+	noIPTables bool // "iptables": false
+	noProxy    bool // "userland-proxy": false
+	noICC      bool // "icc": false, for the default network
+	links      []pair
+	networks   []dockerNet // user-defined
+	encrypted  bool        // it runs an encrypted overlay network
+	// foreign are devices of other programs whose traffic the administrator
+	// lets through Docker's rules, in the chain that Docker leaves for that.
+	foreign []string
 }
 
-// install puts on a machine what the daemon puts there: forwarding, two
-// bridges, the rules. It runs in the machine's namespace and before the
-// containers are made.
-func (d daemon) install(p *path.Path) error {
-	p.Facts["rules"] = rulesRead
+// dockerNet is a user-defined network.
+type dockerNet struct {
+	network
+	routed     bool           // gateway_mode_ipv4=routed
+	publish    netip.AddrPort // a container's published port; invalid: none
+	containers []netip.Prefix // with Docker's protection against direct access
+}
+
+// pair is a linked client and server on the default network.
+type pair struct {
+	client netip.Addr
+	server netip.AddrPort
+}
+
+// install puts on a machine what the daemon puts there: forwarding, bridges,
+// the rules.
+func (s *site) install(m *machine, d daemon) error {
+	s.path.Facts["rules"] = rulesRead
 	if d.noIPTables {
-		p.Facts["rules"] = `none ("iptables": false)`
+		s.path.Facts["rules"] = `none ("iptables": false)`
 	}
-	if err := sysctl.Set(ipForward, "1"); err != nil {
+	if err := m.ns.Do(func() error { return sysctl.Set(ipForward, "1") }); err != nil {
 		return err
 	}
-	for _, b := range []struct {
-		name string
-		addr netip.Prefix
-	}{{docker0, defaultGate}, {bridgeA, gateway}} {
-		if err := link.AddBridge(b.name); err != nil {
+	if d.noICC { // as Docker does: or the rules would not see bridged frames
+		if err := m.ns.Do(func() error { return sysctl.Set(bridgeNF, "1") }); err != nil {
 			return err
 		}
-		if err := link.AddAddr(b.name, b.addr); err != nil {
-			return err
-		}
-		if d.noProxy {
-			if err := sysctl.Set("net.ipv4.conf."+b.name+".route_localnet", "1"); err != nil {
+	}
+	for _, n := range append([]network{docker0}, d.bridges()...) {
+		err := m.ns.Do(func() error {
+			if err := link.AddBridge(n.bridge); err != nil {
 				return err
 			}
+			if err := link.AddAddr(n.bridge, n.gateway()); err != nil || !d.noProxy {
+				return err
+			}
+			return sysctl.Set("net.ipv4.conf."+n.bridge+".route_localnet", "1")
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if d.noIPTables {
 		return nil
 	}
-	return nft.Apply(append(d.nat(), append(d.filter(), d.raw()...)...))
+	return m.ns.Do(func() error { return nft.Apply(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())) })
+}
+
+func (d daemon) bridges() []network {
+	out := make([]network, len(d.networks))
+	for i, n := range d.networks {
+		out[i] = n.network
+	}
+	return out
+}
+
+// all are the networks in the order in which they were made: the default one
+// first.
+func (d daemon) all() []dockerNet {
+	def := dockerNet{network: docker0}
+	for _, l := range d.links {
+		def.containers = append(def.containers, netip.PrefixFrom(l.server.Addr(), 32), netip.PrefixFrom(l.client, 32))
+	}
+	return append([]dockerNet{def}, d.networks...)
+}
+
+// newest are the networks in the order of rules that are inserted at the top.
+func (d daemon) newest() []dockerNet {
+	all := d.all()
+	out := make([]dockerNet, 0, len(all))
+	for i := range all {
+		out = append(out, all[len(all)-1-i])
+	}
+	return out
+}
+
+func rule(v nft.Verdict, m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: v} }
+func tagged(tag string, v nft.Verdict, m ...nft.Match) nft.Rule {
+	return nft.Rule{Match: m, Verdict: v, Tag: tag}
 }
 
 func (d daemon) nat() []nft.Chain {
-	post := func(b string, n netip.Prefix, local, masq string) []nft.Rule {
-		var out []nft.Rule
-		if d.noProxy {
-			out = append(out, nft.Rule{Match: []nft.Match{nft.Out(b), nft.SrcLocal()}, Verdict: nft.Masquerade(), Tag: local})
-		}
-		return append(out, nft.Rule{Match: []nft.Match{nft.NotOut(b), nft.Src(n)}, Verdict: nft.Masquerade(), Tag: masq})
-	}
-	postrouting := append(post(bridgeA, subnet, tagLocalMasq, tagMasq), post(docker0, defaultNet, "", "")...)
-
-	var docker []nft.Rule
+	var docker, postrouting, hairpin, dnat []nft.Rule
 	output := []nft.Match{nft.DstLocal()}
 	if !d.noProxy {
 		output = []nft.Match{nft.NotDst(netip.PrefixFrom(loopback, 8).Masked()), nft.DstLocal()}
-		docker = append(docker,
-			nft.Rule{Match: []nft.Match{nft.In(bridgeA)}, Verdict: nft.Return()},
-			nft.Rule{Match: []nft.Match{nft.In(docker0)}, Verdict: nft.Return()})
 	}
-	if d.publish.IsValid() {
-		match := []nft.Match{nft.TCPDport(publishedPort)}
+	for _, n := range d.newest() {
 		if !d.noProxy {
-			match = append([]nft.Match{nft.NotIn(bridgeA)}, match...)
-		} else {
-			self := netip.PrefixFrom(d.publish.Addr(), 32)
-			postrouting = append(postrouting, nft.Rule{
-				Match: []nft.Match{nft.Src(self), nft.Dst(self), nft.TCPDport(d.publish.Port())}, Verdict: nft.Masquerade()})
+			docker = append(docker, rule(nft.Return(), nft.In(n.bridge)))
 		}
-		docker = append(docker, nft.Rule{Match: match, Verdict: nft.DNAT(d.publish), Tag: tagPublish})
+		if n.routed {
+			continue
+		}
+		if d.noProxy {
+			postrouting = append(postrouting, tagged(tagLocalMasq+tagOf(n), nft.Masquerade(), nft.Out(n.bridge), nft.SrcLocal()))
+		}
+		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
+		if !n.publish.IsValid() {
+			continue
+		}
+		match := []nft.Match{nft.TCPDport(publishedPort)}
+		if d.noProxy {
+			self := netip.PrefixFrom(n.publish.Addr(), 32)
+			hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), nft.TCPDport(n.publish.Port())))
+		} else {
+			match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
+		}
+		dnat = append(dnat, tagged(tagPublish, nft.DNAT(n.publish), match...))
 	}
 	return []nft.Chain{
-		{Table: "nat", Name: "DOCKER", Rules: docker},
+		{Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
 		{Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting, Rules: []nft.Rule{
-			{Match: []nft.Match{nft.DstLocal()}, Verdict: nft.Jump("DOCKER")}}},
+			rule(nft.Jump("DOCKER"), nft.DstLocal())}},
 		{Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
-			{Match: output, Verdict: nft.Jump("DOCKER")}}},
-		{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: postrouting},
+			rule(nft.Jump("DOCKER"), output...)}},
+		{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: append(postrouting, hairpin...)},
 	}
+}
+
+// tagOf keeps the tags of the default network's rules apart from those of the
+// network that is measured.
+func tagOf(n dockerNet) string {
+	if n.network == docker0 {
+		return "-default"
+	}
+	return ""
 }
 
 func (d daemon) filter() []nft.Chain {
-	jump := func(chain string, m ...nft.Match) nft.Rule {
-		return nft.Rule{Match: m, Verdict: nft.Jump(chain)}
+	var (
+		docker, inner         []nft.Rule // of chain DOCKER: inserted, appended
+		toBridge, established []nft.Rule
+		routed, leaving, drop []nft.Rule
+		user, from            []nft.Rule
+	)
+	for _, n := range d.all() {
+		b := n.bridge
+		if n.publish.IsValid() {
+			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
+				nft.Dst(netip.PrefixFrom(n.publish.Addr(), 32)), nft.TCPDport(n.publish.Port())))
+		}
+		if n.routed {
+			inner = append(inner, rule(nft.Accept(), nft.Out(b), nft.ICMP()))
+		}
+		inner = append(inner, rule(nft.Drop(), nft.NotIn(b), nft.Out(b)))
+		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
+		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
+		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b), nft.NotOut(b)))
+		if d.noICC && n.network == docker0 {
+			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)), rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
+		} else {
+			from = append(from, rule(nft.Accept(), nft.In(b)))
+		}
 	}
-	accept := func(m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: nft.Accept()} }
-	drop := func(m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: nft.Drop()} }
-	var docker []nft.Rule
-	if d.publish.IsValid() {
-		docker = append(docker, accept(nft.NotIn(bridgeA), nft.Out(bridgeA),
-			nft.Dst(netip.PrefixFrom(d.publish.Addr(), 32)), nft.TCPDport(d.publish.Port())))
+	for _, n := range d.newest() {
+		drop = append(drop, rule(nft.Drop(), nft.Out(n.bridge)))
+		if n.routed {
+			routed = append(routed, rule(nft.Accept(), nft.In(n.bridge), nft.Established()), rule(nft.Return(), nft.Out(n.bridge)))
+		}
 	}
-	docker = append(docker,
-		drop(nft.NotIn(docker0), nft.Out(docker0)),
-		drop(nft.NotIn(bridgeA), nft.Out(bridgeA)))
+	for _, l := range d.links {
+		client, server := netip.PrefixFrom(l.client, 32), netip.PrefixFrom(l.server.Addr(), 32)
+		b, port := docker0.bridge, l.server.Port()
+		inner = append(inner,
+			tagged(tagLink, nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), nft.TCPDport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), nft.TCPSport(port)))
+	}
+	for _, dev := range d.foreign {
+		user = append(user, tagged(tagForeign, nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
+	}
+	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
+		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
 	return []nft.Chain{
-		{Table: "filter", Name: "DOCKER", Rules: docker},
-		{Table: "filter", Name: "DOCKER-BRIDGE", Rules: []nft.Rule{
-			jump("DOCKER", nft.Out(docker0)), jump("DOCKER", nft.Out(bridgeA))}},
-		{Table: "filter", Name: "DOCKER-CT", Rules: []nft.Rule{
-			accept(nft.Out(docker0), nft.Established()), accept(nft.Out(bridgeA), nft.Established())}},
-		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: []nft.Rule{
-			drop(nft.Out(bridgeA)), drop(nft.Out(docker0))}},
-		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: []nft.Rule{
-			jump("DOCKER-ISOLATION-STAGE-2", nft.In(docker0), nft.NotOut(docker0)),
-			jump("DOCKER-ISOLATION-STAGE-2", nft.In(bridgeA), nft.NotOut(bridgeA))}},
-		{Table: "filter", Name: "DOCKER-USER"},
-		{Table: "filter", Name: "DOCKER-FORWARD", Rules: []nft.Rule{
-			jump("DOCKER-CT"), jump("DOCKER-ISOLATION-STAGE-1"), jump("DOCKER-BRIDGE"),
-			accept(nft.In(docker0)), accept(nft.In(bridgeA))}},
+		{Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
+		{Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
+		{Table: "filter", Name: "DOCKER-CT", Rules: established},
+		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
+		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
+		{Table: "filter", Name: "DOCKER-USER", Rules: user},
+		{Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
 		{Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: true, Rules: []nft.Rule{
-			jump("DOCKER-USER"), jump("DOCKER-FORWARD")}},
+			rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
 	}
 }
 
-// raw closes the way to containers' addresses from other devices.
+// raw closes the way to containers' addresses from other devices; it is not
+// there if nothing needs it.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
-	for _, c := range d.containers {
-		rules = append(rules, nft.Rule{
-			Match: []nft.Match{nft.NotIn(bridgeA), nft.Dst(netip.PrefixFrom(c.Addr(), 32))}, Verdict: nft.Drop()})
+	for _, n := range d.all() {
+		for _, c := range n.containers {
+			if !n.routed {
+				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge), nft.Dst(netip.PrefixFrom(c.Addr(), 32))))
+			}
+		}
+	}
+	if rules == nil {
+		return nil
 	}
 	return []nft.Chain{{Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
 }

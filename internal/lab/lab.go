@@ -23,6 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // Lab is the backend that needs neither root nor Docker. The zero value is
@@ -35,6 +36,11 @@ type Lab struct {
 	// what new namespaces inherit from the machine, as containers do.
 	Congestion string
 
+	// Wire is what the link between the machines is like.
+	Wire sample.Wire
+
+	test hooks
+
 	mu    sync.Mutex // guards following
 	trial *netns.NS  // where needs are tried; nil before the first
 	tried map[need]error
@@ -45,16 +51,38 @@ var _ path.Builder = (*Lab)(nil)
 // Name is "lab".
 func (l *Lab) Name() string { return "lab" }
 
-// recipe builds the parts of one mode into p on the machines of s.
-type recipe func(l *Lab, s *site, p *path.Path) error
+// hooks are what tests hang into builds; all may be nil.
+type hooks struct {
+	before func() error // called before each step; its error fails the step
+	built  func(*site)  // called with what was built
+}
 
-var recipes = map[mode.Name]recipe{
-	mode.Native:       (*Lab).native,
-	mode.Host:         (*Lab).host,
-	mode.Shared:       (*Lab).shared,
-	mode.Bridge:       (*Lab).bridge,
-	mode.PublishNAT:   (*Lab).publishNAT,
-	mode.PublishProxy: (*Lab).publishProxy,
+// recipes build the parts of a mode on the machines of a site: each fills in
+// the site's path.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Native:       (*site).native,
+	mode.Host:         (*site).host,
+	mode.Shared:       (*site).shared,
+	mode.Bridge:       (*site).bridge,
+	mode.PublishNAT:   (*site).publishNAT,
+	mode.PublishProxy: (*site).publishProxy,
+	mode.Routed:       (*site).routed,
+	mode.Link:         (*site).linked,
+	mode.Pipework:     (*site).pipework,
+
+	mode.MacvlanBridge:   (*site).macvlan,
+	mode.MacvlanPrivate:  (*site).macvlan,
+	mode.MacvlanVEPA:     (*site).macvlan,
+	mode.MacvlanPassthru: (*site).macvlan,
+
+	mode.IPvlanL2:  (*site).ipvlan,
+	mode.IPvlanL3:  (*site).ipvlan,
+	mode.IPvlanL3S: (*site).ipvlan,
+
+	mode.OVS:              (*site).vswitch,
+	mode.Overlay:          (*site).overlay,
+	mode.OverlayEncrypted: (*site).overlay,
+	mode.Netkit:           (*site).netkitPairs,
 }
 
 // Check finds out whether the path can be built, by trying its needs in a
@@ -63,12 +91,12 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	for _, n := range needsOf(s) {
+	for _, n := range l.needsOf(s) {
 		if err := l.need(n); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.checkTunes(s)
 }
 
 // setCongestion sets the congestion control of the calling thread's
@@ -107,16 +135,22 @@ func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-func (l *Lab) build(ctx context.Context, build recipe, p *path.Path) error {
-	s, err := newSite(l, &p.Undo)
+func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) error {
+	s, err := newSite(l, p)
 	if err != nil {
 		return err
 	}
-	if err := build(l, s, p); err != nil {
+	if err := build(s); err != nil {
 		return err
 	}
-	if err := s.describe(p); err != nil {
+	if err := s.tune(); err != nil {
 		return err
+	}
+	if err := s.describe(); err != nil {
+		return err
+	}
+	if l.test.built != nil {
+		l.test.built(s)
 	}
 	return ctx.Err()
 }

@@ -4,138 +4,149 @@ import (
 	"net/netip"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // native is a process of the machine, and a machine without Docker.
-func (l *Lab) native(s *site, p *path.Path) error {
-	p.Server = s.in(s.a)
-	s.onMachine(p)
+func (s *site) native() error {
+	s.path.Server = on(s.a)
+	s.onMachine()
 	return nil
 }
 
 // host is a container that keeps the machine's network.
-func (l *Lab) host(s *site, p *path.Path) error {
-	if err := s.a.ns.Do(func() error { return daemon{}.install(p) }); err != nil {
+func (s *site) host() error {
+	d := userNetwork(dockerNet{network: tollNet})
+	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	p.Server = s.inside(s.a.ns, "container with the network of machine A")
-	s.onMachine(p)
-	p.Guards = append(p.Guards, s.natGuards(daemon{})...)
+	if s.path.Spec.From == mode.FromRemoteContainer {
+		if err := s.install(s.b, d); err != nil {
+			return err
+		}
+	}
+	s.path.Server = contained(s.a, s.a.ns, "container with the network of machine A")
+	s.onMachine()
+	s.path.Guards = append(s.path.Guards, s.noNAT())
 	return nil
 }
 
 // onMachine places the client for a server in the machine's own namespace
 // and lists the hops.
-func (s *site) onMachine(p *path.Path) {
+func (s *site) onMachine() {
+	p := s.path
 	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
 	p.Dial = netip.AddrPortFrom(loopback, serverPort)
 	switch p.Spec.From {
-	case mode.FromRemote:
-		p.Client = s.in(s.b)
-		p.Dial = netip.AddrPortFrom(wireA.Addr(), serverPort)
+	case mode.FromRemote, mode.FromRemoteContainer:
+		p.Client = on(s.b)
+		if p.Spec.From == mode.FromRemoteContainer {
+			p.Client = contained(s.b, s.b.ns, "container with the network of machine B")
+		}
+		p.Dial = netip.AddrPortFrom(s.a.addr.Addr(), serverPort)
 		p.Hops = []path.Hop{s.wireHop()}
-		p.Guards = []path.Hop{unused(loHop(s.a.ns, s.a.name))}
+		p.Guards = []path.Hop{unused(s.loHop(s.a.ns, s.a.name))}
 		return
 	case mode.FromContainer:
-		p.Client = s.inside(s.a.ns, "another container with the network of machine A")
+		p.Client = contained(s.a, s.a.ns, "another container with the network of machine A")
 	default:
-		p.Client = s.in(s.a)
+		p.Client = on(s.a)
 	}
-	p.Hops = []path.Hop{loHop(s.a.ns, s.a.name)}
+	p.Hops = []path.Hop{s.loHop(s.a.ns, s.a.name)}
 	p.Guards = []path.Hop{unused(s.wireHop())}
 }
 
 // shared is two containers in one network namespace.
-func (l *Lab) shared(s *site, p *path.Path) error {
-	server, err := s.dockerContainer(p, daemon{})
+func (s *site) shared() error {
+	server, err := s.dockerServer(daemon{}, netip.AddrPort{})
 	if err != nil {
 		return err
 	}
-	p.Server = s.inside(server.ns, server.name)
-	p.Client = s.inside(server.ns, "another container with the network of "+server.name)
-	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
+	s.serve(server)
+	p := s.path
+	p.Client = contained(s.a, server.ns, "another container with the network of "+server.name)
 	p.Dial = netip.AddrPortFrom(loopback, serverPort)
-	p.Hops = []path.Hop{loHop(server.ns, server.name)}
-	p.Guards = append(s.natGuards(daemon{}), unused(server.vethHop(true)))
+	p.Hops = []path.Hop{s.loHop(server.ns, server.name)}
+	p.Guards = []path.Hop{s.noNAT(), unused(s.hop(server, true))}
 	return nil
 }
 
 // bridge is a container on a user-defined bridge, dialled by its address.
-func (l *Lab) bridge(s *site, p *path.Path) error {
-	server, err := s.dockerContainer(p, daemon{})
+func (s *site) bridge() error {
+	server, err := s.dockerServer(daemon{}, netip.AddrPort{})
 	if err != nil {
 		return err
 	}
-	p.Server = s.inside(server.ns, server.name)
-	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
-	p.Dial = netip.AddrPortFrom(server.addr.Addr(), serverPort)
-	p.Guards = s.natGuards(daemon{})
+	s.serve(server)
+	p := s.path
+	p.Guards = []path.Hop{s.noNAT()}
 	if p.Spec.From == mode.FromHost {
-		p.Client = s.in(s.a)
-		p.Hops = []path.Hop{s.bridgeHop(true), server.vethHop(true)}
-		p.Guards = append(p.Guards, unused(loHop(s.a.ns, s.a.name)))
+		p.Client = on(s.a)
+		p.Hops = []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
+		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 		return nil
 	}
-	client, err := s.clientContainer()
+	client, err := s.dockerClient()
 	if err != nil {
 		return err
 	}
-	p.Client = s.inside(client.ns, client.name)
-	p.Hops = []path.Hop{client.vethHop(false), s.switchedHop(client, server), server.vethHop(true)}
+	p.Hops = []path.Hop{s.hop(client, false), s.switched(client, server), s.hop(server, true)}
 	// Switched, not routed: the machine's own stack sees nothing of it.
-	p.Guards = append(p.Guards, unused(s.bridgeHop(true)))
+	p.Guards = append(p.Guards, unused(s.bridgeHop(s.a, tollNet.bridge, true)))
 	return nil
 }
 
-// dockerContainer puts Docker on machine A and the server's container on its
-// user-defined network.
-func (s *site) dockerContainer(p *path.Path, d daemon) (*container, error) {
-	d.containers = []netip.Prefix{serverAddr}
-	if p.Spec.From == mode.FromContainer && p.Spec.Mode != mode.Shared {
-		d.containers = append(d.containers, clientAddr)
+// userNetwork is a daemon with one user-defined network.
+func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
+
+// dockerServer puts Docker on machine A, with one user-defined network and
+// perhaps a published port, and the server's container on it.
+func (s *site) dockerServer(d daemon, publish netip.AddrPort) (*container, error) {
+	n := dockerNet{network: tollNet, publish: publish, containers: []netip.Prefix{tollNet.nth(serverHost)}}
+	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {
+		n.containers = append(n.containers, tollNet.nth(clientHost))
 	}
-	if err := s.a.ns.Do(func() error { return d.install(p) }); err != nil {
+	d.networks = append(d.networks, n)
+	if err := s.install(s.a, d); err != nil {
 		return nil, err
 	}
-	c, err := s.addContainer("server container", "veth-server", serverAddr)
+	c, err := s.bridged(s.a, tollNet, serverHost, serverBox, serverPortName)
 	if err == nil && d.noProxy {
 		err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
 	}
 	return c, err
 }
 
-func (s *site) clientContainer() (*container, error) {
-	return s.addContainer("client container", "veth-client", clientAddr)
-}
-
-// natGuards are the rules that a path without NAT must not hit.
-func (s *site) natGuards(d daemon) []path.Hop {
-	guards := []path.Hop{s.ruleHop(mode.HopSNAT, "POSTROUTING", tagMasq, path.Untouched)}
-	if d.publish.IsValid() {
-		guards = append(guards, s.ruleHop(mode.HopDNAT, "DOCKER", tagPublish, path.Untouched))
+// dockerClient makes the client's container beside the server's, and places
+// the client in it.
+func (s *site) dockerClient() (*container, error) {
+	c, err := s.bridged(s.a, tollNet, clientHost, clientBox, clientPortName)
+	if err == nil {
+		s.path.Client = in(c)
 	}
-	return guards
+	return c, err
 }
 
-// ruleHop is a rule of A's nat table.
-func (s *site) ruleHop(kind mode.HopKind, chain, tag string, e path.Expect) path.Hop {
-	return path.Hop{Kind: kind, Name: "nat " + chain + " " + tag, Where: s.a.name, Expect: e,
-		Read: func() (out sample.Counters, err error) {
-			err = s.a.ns.Do(func() error {
-				n, err := nft.Hits("nat", chain, tag)
-				out.Hits = n.Packets
-				return err
-			})
-			return out, err
-		}}
+// remoteClient puts Docker on machine B, with the user-defined network n and
+// the client's container on it, and places the client there.
+func (s *site) remoteClient(n dockerNet) (*container, error) {
+	if err := s.install(s.b, userNetwork(n)); err != nil {
+		return nil, err
+	}
+	c, err := s.bridged(s.b, n.network, clientHost, remoteBox, clientPortName)
+	if err == nil {
+		s.path.Client = in(c)
+	}
+	return c, err
 }
 
-// unused turns a hop into a guard.
-func unused(h path.Hop) path.Hop {
-	h.Expect = path.Untouched
-	return h
+// switched is machine A's user-defined bridge between two containers.
+func (s *site) switched(client, server *container) path.Hop {
+	return s.switchedHop(s.a.ns, s.a.name, tollNet.bridge, client.port, server.port)
+}
+
+// noNAT is the rule that a path without NAT must not hit.
+func (s *site) noNAT() path.Hop {
+	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
 }

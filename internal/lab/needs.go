@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // need is one thing that a mode is made of.
@@ -28,24 +29,59 @@ const (
 	needProxy    // the one that was named, if any
 	needBridgeNF // bridged frames crossing NAT
 	needIPv6
+	needWire // what the wire was asked to be
+	needMacvlan
+	needIPvlan
+	needNetkit
+	needVXLAN
+	needESP
+	needOVS
+	needRPS
 )
 
 // needsOf lists what the path needs, the most basic first.
-func needsOf(s path.Spec) []need {
+func (l *Lab) needsOf(s path.Spec) []need {
 	out := []need{needSetup, needDevices, needCongestion}
 	if s.Mode != mode.Native {
 		out = append(out, needForwarding, needNAT)
 	}
-	if s.Mode == mode.PublishProxy {
-		out = append(out, needSockets, needProxy)
+	if l.Wire != (sample.Wire{}) {
+		out = append(out, needWire)
 	}
-	if s.Mode == mode.PublishNAT && s.From == mode.FromContainer {
-		out = append(out, needBridgeNF)
-	}
+	out = append(out, needsOfMode(s)...)
 	if s.To == mode.ToLoopback6 {
 		out = append(out, needIPv6)
 	}
+	if _, ok := s.Tune.Get(mode.RPS); ok {
+		out = append(out, needRPS)
+	}
 	return out
+}
+
+func needsOfMode(s path.Spec) []need {
+	switch s.Mode {
+	case mode.PublishProxy:
+		return []need{needSockets, needProxy}
+	case mode.PublishNAT:
+		if s.From == mode.FromContainer {
+			return []need{needBridgeNF}
+		}
+	case mode.Link:
+		return []need{needBridgeNF}
+	case mode.MacvlanBridge, mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru:
+		return []need{needMacvlan}
+	case mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S:
+		return []need{needIPvlan}
+	case mode.Netkit:
+		return []need{needNetkit}
+	case mode.Overlay:
+		return []need{needVXLAN}
+	case mode.OverlayEncrypted:
+		return []need{needVXLAN, needESP}
+	case mode.OVS:
+		return []need{needOVS}
+	}
+	return nil
 }
 
 // need tries one need, or remembers what came of it.
@@ -90,6 +126,22 @@ func (l *Lab) try(n need) error {
 			return tryBridgeNF()
 		case needIPv6:
 			return tryIPv6()
+		case needWire:
+			return l.tryWire()
+		case needMacvlan:
+			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error { return link.AddMacvlan(si, "bridge") })
+		case needIPvlan:
+			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
+		case needNetkit:
+			return missingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
+		case needVXLAN:
+			return tryVXLAN()
+		case needESP:
+			return tryESP()
+		case needOVS:
+			return tryOVS()
+		case needRPS:
+			return tryRPS()
 		default:
 			return tryDevices()
 		}
@@ -125,6 +177,17 @@ func tryDevices() error {
 	return nil
 }
 
+// trySubInterface makes a device on top of a veth of its own, because a card
+// can carry only one kind of them.
+func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
+	parent := "try-" + kind
+	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
+		return missingDevice(err, "veth", "CONFIG_VETH")
+	}
+	return missingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
+}
+
+// missingDevice explains why a device could not be made; nil if it could.
 func missingDevice(err error, module, option string) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
 		return err // could not tell

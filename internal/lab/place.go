@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
@@ -20,9 +19,10 @@ const self = "/proc/self/exe"
 // place starts processes in a network namespace.
 type place struct {
 	name    string
-	ns      *netns.NS
+	ns      *space
 	machine *machine // that it is on
 	clone   uintptr  // further namespaces
+	hosts   string   // lines of /etc/hosts besides the machine's; needs a mount namespace
 }
 
 var _ path.Place = (*place)(nil)
@@ -31,7 +31,11 @@ func (p *place) Name() string { return p.name }
 
 // Start starts toll itself in the place.
 func (p *place) Start(c path.Command) (*path.Process, error) {
-	cmd := exec.Command(self, c.Args...)
+	args := c.Args
+	if p.hosts != "" {
+		args = append([]string{hostsArg, p.hosts}, args...)
+	}
+	cmd := exec.Command(self, args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(append(os.Environ(), mark()), c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: p.clone}

@@ -82,14 +82,14 @@ func proxyVersion(file string) string {
 
 // startProxy runs the proxy on machine A as dockerd does, with the readiness
 // pipe as descriptor 3, and returns its hop.
-func (l *Lab) startProxy(s *site, p *path.Path, listen, target netip.AddrPort) (path.Hop, error) {
-	file, name := l.findProxy()
+func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
+	file, name := s.lab.findProxy()
 	args := []string{"-proto", "tcp",
 		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
 		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
 	own := file == ""
 	if own {
-		file, args = self, append([]string{"proxy"}, args...)
+		file, args = self, append([]string{proxyArg}, args...)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -122,8 +122,8 @@ func (l *Lab) startProxy(s *site, p *path.Path, listen, target netip.AddrPort) (
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.err()))
 	}
-	p.Proxy = &path.Proxy{Name: name, PID: cmd.Process.Pid}
-	p.Facts["proxy"] = name
+	s.path.Proxy = &path.Proxy{Name: name, PID: cmd.Process.Pid}
+	s.path.Facts["proxy"] = name
 	return s.proxyHop(cmd.Process.Pid, name, target), nil
 }
 

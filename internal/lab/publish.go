@@ -5,39 +5,46 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // publishNAT is a published port that the kernel rewrites: a daemon with
 // "userland-proxy": false.
-func (l *Lab) publishNAT(s *site, p *path.Path) error {
-	target := netip.AddrPortFrom(serverAddr.Addr(), serverPort)
-	server, err := s.dockerContainer(p, daemon{noProxy: true, publish: target})
+func (s *site) publishNAT() error {
+	server, err := s.dockerServer(daemon{noProxy: true}, publishTarget())
 	if err != nil {
 		return err
 	}
-	s.serve(p, server)
-	dnat := s.ruleHop(mode.HopDNAT, "DOCKER", tagPublish, path.Matches)
-	masq := s.ruleHop(mode.HopSNAT, "POSTROUTING", tagLocalMasq, path.Matches)
+	s.publish(server)
+	p := s.path
+	dnat := ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", tagPublish, path.Matches)
+	masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
+	bridge := s.bridgeHop(s.a, tollNet.bridge, true)
+	p.Guards = []path.Hop{unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = s.in(s.a)
-		p.Hops = []path.Hop{dnat, masq, s.bridgeHop(true), server.vethHop(true)}
-		p.Guards = []path.Hop{unused(loHop(s.a.ns, s.a.name)), unused(s.wireHop())}
+		p.Client = on(s.a)
+		p.Hops = []path.Hop{dnat, masq, bridge, s.hop(server, true)}
+		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromContainer:
-		client, err := s.clientContainer()
+		client, err := s.dockerClient()
 		if err != nil {
 			return err
 		}
-		p.Client = s.inside(client.ns, client.name)
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
-		p.Hops = []path.Hop{client.vethHop(false), dnat, s.switchedHop(client, server), server.vethHop(true)}
-		p.Guards = []path.Hop{unused(loHop(s.a.ns, s.a.name)), unused(s.wireHop())}
+		p.Hops = []path.Hop{s.hop(client, false), dnat, s.switched(client, server), s.hop(server, true)}
+		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromRemote:
-		p.Client = s.in(s.b)
-		p.Hops = []path.Hop{s.wireHop(), dnat, s.bridgeHop(true), server.vethHop(true)}
-		p.Guards = []path.Hop{unused(loHop(s.a.ns, s.a.name))}
+		p.Client = on(s.b)
+		p.Hops = []path.Hop{s.wireHop(), dnat, bridge, s.hop(server, true)}
+	case mode.FromRemoteContainer:
+		client, err := s.remoteClient(dockerNet{network: remoteNet, containers: []netip.Prefix{remoteNet.nth(clientHost)}})
+		if err != nil {
+			return err
+		}
+		p.Hops = []path.Hop{s.hop(client, false), s.bridgeHop(s.b, remoteNet.bridge, false),
+			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches),
+			s.wireHop(), dnat, bridge, s.hop(server, true)}
 	}
 	return nil
 }
@@ -45,70 +52,69 @@ func (l *Lab) publishNAT(s *site, p *path.Path) error {
 // publishProxy is a published port that docker-proxy relays: for clients on
 // the machine that dial a loopback address, for containers on the same
 // bridge, and for everybody if the daemon writes no rules.
-func (l *Lab) publishProxy(s *site, p *path.Path) error {
-	target := netip.AddrPortFrom(serverAddr.Addr(), serverPort)
-	d := daemon{publish: target, noIPTables: p.Spec.From == mode.FromRemote}
-	server, err := s.dockerContainer(p, d)
+func (s *site) publishProxy() error {
+	p := s.path
+	d := daemon{noIPTables: p.Spec.From == mode.FromRemote}
+	server, err := s.dockerServer(d, publishTarget())
 	if err != nil {
 		return err
 	}
-	s.serve(p, server)
+	s.publish(server)
 	listen := netip.AddrPortFrom(anyAddr, publishedPort)
 	if p.Spec.To == mode.ToLoopback6 {
 		listen = netip.AddrPortFrom(netip.IPv6Unspecified(), publishedPort)
 	}
-	proxy, err := l.startProxy(s, p, listen, target)
+	proxy, err := s.startProxy(listen, publishTarget())
 	if err != nil {
 		return err
 	}
-	rest := []path.Hop{proxy, s.bridgeHop(true), server.vethHop(true)}
+	rest := []path.Hop{proxy, s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
 	if !d.noIPTables {
-		p.Guards = s.natGuards(d)
+		p.Guards = []path.Hop{s.noNAT(), ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", tagPublish, path.Untouched)}
 	}
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = s.in(s.a)
-		p.Hops = append([]path.Hop{loHop(s.a.ns, s.a.name)}, rest...)
+		p.Client = on(s.a)
+		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
 		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromContainer:
-		client, err := s.clientContainer()
+		client, err := s.dockerClient()
 		if err != nil {
 			return err
 		}
-		p.Client = s.inside(client.ns, client.name)
-		p.Hops = []path.Hop{client.vethHop(false), s.bridgeLeg("in"), proxy, s.bridgeLeg("out"), server.vethHop(true)}
+		p.Hops = []path.Hop{s.hop(client, false), s.bridgeLeg("in"), proxy, s.bridgeLeg("out"), s.hop(server, true)}
 	case mode.FromRemote:
-		p.Client = s.in(s.b)
+		p.Client = on(s.b)
 		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
-		p.Guards = append(p.Guards, unused(loHop(s.a.ns, s.a.name)))
+		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 	}
 	return nil
 }
 
-// serve places the server in its container and the client's target on the
+// publishTarget is what the published port leads to.
+func publishTarget() netip.AddrPort {
+	return netip.AddrPortFrom(tollNet.nth(serverHost).Addr(), serverPort)
+}
+
+// publish places the server in its container and the client's target on the
 // published port.
-func (s *site) serve(p *path.Path, server *container) {
-	p.Server = s.inside(server.ns, server.name)
-	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
-	to := wireA.Addr()
-	switch p.Spec.To {
+func (s *site) publish(server *container) {
+	s.serve(server)
+	to := s.a.addr.Addr()
+	switch s.path.Spec.To {
 	case mode.ToLoopback:
 		to = loopback
 	case mode.ToLoopback6:
 		to = loopback6
 	}
-	p.Dial = netip.AddrPortFrom(to, publishedPort)
+	s.path.Dial = netip.AddrPortFrom(to, publishedPort)
 }
 
 // bridgeLeg is a bridge that the load crosses twice, up to the proxy and down
 // to the server: what the machine took in from the bridge, and what it sent
 // out to it. Each counts both directions of the load, once a leg.
 func (s *site) bridgeLeg(way string) path.Hop {
-	read := counters(s.a.ns, bridgeA, way == "in")
-	return path.Hop{Kind: mode.HopBridge, Name: bridgeA + " " + way, Where: s.a.name, Expect: path.CarriesBoth,
-		Read: func() (sample.Counters, error) {
-			c, err := read()
-			c.BackwardBytes, c.BackwardPackets = 0, 0
-			return c, err
-		}}
+	h := path.Hop{Kind: mode.HopBridge, Name: tollNet.bridge + " " + way, Where: s.a.name, Expect: path.CarriesBoth,
+		Read: oneWay(counters(s.a.ns, tollNet.bridge, way == "in"))}
+	return s.madeOf(h, device{ns: s.a.ns, name: tollNet.bridge})
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"os/exec"
 
 	"golang.org/x/sys/unix"
 
@@ -15,81 +16,155 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/undo"
 )
 
-// The lab's addresses. The wire uses the range that RFC 2544 sets aside for
-// benchmarks; the bridges use ranges that Docker uses.
+// network is a bridge with its addresses; the first is the gateway's.
+type network struct {
+	bridge string
+	subnet netip.Prefix
+}
+
+// The lab's networks. The wire uses the range that RFC 2544 sets aside for
+// benchmarks; the others use ranges that Docker uses.
 var (
-	wireA       = netip.MustParsePrefix("198.18.0.1/24")
-	wireB       = netip.MustParsePrefix("198.18.0.2/24")
-	subnet      = netip.MustParsePrefix("172.30.0.0/16")
-	gateway     = netip.MustParsePrefix("172.30.0.1/16")
-	serverAddr  = netip.MustParsePrefix("172.30.0.2/16")
-	clientAddr  = netip.MustParsePrefix("172.30.0.3/16")
-	defaultNet  = netip.MustParsePrefix("172.17.0.0/16")
-	defaultGate = netip.MustParsePrefix("172.17.0.1/16")
-	loopback    = netip.MustParseAddr("127.0.0.1")
-	loopback6   = netip.MustParseAddr("::1")
-	anyAddr     = netip.MustParseAddr("0.0.0.0")
+	outer     = network{"br1", netip.MustParsePrefix("198.18.0.0/24")}             // the wire's own, and a bridge on it
+	tollNet   = network{"br-toll", netip.MustParsePrefix("172.30.0.0/16")}         // the server's user-defined network
+	secondNet = network{"br-toll2", netip.MustParsePrefix("172.31.0.0/16")}        // another one on machine A
+	remoteNet = network{"br-remote", netip.MustParsePrefix("172.29.0.0/16")}       // one on machine B
+	docker0   = network{"docker0", netip.MustParsePrefix("172.17.0.0/16")}         // the default network
+	gwbridge  = network{"docker_gwbridge", netip.MustParsePrefix("172.18.0.0/16")} // the way out of overlay networks
 )
+
+// nth is the network's n-th address with the network's prefix length.
+func (n network) nth(i byte) netip.Prefix {
+	a := n.subnet.Addr().As4()
+	a[3] = i
+	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
+}
+
+func (n network) gateway() netip.Prefix { return n.nth(1) }
+
+// Hosts' numbers in their networks. On the wire, A is 1 and B is 2.
+const (
+	machineA = 1
+	machineB = 2
+
+	serverHost = 2
+	clientHost = 3
+
+	outerServer = 10 // containers with an address on the wire
+	outerClient = 11
+)
+
+var (
+	loopback  = netip.MustParseAddr("127.0.0.1")
+	loopback6 = netip.MustParseAddr("::1")
+	anyAddr   = netip.MustParseAddr("0.0.0.0")
+	anyPrefix = netip.PrefixFrom(anyAddr, 0)
+	none      netip.Addr
+)
+
+// single is an address as a network of its own.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 const (
 	serverPort    = 5201 // where the server listens, in its container
 	publishedPort = 8080
 
 	wireName = "eth0" // the machine's end of the wire
-	bridgeA  = "br-toll"
-	docker0  = "docker0"
+	inside   = "eth0" // a container's device
 
 	bridgeNF  = "net.bridge.bridge-nf-call-iptables"
 	ipForward = "net.ipv4.ip_forward"
 )
 
+// space is a network namespace in which each step can be made to fail.
+type space struct {
+	*netns.NS
+	before func() error // nil outside tests
+}
+
+// Do runs f in the namespace.
+func (s *space) Do(f func() error) error {
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
+	return s.NS.Do(f)
+}
+
+// Start starts cmd in the namespace.
+func (s *space) Start(cmd *exec.Cmd) error {
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
+	return s.NS.Start(cmd)
+}
+
 // machine is a host: a network namespace with its end of the wire.
 type machine struct {
 	name string
-	ns   *netns.NS
+	ns   *space
+	addr netip.Prefix // on the wire
 }
 
-// container is a network namespace on a machine and its veth pair.
+// container is a network namespace on a machine, with one device.
 type container struct {
-	name string
-	ns   *netns.NS
-	on   *machine
-	port string // the veth's end on the machine
-	addr netip.Prefix
+	name   string
+	ns     *space
+	on     *machine
+	kind   mode.HopKind // of its device
+	port   string       // the device's other end, if it is a pair
+	portNS *space       // where that is
+	addr   netip.Prefix
 }
 
 // site is what one path is built on.
 type site struct {
 	lab   *Lab
 	undo  *undo.Stack
+	path  *path.Path
 	a, b  *machine
 	boxes []*container
+	// more are namespaces besides machines' and containers'.
+	more []spot
+	// devices are those that a hop is made of, by the hop's identity.
+	devices map[hopID][]device
+}
+
+// spot is a namespace with its name.
+type spot struct {
+	ns    *space
+	where string
 }
 
 // newSite makes two machines and the wire between them.
-func newSite(l *Lab, u *undo.Stack) (*site, error) {
-	s := &site{lab: l, undo: u}
+func newSite(l *Lab, p *path.Path) (*site, error) {
+	s := &site{lab: l, undo: &p.Undo, path: p, devices: map[hopID][]device{}}
 	for _, m := range []struct {
 		to   **machine
 		name string
-	}{{&s.a, "machine A"}, {&s.b, "machine B"}} {
+		host byte
+	}{{&s.a, "machine A", machineA}, {&s.b, "machine B", machineB}} {
 		ns, err := s.namespace(m.name)
 		if err != nil {
 			return nil, err
 		}
-		*m.to = &machine{name: m.name, ns: ns}
+		*m.to = &machine{name: m.name, ns: ns, addr: outer.nth(m.host)}
 	}
 	return s, s.layWire()
 }
 
 // namespace makes a network namespace with its loopback device up.
-func (s *site) namespace(name string) (*netns.NS, error) {
+func (s *site) namespace(name string) (*space, error) {
 	ns, err := netns.New()
 	if err != nil {
 		return nil, explainNamespace(err)
 	}
 	s.undo.Push("close "+name, ns.Close)
-	err = ns.Do(func() error {
+	out := &space{NS: ns, before: s.lab.test.before}
+	err = out.Do(func() error {
 		if err := s.lab.setCongestion(); err != nil {
 			return err
 		}
@@ -98,27 +173,7 @@ func (s *site) namespace(name string) (*netns.NS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return ns, nil
-}
-
-func (s *site) layWire() error {
-	tid, err := s.b.ns.TID()
-	if err != nil {
-		return err
-	}
-	err = s.a.ns.Do(func() error {
-		if err := link.AddVeth(wireName, wireName, tid); err != nil {
-			return err
-		}
-		return addressed(wireName, wireA)
-	})
-	if err == nil {
-		err = s.b.ns.Do(func() error { return addressed(wireName, wireB) })
-	}
-	if err != nil {
-		return fmt.Errorf("lay the wire: %w", err)
-	}
-	return nil
+	return out, nil
 }
 
 // addressed gives a device its address and sets it up.
@@ -129,55 +184,85 @@ func addressed(name string, addr netip.Prefix) error {
 	return link.Up(name)
 }
 
-// addContainer makes a container whose veth is a port of the bridge.
-func (s *site) addContainer(name, port string, addr netip.Prefix) (*container, error) {
+// box makes a container that has no device yet.
+func (s *site) box(on *machine, name string) (*container, error) {
 	ns, err := s.namespace(name)
 	if err != nil {
 		return nil, err
 	}
-	c := &container{name: name, ns: ns, on: s.a, port: port, addr: addr}
-	tid, err := ns.TID()
-	if err != nil {
-		return nil, err
-	}
-	err = s.a.ns.Do(func() error {
-		if err := link.AddVeth(port, "eth0", tid); err != nil {
-			return err
-		}
-		if err := link.SetMaster(port, bridgeA); err != nil {
-			return err
-		}
-		return link.Up(port)
-	})
-	if err == nil {
-		err = ns.Do(func() error {
-			if err := addressed("eth0", addr); err != nil {
-				return err
-			}
-			return link.AddDefaultRoute(gateway.Addr())
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
+	c := &container{name: name, ns: ns, on: on}
 	s.boxes = append(s.boxes, c)
 	return c, nil
 }
 
-// describe notes what a result must say of the path's devices and settings.
-func (s *site) describe(p *path.Path) error {
-	type spot struct {
-		ns    *netns.NS
-		where string
+// plug makes the container's veth pair, whose other end is called port and is
+// on the machine, or in the namespace at.
+func (c *container) plug(port string, at *space) error {
+	c.kind, c.port, c.portNS = mode.HopVeth, port, at
+	tid, err := c.ns.TID()
+	if err != nil {
+		return err
 	}
+	return at.Do(func() error {
+		if err := link.AddVeth(port, inside, tid); err != nil {
+			return err
+		}
+		return link.Up(port)
+	})
+}
+
+// address gives the container's device an address and the container a default
+// gateway, if gateway is valid.
+func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
+	c.addr = addr
+	err := c.ns.Do(func() error { return addressed(inside, addr) })
+	if err == nil && gateway.IsValid() {
+		err = c.ns.Do(func() error { return link.AddDefaultRoute(gateway) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+// bridged makes a container whose veth pair is a port of the network's bridge
+// on a machine.
+func (s *site) bridged(on *machine, n network, host byte, name, port string) (*container, error) {
+	c, err := s.box(on, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.plug(port, on.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := on.ns.Do(func() error { return link.SetMaster(port, n.bridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	gateway := n.gateway().Addr()
+	if n == outer { // where A and B are hosts like any other, and no way out
+		gateway = none
+	}
+	return c, c.address(n.nth(host), gateway)
+}
+
+// Names of containers and of their ports.
+const (
+	serverBox, serverPortName = "server container", "veth-server"
+	clientBox, clientPortName = "client container", "veth-client"
+	remoteBox                 = "client container on machine B"
+)
+
+// describe notes what a result must say of the path's devices and settings.
+func (s *site) describe() error {
+	p := s.path
 	spots := []spot{{s.a.ns, s.a.name}}
-	if p.Spec.From == mode.FromRemote {
+	if p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer {
 		spots = append(spots, spot{s.b.ns, s.b.name})
 	}
 	for _, c := range s.boxes {
 		spots = append(spots, spot{c.ns, c.name})
 	}
-	for _, at := range spots {
+	for _, at := range append(spots, s.more...) {
 		err := at.ns.Do(func() error {
 			names, err := link.Names()
 			if err != nil {
@@ -198,8 +283,7 @@ func (s *site) describe(p *path.Path) error {
 		}
 	}
 	return s.a.ns.Do(func() error {
-		for _, key := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem",
-			"net.ipv4.tcp_wmem", ipForward, bridgeNF} {
+		for _, key := range []string{"net.ipv4.tcp_congestion_control", tcpRmem, tcpWmem, ipForward, bridgeNF} {
 			if v, err := sysctl.Get(key); err == nil {
 				p.Sysctls[key] = v
 			}
@@ -208,79 +292,25 @@ func (s *site) describe(p *path.Path) error {
 	})
 }
 
-// counters reads a device. forwardRx says that what the device receives is
-// on its way to the server.
-func counters(ns *netns.NS, dev string, forwardRx bool) func() (sample.Counters, error) {
-	return func() (out sample.Counters, err error) {
-		err = ns.Do(func() error {
-			c, err := link.Stats(dev)
-			if forwardRx {
-				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
-					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
-			} else {
-				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
-					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
-			}
-			return err
-		})
-		return out, err
-	}
-}
-
-// loHop is a namespace's loopback device, which counts both directions as
-// one.
-func loHop(ns *netns.NS, where string) path.Hop {
-	read := counters(ns, "lo", true)
-	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
-		Read: func() (sample.Counters, error) {
-			c, err := read()
-			c.BackwardBytes, c.BackwardPackets = 0, 0
-			return c, err
-		}}
-}
-
-// wireHop is A's end of the wire.
-func (s *site) wireHop() path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Read: counters(s.a.ns, wireName, true)}
-}
-
-// vethHop is the container's own end of its veth pair.
-func (c *container) vethHop(server bool) path.Hop {
-	return path.Hop{Kind: mode.HopVeth, Name: c.port + "⇄eth0", Where: c.name,
-		Read: counters(c.ns, "eth0", server)}
-}
-
-// bridgeHop is the bridge as the machine's own device: it counts what goes
-// between the machine's stack and the containers.
-func (s *site) bridgeHop(toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: bridgeA, Where: s.a.name, Read: counters(s.a.ns, bridgeA, !toServer)}
-}
-
-// switchedHop is the bridge as a switch between two containers: what it sent
-// out of the server's port and out of the client's. (A bridge's own counters
-// do not count frames that it only forwards.)
-func (s *site) switchedHop(client, server *container) path.Hop {
-	toServer, toClient := counters(s.a.ns, server.port, false), counters(s.a.ns, client.port, false)
-	return path.Hop{Kind: mode.HopBridge, Name: bridgeA + " ports", Where: s.a.name,
-		Read: func() (sample.Counters, error) {
-			f, err := toServer()
-			if err != nil {
-				return f, err
-			}
-			b, err := toClient()
-			return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
-				BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
-		}}
-}
-
-// in is the place of a process on the machine itself.
-func (s *site) in(m *machine) path.Place {
+// on is the place of a process on the machine itself.
+func on(m *machine) path.Place {
 	return &place{name: m.name, ns: m.ns, machine: m}
 }
 
-// inside is the place of a process in a container: the namespace ns, and
-// process, mount, host name and IPC namespaces of its own.
-func (s *site) inside(ns *netns.NS, name string) path.Place {
-	return &place{name: name, ns: ns, machine: s.a,
+// in is the place of a process in the container.
+func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
+
+// contained is the place of a process in a container with the network
+// namespace ns: it has process, mount, host name and IPC namespaces of its
+// own.
+func contained(m *machine, ns *space, name string) *place {
+	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
+}
+
+// serve places the server in its container and lets the client dial it there.
+func (s *site) serve(c *container) {
+	s.path.Server = in(c)
+	s.path.Listen = netip.AddrPortFrom(anyAddr, serverPort)
+	s.path.Dial = netip.AddrPortFrom(c.addr.Addr(), serverPort)
 }

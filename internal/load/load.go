@@ -23,7 +23,11 @@ type Spec struct {
 	Reverse bool   // the server sends (bulk)
 	Request int    // bytes (rr); 0 means 1
 	Reply   int    // bytes (rr); 0 means 1
+	Nodelay Switch // TCP_NODELAY on both ends; "" means as the workload has it
 }
+
+// Switch is "on", "off" or, for what is usual, "".
+type Switch string
 
 // DefaultWrite is what bulk gives the kernel at once, as iperf3 does.
 const DefaultWrite = 128 << 10
@@ -100,6 +104,13 @@ func (o Options) workload() (workload, error) {
 		return w, fmt.Errorf("unknown load %q", o.Spec.Kind)
 	}
 	s := o.Spec.withDefaults()
+	switch s.Nodelay {
+	case "":
+	case "on", "off":
+		w.nodelay = s.Nodelay == "on"
+	default:
+		return w, fmt.Errorf("load %+v: nodelay must be on or off", s)
+	}
 	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
 	}

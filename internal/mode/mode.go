@@ -21,6 +21,23 @@ const (
 	Bridge       Name = "bridge"
 	PublishNAT   Name = "publish-nat"
 	PublishProxy Name = "publish-proxy"
+	Routed       Name = "routed"
+	Link         Name = "link"
+	Pipework     Name = "pipework"
+
+	MacvlanBridge   Name = "macvlan-bridge"
+	MacvlanPrivate  Name = "macvlan-private"
+	MacvlanVEPA     Name = "macvlan-vepa"
+	MacvlanPassthru Name = "macvlan-passthru"
+
+	IPvlanL2  Name = "ipvlan-l2"
+	IPvlanL3  Name = "ipvlan-l3"
+	IPvlanL3S Name = "ipvlan-l3s"
+
+	OVS              Name = "ovs"
+	Overlay          Name = "overlay"
+	OverlayEncrypted Name = "overlay-encrypted"
+	Netkit           Name = "netkit"
 )
 
 // Placement is where the client runs, seen from the server's machine.
@@ -31,6 +48,8 @@ const (
 	FromHost      Placement = "host"      // the same machine, outside every container
 	FromContainer Placement = "container" // another container on the same machine
 	FromRemote    Placement = "remote"    // another machine, outside every container
+
+	FromRemoteContainer Placement = "remote-container" // a container on another machine
 )
 
 // Target is the address that the client dials. It decides the path, so each
@@ -71,6 +90,13 @@ const (
 	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
 	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
 	HopProxy    HopKind = "proxy"  // docker-proxy or our own with its algorithm
+	HopAccept   HopKind = "ACCEPT" // the rule that lets one container reach another
+	HopMacvlan  HopKind = "macvlan"
+	HopIPvlan   HopKind = "ipvlan"
+	HopOVS      HopKind = "ovs" // the ports of an Open vSwitch bridge
+	HopVXLAN    HopKind = "vxlan"
+	HopESP      HopKind = "ESP" // the transforms (xfrm states) of one machine
+	HopNetkit   HopKind = "netkit"
 )
 
 // Route is one way to reach a mode's server.
@@ -99,11 +125,37 @@ type Mode struct {
 	// PortIsolation is true if the container's ports are its own: it can
 	// listen on a port that the machine or another container uses too.
 	PortIsolation bool
-	// Published is true if clients reach the server by the machine's
-	// address, so that other machines can be let in.
-	Published bool
+	// Usual is true for the modes that are compared if none is named: what
+	// Docker offers without further programs, each in its most common form.
+	Usual bool
 
 	Routes []Route
+	// Apart are placements from which the mode cannot be reached although
+	// users expect it.
+	Apart []Apart
+}
+
+// Apart says why a mode's server cannot be reached from a placement.
+type Apart struct {
+	From   Placement
+	Why    string
+	Around string // the usual way round it
+}
+
+// WhyNot returns what is known of a placement from which the mode cannot be
+// reached: its own reason, or the placements from which it can be.
+func (m Mode) WhyNot(p Placement) (why, around string) {
+	for _, a := range m.Apart {
+		if a.From == p {
+			return a.Why, a.Around
+		}
+	}
+	from := m.Placements()
+	words := make([]string, len(from))
+	for i, f := range from {
+		words[i] = string(f)
+	}
+	return "there is no such path: it is reached from " + strings.Join(words, ", "), "--from " + words[0]
 }
 
 // Placements are the places from which the mode can be reached, in the
@@ -140,12 +192,16 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 }
 
 // Label names the mode and, where the mode has several targets from p, the
-// target too: "bridge", "publish-nat :addr".
-func (m Mode) Label(p Placement, t Target) string {
-	if len(m.RoutesFrom(p)) < 2 {
-		return string(m.Name)
+// target too, and the tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
+func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
+	l := string(m.Name)
+	if len(m.RoutesFrom(p)) > 1 {
+		l += " " + t.Short()
 	}
-	return string(m.Name) + " " + t.Short()
+	if tunes != "" {
+		l += tuneSeparator + string(tunes)
+	}
+	return l
 }
 
 // Find returns the mode called n; ok is false if the catalogue has none.
@@ -196,7 +252,18 @@ func ParseTarget(s string) (Target, error) {
 }
 
 // Placements are all placements, in the order in which tables show them.
-var Placements = []Placement{FromHost, FromContainer, FromRemote}
+var Placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}
+
+// Usual are the names of the modes that are compared if none is named.
+func Usual() []Name {
+	var out []Name
+	for _, m := range Catalogue {
+		if m.Usual {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
 
 // Names are the catalogue's names in its order.
 func Names() []Name {

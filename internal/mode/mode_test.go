@@ -11,14 +11,14 @@ import (
 
 var (
 	targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToContainer}
-	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy}
+	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopAccept,
+		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit}
+	// devices are what a container with a network of its own has.
+	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 
-// What the tables leave for a row's name and path, in columns.
-const (
-	widestLabel = 18
-	widestRoute = 29
-)
+// widestLabel is what the tables leave for a row's name, in columns.
+const widestLabel = 18
 
 func TestCatalogueIsComplete(t *testing.T) {
 	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
@@ -43,8 +43,16 @@ func TestCatalogueIsComplete(t *testing.T) {
 			if got := strings.HasPrefix(m.GivesUp, "nothing"); got != m.PortIsolation {
 				t.Errorf("port isolation %t, but it gives up %q", m.PortIsolation, m.GivesUp)
 			}
-			if remote := len(m.RoutesFrom(FromRemote)) > 0; remote != m.Published && m.Name != Native {
-				t.Errorf("published %t, reached from another machine %t", m.Published, remote)
+			for _, a := range m.Apart {
+				if a.Why == "" || a.Around == "" || !slices.Contains(Placements, a.From) {
+					t.Errorf("apart: %+v", a)
+				}
+				if len(m.RoutesFrom(a.From)) > 0 {
+					t.Errorf("it is reached from %s, and it is not", a.From)
+				}
+				if why, around := m.WhyNot(a.From); why != a.Why || around != a.Around {
+					t.Errorf("WhyNot(%s) = %q, %q", a.From, why, around)
+				}
 			}
 		})
 	}
@@ -76,10 +84,7 @@ func TestRoutesAreConsistent(t *testing.T) {
 					}
 				}
 				checkHops(t, m, r)
-				if n := utf8.RuneCountInString(r.String()); n > widestRoute {
-					t.Errorf("%s is %d columns, tables have %d", r, n, widestRoute)
-				}
-				if l := m.Label(r.From, r.To); utf8.RuneCountInString(l) > widestLabel {
+				if l := m.Label(r.From, r.To, ""); utf8.RuneCountInString(l) > widestLabel {
 					t.Errorf("%s is wider than the %d columns that tables have", l, widestLabel)
 				}
 			})
@@ -91,22 +96,27 @@ func TestRoutesAreConsistent(t *testing.T) {
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
-	if (r.From == FromRemote) != (first == HopWire) {
+	if r.From == FromRemote && first != HopWire {
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
-	if m.PortIsolation != (last == HopVeth) {
+	remote := r.From == FromRemote || r.From == FromRemoteContainer
+	// (A vepa switch is beyond the wire.)
+	if slices.Contains(r.Hops, HopWire) != remote && m.Name != MacvlanVEPA {
+		t.Errorf("from %s by %s", r.From, r)
+	}
+	if m.PortIsolation != slices.Contains(devices, last) {
 		t.Errorf("port isolation %t, but the last hop is %s", m.PortIsolation, last)
 	}
-	if m.PortIsolation && r.From == FromContainer && first != HopVeth {
-		t.Errorf("another container sends through its veth first, not %s", first)
+	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) && first != last {
+		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
 	for hop, of := range map[HopKind]Name{HopProxy: PublishProxy, HopDNAT: PublishNAT} {
 		if slices.Contains(r.Hops, hop) != (m.Name == of) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
 	}
-	if slices.Index(r.Hops, HopWire) > 0 || slices.Index(r.Hops, HopLoopback) > 0 {
-		t.Errorf("%s: wire and loopback only come first", r)
+	if slices.Index(r.Hops, HopLoopback) > 0 {
+		t.Errorf("%s: loopback only comes first", r)
 	}
 }
 
@@ -138,7 +148,7 @@ func TestRoutes(t *testing.T) {
 		{Native, []Placement{FromHost, FromRemote}, FromContainer, nil},
 		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback}},
 		{Bridge, []Placement{FromHost, FromContainer}, FromHost, []Target{ToContainer}},
-		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToAddress}},
+		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, FromHost, []Target{ToLoopback, ToAddress}},
 		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToLoopback6}},
 	} {
 		t.Run(string(tt.mode), func(t *testing.T) {
@@ -175,18 +185,21 @@ func TestLabel(t *testing.T) {
 		mode Name
 		from Placement
 		to   Target
+		tune Tunes
 		want string
 	}{
-		{"one-target", Bridge, FromHost, ToContainer, "bridge"},
-		{"not-reached", Shared, FromRemote, ToAddress, "shared"},
-		{"loopback", PublishNAT, FromHost, ToLoopback, "publish-nat :lo"},
-		{"loopback6", PublishProxy, FromHost, ToLoopback6, "publish-proxy :lo6"},
-		{"address", PublishNAT, FromHost, ToAddress, "publish-nat :addr"},
-		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "publish-nat"},
+		{"one-target", Bridge, FromHost, ToContainer, "", "bridge"},
+		{"not-reached", Shared, FromRemote, ToAddress, "", "shared"},
+		{"loopback", PublishNAT, FromHost, ToLoopback, "", "publish-nat :lo"},
+		{"loopback6", PublishProxy, FromHost, ToLoopback6, "", "publish-proxy :lo6"},
+		{"address", PublishNAT, FromHost, ToAddress, "", "publish-nat :addr"},
+		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "", "publish-nat"},
+		{"tuned", Bridge, FromHost, ToContainer, "mtu=9000", "bridge+mtu=9000"},
+		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on", "publish-nat :lo+gro=on+rps=on"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := Find(tt.mode)
-			if got := m.Label(tt.from, tt.to); got != tt.want {
+			if got := m.Label(tt.from, tt.to, tt.tune); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -199,7 +212,7 @@ func TestLabelsAreUnique(t *testing.T) {
 		seen := map[string]bool{}
 		for _, m := range Catalogue {
 			for _, r := range m.RoutesFrom(from) {
-				l := m.Label(r.From, r.To)
+				l := m.Label(r.From, r.To, "")
 				if seen[l] {
 					t.Errorf("from %s, %s is there twice", from, l)
 				}
@@ -223,6 +236,10 @@ func TestShort(t *testing.T) {
 	}
 }
 
+const modesHint = "modes are: native, host, shared, bridge, publish-nat, publish-proxy, routed, link, pipework, " +
+	"macvlan-bridge, macvlan-private, macvlan-vepa, macvlan-passthru, ipvlan-l2, ipvlan-l3, ipvlan-l3s, " +
+	"ovs, overlay, overlay-encrypted, netkit"
+
 func TestParse(t *testing.T) {
 	name := func(s string) (string, error) { v, err := ParseName(s); return string(v), err }
 	placement := func(s string) (string, error) { v, err := ParsePlacement(s); return string(v), err }
@@ -235,11 +252,11 @@ func TestParse(t *testing.T) {
 		hint  string
 	}{
 		{"mode", name, "publish-nat", "", ""},
-		{"mode-unknown", name, "brigde", `unknown mode "brigde"`, "modes are: native, host, shared, bridge, publish-nat, publish-proxy"},
-		{"mode-empty", name, "", `unknown mode ""`, "modes are: native, host, shared, bridge, publish-nat, publish-proxy"},
-		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, "modes are: native, host, shared, bridge, publish-nat, publish-proxy"},
+		{"mode-unknown", name, "brigde", `unknown mode "brigde"`, modesHint},
+		{"mode-empty", name, "", `unknown mode ""`, modesHint},
+		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, modesHint},
 		{"placement", placement, "remote", "", ""},
-		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote"},
+		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
 		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address"},
 		{"target-container-is-no-choice", target, "container", `unknown target "container"`, "targets are: loopback, loopback6, address"},

@@ -21,9 +21,16 @@ type Spec struct {
 	Mode mode.Name
 	From mode.Placement
 	To   mode.Target
+	Tune mode.Tunes
 }
 
-func (s Spec) String() string { return fmt.Sprintf("%s from %s to %s", s.Mode, s.From, s.To) }
+func (s Spec) String() string {
+	name := string(s.Mode)
+	if s.Tune != "" {
+		name += "+" + string(s.Tune)
+	}
+	return fmt.Sprintf("%s from %s to %s", name, s.From, s.To)
+}
 
 // Builder builds paths.
 type Builder interface {

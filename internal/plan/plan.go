@@ -19,10 +19,12 @@ const MinRounds = 5
 
 // Request is what the user asked for.
 type Request struct {
-	Modes     []mode.Name      // empty: all
+	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
 	To        []mode.Target    // which targets, for modes that have several
 	Loads     []sample.Load
+	Tunes     []mode.Tunes // variants, besides the untuned modes
+	Wire      sample.Wire
 	On        []string // backends
 	Rounds    int      // 0: until Precision or Budget
 	Budget    float64  // seconds
@@ -41,6 +43,9 @@ const visitOverhead = 0.05
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads}
+	if r.Wire != (sample.Wire{}) {
+		p.Wire = &r.Wire
+	}
 	if err := r.check(); err != nil {
 		return p, err
 	}
@@ -52,10 +57,16 @@ func Make(r Request) (sample.Plan, error) {
 			}
 		}
 	}
-	if len(p.Cells) == 0 {
+	if !slices.ContainsFunc(p.Cells, r.asked) {
 		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
 	}
 	return p, nil
+}
+
+// asked reports whether the cell is more than the baseline of a mode that was
+// named.
+func (r Request) asked(c sample.Cell) bool {
+	return len(r.Modes) == 0 || slices.Contains(r.Modes, mode.Name(c.Mode))
 }
 
 func (r Request) check() error {
@@ -87,8 +98,8 @@ type routed struct {
 func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
 	for _, m := range mode.Catalogue {
-		asked := len(r.Modes) == 0 || slices.Contains(r.Modes, m.Name)
-		if !asked && m.Name != r.Baseline {
+		named := slices.Contains(r.Modes, m.Name)
+		if !named && !(len(r.Modes) == 0 && m.Usual) && m.Name != r.Baseline {
 			continue
 		}
 		all := m.RoutesFrom(from)
@@ -98,12 +109,11 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 				out = append(out, routed{m, route})
 			}
 		}
-		if len(out) > n || !asked {
+		if len(out) > n || !named { // what nobody named is not missed
 			continue
 		}
-		skip := sample.Skip{Mode: string(m.Name), From: string(from),
-			Reason: "there is no such path: it is reached from " + words(m.Placements()),
-			Remedy: "--from " + string(m.Placements()[0])}
+		why, around := m.WhyNot(from)
+		skip := sample.Skip{Mode: string(m.Name), From: string(from), Reason: why, Remedy: around}
 		if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
 		}
@@ -112,7 +122,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
-// cells makes a group's cells; the control comes right after the baseline.
+// cells makes a group's cells; the control comes right after the baseline, and
+// a mode's variants after the mode.
 func (r Request) cells(group []routed, from mode.Placement, load, on string) []sample.Cell {
 	var out []sample.Cell
 	controlled := false
@@ -122,6 +133,11 @@ func (r Request) cells(group []routed, from mode.Placement, load, on string) []s
 		if g.mode.Name == r.Baseline && !controlled {
 			controlled = true
 			c.Control = true
+			out = append(out, c)
+			c.Control = false
+		}
+		for _, t := range r.Tunes {
+			c.Tune = string(t)
 			out = append(out, c)
 		}
 	}
@@ -163,14 +179,6 @@ func RoundTime(p sample.Plan) float64 {
 		t += l.Warmup + l.Window + visitOverhead
 	}
 	return t
-}
-
-func words[T ~string](list []T) string {
-	s := make([]string, len(list))
-	for i, w := range list {
-		s[i] = string(w)
-	}
-	return strings.Join(s, ", ")
 }
 
 func reasons(skips []sample.Skip) string {

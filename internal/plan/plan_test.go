@@ -28,7 +28,11 @@ func request(change func(*Request)) Request {
 
 // show is a cell in short: "mode from>to load", with "!" for a control.
 func show(c sample.Cell) string {
-	s := fmt.Sprintf("%s %s>%s %s", c.Mode, c.From, c.To, c.Load)
+	name := c.Mode
+	if c.Tune != "" {
+		name += "+" + c.Tune
+	}
+	s := fmt.Sprintf("%s %s>%s %s", name, c.From, c.To, c.Load)
 	if c.Control {
 		s += "!"
 	}
@@ -54,7 +58,22 @@ func TestMake(t *testing.T) {
 			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",
 			"bridge host>container bulk", "publish-nat host>loopback bulk", "publish-nat host>address bulk",
 			"publish-proxy host>loopback bulk", "publish-proxy host>loopback6 bulk",
-		}, []string{"shared host: there is no such path: it is reached from container → --from container"}},
+		}, nil},
+
+		{"what-is-named-is-missed", func(r *Request) { r.Modes = []mode.Name{mode.Shared, mode.Bridge, mode.MacvlanPassthru} }, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+		}, []string{
+			"shared host: there is no such path: it is reached from container → --from container",
+			"macvlan-passthru host: the kernel keeps a network card and its macvlan sub-interfaces apart, so the machine " +
+				"cannot reach its own containers → --from remote; on a real machine, make one more sub-interface of the card for the host itself",
+		}},
+
+		{"variants", func(r *Request) {
+			r.Modes, r.Tunes = []mode.Name{mode.Bridge}, []mode.Tunes{"mtu=9000", "gro=on+rps=on"}
+		}, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "host+mtu=9000 host>loopback bulk", "host+gro=on+rps=on host>loopback bulk",
+			"bridge host>container bulk", "bridge+mtu=9000 host>container bulk", "bridge+gro=on+rps=on host>container bulk",
+		}, nil},
 
 		{"in-the-order-of-the-catalogue", func(r *Request) { r.Modes = []mode.Name{mode.PublishNAT, mode.Host, mode.Native} }, []string{
 			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",

@@ -33,27 +33,29 @@ const (
 )
 
 // columnsOf are the columns of a load's tables.
-func columnsOf(r *analysis.Report, load string) []column {
+func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 	to := "to " + r.Plan.Baseline
+	first := []column{modeColumn, pathColumn}
+	if p.below {
+		first = first[:1]
+	}
 	if load == "rr" {
-		return []column{
-			modeColumn, pathColumn,
+		return append(first, []column{
 			{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
 			{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
 			{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
 			{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)},
 			retrColumn, limitColumn,
 			{[2]string{"p50 ratio", to}, false, ratio(analysis.LatencyP50)},
-		}
+		}...)
 	}
-	return []column{
-		modeColumn, pathColumn,
+	return append(first, []column{
 		{[2]string{"", "Gbit/s"}, true, scaled(analysis.Throughput, giga)},
 		{[2]string{"CPU", "s/GB"}, true, scaled(analysis.CPUPerByte, perGB)},
 		{[2]string{"Gbit/s", "/core"}, true, scaled(analysis.PerBusyCore, giga)},
 		retrColumn, limitColumn,
 		{[2]string{"ratio", to}, false, ratio(analysis.Throughput)},
-	}
+	}...)
 }
 
 func scaled(metric string, by float64) func(analysis.Cell) string {
@@ -170,6 +172,9 @@ func (p *printer) rows(cols []column, cells []analysis.Cell) {
 	}
 	for r, c := range cells {
 		row(func(i int) string { return texts[r][i] }, p.verdict(verdictOf(c)))
+		if p.below {
+			p.line(p.dim(strings.Repeat(" ", 2*indent) + pathColumn.text(c)))
+		}
 	}
 }
 

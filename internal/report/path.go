@@ -23,18 +23,26 @@ func Path(w io.Writer, t *Trace, o Options) error {
 		o.Width = DefaultWidth
 	}
 	p := newPrinter(o)
-	p.line(p.bold(fmt.Sprintf("%s from %s, dialling %s", t.Path.Mode, t.Path.From, t.Path.Dial)) +
+	name := t.Path.Mode
+	if t.Path.Tune != "" {
+		name += "+" + t.Path.Tune
+	}
+	p.line(p.bold(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From, t.Path.Dial)) +
 		p.dim(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On)))
 	p.line("")
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
 	guards := t.Visit.Hops[len(hops):]
-	p.line("  client  connects to " + t.Path.Dial)
+	kinds := width("client")
+	for _, h := range hops {
+		kinds = max(kinds, width(h.Kind))
+	}
+	p.line("  " + align("client", kinds, false) + "  connects to " + t.Path.Dial)
 	for _, h := range hops {
 		p.line("    │")
-		p.hop(h)
+		p.hop(h, kinds)
 	}
 	p.line("    │")
-	p.line("  server  listens on " + t.Path.Listen)
+	p.line("  " + align("server", kinds, false) + "  listens on " + t.Path.Listen)
 	p.line("")
 	v := t.Visit
 	p.line(fmt.Sprintf("  The load moved %d bytes to the server and %d back, in %s on %s.",
@@ -52,7 +60,7 @@ func Path(w io.Writer, t *Trace, o Options) error {
 		p.line("")
 	}
 	for _, k := range slices.Sorted(maps.Keys(t.Path.Facts)) {
-		p.line(fmt.Sprintf("  %s: %s", k, t.Path.Facts[k]))
+		p.wrapped("  ", fmt.Sprintf("%s: %s", k, t.Path.Facts[k]), " ")
 	}
 	for _, l := range t.Path.Links {
 		p.line(p.dim("  " + describeLink(l)))
@@ -71,8 +79,8 @@ func probeSize(v sample.Visit) float64 {
 	return float64(v.Client.Sent) / float64(v.Client.Trips)
 }
 
-func (p *printer) hop(h sample.HopReading) {
-	p.line(fmt.Sprintf("  %s  %s  %s", align(h.Kind, len("client"), false), h.Name, p.dim("("+h.Where+")")))
+func (p *printer) hop(h sample.HopReading, kinds int) {
+	p.line(fmt.Sprintf("  %s  %s  %s", align(h.Kind, kinds, false), h.Name, p.dim("("+h.Where+")")))
 	row := func(what string, before, after uint64) {
 		p.line(fmt.Sprintf("    │     %s %12d → %-12d +%d", align(what, 12, false), before, after, after-before))
 	}

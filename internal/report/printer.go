@@ -15,6 +15,7 @@ type printer struct {
 	b      strings.Builder
 	width  int
 	short  bool // hop names
+	below  bool // paths are below their rows
 	gap    int  // between columns
 	styles *lipgloss.Renderer
 }

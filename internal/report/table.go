@@ -29,8 +29,8 @@ func Table(w io.Writer, r *analysis.Report, o Options) error {
 	return nil
 }
 
-// groups splits cells, which are sorted, where placement, load, tune or
-// backend change.
+// groups splits cells, which are sorted, where placement, load or backend
+// change.
 func groups(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {
@@ -43,7 +43,7 @@ func groups(cells []analysis.Cell) [][]analysis.Cell {
 }
 
 func sameGroup(a, b analysis.Cell) bool {
-	return a.From == b.From && a.Load == b.Load && a.Tune == b.Tune && a.On == b.On
+	return a.From == b.From && a.Load == b.Load && a.On == b.On
 }
 
 // backends are what a reader must know of each.
@@ -62,6 +62,9 @@ func (p *printer) head(r *analysis.Report) {
 			on = text
 		}
 		facts = append(facts, on)
+	}
+	if r.Plan.Wire != nil {
+		facts = append(facts, "wire "+r.Plan.Wire.String())
 	}
 	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
 	p.wrapped("", strings.Join(facts, " · "), " · ")
@@ -134,21 +137,27 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
 	p.line("")
 	p.line(p.bold(left))
-	p.rows(columnsOf(r, c.Load), cells)
+	p.rows(p.columnsOf(r, c.Load), cells)
 }
 
-// fit shortens hop names and then narrows gaps until the widest group's table
-// fits, in all groups alike.
+// fit shortens hop names, narrows gaps and at last puts paths below their rows
+// until the widest group's table fits, in all groups alike.
 func (p *printer) fit(r *analysis.Report, gs [][]analysis.Cell) {
 	widest := func() int {
 		n := 0
 		for _, g := range gs {
-			cols := columnsOf(r, g[0].Load)
+			cols := p.columnsOf(r, g[0].Load)
 			n = max(n, p.tableWidth(measure(cols, grid(cols, g, p.short))))
 		}
 		return n
 	}
 	p.short = widest() > p.width
+	if widest() > p.width {
+		p.gap = 1
+	}
+	if widest() > p.width {
+		p.short, p.below, p.gap = false, true, 2
+	}
 	if widest() > p.width {
 		p.gap = 1
 	}
@@ -192,6 +201,16 @@ func (p *printer) foot(r *analysis.Report) {
 			p.line("  " + p.dim("The proxy is "+f+"."))
 		}
 	}
+	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["datapath"] }) {
+		if f != "" {
+			p.line("  " + p.dim("Open vSwitch's datapath: "+f+"."))
+		}
+	}
+	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["offloads"] }) {
+		if f != "" {
+			p.wrapped("  ", "Offloads: "+f+".", " ")
+		}
+	}
 	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["rules"] }) {
 		if f != "" {
 			p.line("  " + p.dim("Rules: "+f+"."))
@@ -204,7 +223,7 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line("")
 		p.line(p.bold("Failed"))
 		for _, f := range r.Failed {
-			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To}
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune}
 			text := fmt.Sprintf("%s from %s, %s: %s", c.Label(), f.From, f.Load, f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
@@ -223,7 +242,7 @@ func (p *printer) foot(r *analysis.Report) {
 }
 
 func skipped(s sample.Skip) string {
-	c := analysis.Cell{Mode: s.Mode, From: s.From, To: s.To}
+	c := analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune}
 	name := s.Mode
 	if s.To != "" {
 		name = c.Label()

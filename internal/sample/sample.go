@@ -14,8 +14,8 @@ import "time"
 // reader would misread raises the number.
 const Schema = "bridgetoll.results/1"
 
-// Cell is what is compared: a mode, reached from a placement at a target,
-// under a load.
+// Cell is what is compared: a mode, perhaps with tunes put on it, reached from
+// a placement at a target, under a load.
 type Cell struct {
 	Mode    string `json:"mode"`
 	From    string `json:"from"`
@@ -34,6 +34,7 @@ type Load struct {
 	Reverse bool    `json:"reverse,omitempty"` // server to client (bulk)
 	Request int     `json:"request,omitempty"` // bytes (rr)
 	Reply   int     `json:"reply,omitempty"`   // bytes (rr)
+	Nodelay string  `json:"nodelay,omitempty"` // TCP_NODELAY "on" or "off"; "": as the kind has it
 	Warmup  float64 `json:"warmup_s"`          // thrown away
 	Window  float64 `json:"window_s"`          // measured
 }
@@ -49,6 +50,7 @@ type Plan struct {
 	Pin       string  `json:"pin"`
 	CPUs      CPUs    `json:"cpus"`
 	Loads     []Load  `json:"loads"`
+	Wire      *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
 	Cells     []Cell  `json:"cells"`
 	Skipped   []Skip  `json:"skipped,omitempty"`
 }
@@ -76,6 +78,7 @@ type Skip struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
 	Load   string `json:"load,omitempty"`
+	Tune   string `json:"tune,omitempty"`
 	On     string `json:"on,omitempty"`
 	Reason string `json:"reason"`
 	Remedy string `json:"remedy,omitempty"`
@@ -107,6 +110,7 @@ type Path struct {
 	Mode    string            `json:"mode"`
 	From    string            `json:"from"`
 	To      string            `json:"to"`
+	Tune    string            `json:"tune,omitempty"`
 	On      string            `json:"on"`
 	Dial    string            `json:"dial"`   // what the client dials
 	Listen  string            `json:"listen"` // where the server listens
@@ -140,7 +144,7 @@ type Header struct {
 // has none.
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
-		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.On == c.On {
+		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On {
 			return p, true
 		}
 	}

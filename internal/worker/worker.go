@@ -109,7 +109,7 @@ func exitWith(dec *json.Decoder) {
 func open(o Order) (end, error) {
 	opts := load.Options{
 		Spec: load.Spec{Kind: o.Load.Kind, Streams: o.Load.Streams, Write: o.Load.Write,
-			Reverse: o.Load.Reverse, Request: o.Load.Request, Reply: o.Load.Reply},
+			Reverse: o.Load.Reverse, Request: o.Load.Request, Reply: o.Load.Reply, Nodelay: load.Switch(o.Load.Nodelay)},
 		CPUs:         o.CPUs,
 		NewHistogram: sample.NewHistogram,
 	}

@@ -1,0 +1,128 @@
+package lab
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// device is one network device that a hop is made of.
+type device struct {
+	ns   *space
+	name string
+	// setMTU sets the device's MTU if somebody else manages it; else nil.
+	setMTU func(mtu int) error
+}
+
+// hopID tells a site's hops apart.
+type hopID struct {
+	kind        mode.HopKind
+	name, where string
+}
+
+// madeOf remembers the devices that a hop is made of, for tunes.
+func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
+	s.devices[hopID{h.Kind, h.Name, h.Where}] = devices
+	return h
+}
+
+// counters reads a device. forwardRx says that what the device receives is
+// on its way to the server.
+func counters(ns *space, dev string, forwardRx bool) func() (sample.Counters, error) {
+	return func() (out sample.Counters, err error) {
+		err = ns.Do(func() error {
+			c, err := link.Stats(dev)
+			if forwardRx {
+				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
+					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
+			} else {
+				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
+					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
+			}
+			return err
+		})
+		return out, err
+	}
+}
+
+// oneWay keeps what a reader counted as forward: a device that sees both
+// directions of the load that way.
+func oneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		c, err := read()
+		c.BackwardBytes, c.BackwardPackets = 0, 0
+		return c, err
+	}
+}
+
+// loHop is a namespace's loopback device, which counts both directions as
+// one.
+func (s *site) loHop(ns *space, where string) path.Hop {
+	return s.madeOf(path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
+		Read: oneWay(counters(ns, "lo", true))}, device{ns: ns, name: "lo"})
+}
+
+// wireHop is A's end of the wire.
+func (s *site) wireHop() path.Hop {
+	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Read: counters(s.a.ns, wireName, true)}
+}
+
+// hop is the container's own device.
+func (s *site) hop(c *container, server bool) path.Hop {
+	h := path.Hop{Kind: c.kind, Name: inside, Where: c.name, Read: counters(c.ns, inside, server)}
+	devices := []device{{ns: c.ns, name: inside}}
+	if c.port != "" {
+		h.Name = c.port + "⇄" + inside
+		devices = append(devices, device{ns: c.portNS, name: c.port})
+	}
+	return s.madeOf(h, devices...)
+}
+
+// bridgeHop is a bridge as its machine's own device: it counts what goes
+// between the machine's stack and the containers.
+func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
+	return s.madeOf(path.Hop{Kind: mode.HopBridge, Name: bridge, Where: m.name,
+		Read: counters(m.ns, bridge, !toServer)}, device{ns: m.ns, name: bridge})
+}
+
+// switchedHop is a bridge as a switch: what it sent out of the port towards
+// the server and out of the one towards the client. (A bridge's own counters
+// do not count frames that it only forwards.)
+func (s *site) switchedHop(ns *space, where, bridge, clientPort, serverPort string) path.Hop {
+	return s.madeOf(path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
+		Read: sentBy(counters(ns, serverPort, false), counters(ns, clientPort, false))}, device{ns: ns, name: bridge})
+}
+
+// sentBy joins what one port sent to the server and another to the client.
+func sentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		f, err := toServer()
+		if err != nil {
+			return f, err
+		}
+		b, err := toClient()
+		return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
+			BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
+	}
+}
+
+// ruleHop is a rule of a machine.
+func ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
+	return path.Hop{Kind: kind, Name: table + " " + chain + " " + tag, Where: m.name, Expect: e,
+		Read: func() (out sample.Counters, err error) {
+			err = m.ns.Do(func() error {
+				n, err := nft.Hits(table, chain, tag)
+				out.Hits = n.Packets
+				return err
+			})
+			return out, err
+		}}
+}
+
+// unused turns a hop into a guard.
+func unused(h path.Hop) path.Hop {
+	h.Expect = path.Untouched
+	return h
+}

@@ -1,0 +1,207 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two
+// nodes; libnetwork/drivers/overlay): on each machine a namespace for the
+// network, with a bridge, the VXLAN device and one end of each container's
+// veth pair. The VXLAN device is made on the machine and then moved, so that
+// its outer packets are the machine's. Each remote container has one
+// permanent neighbour entry, from which the device answers ARP, and one
+// permanent forwarding entry; nothing is flooded.
+//
+// Containers' second device, on docker_gwbridge, is left out: the load does
+// not use it.
+const (
+	overlayBridge = "br0"
+	overlayVXLAN  = "vxlan0"
+
+	vxlanPort = 4789
+	vxlanVNI  = 4097 // the first that Swarm gives to a network of its users
+
+	vxlanOverhead = 50
+	espOverhead   = 26 // of which Docker's MTU is less in encrypted networks
+)
+
+// sandbox is an overlay network's namespace on one machine.
+type sandbox struct {
+	on  *machine
+	ns  *space
+	mtu int
+}
+
+func (b *sandbox) where() string { return "overlay on " + b.on.name }
+
+// overlay is a container on an overlay network, without or with encryption.
+func (s *site) overlay() error {
+	p := s.path
+	encrypted := p.Spec.Mode == mode.OverlayEncrypted
+	mtu := defaultMTU - vxlanOverhead
+	if encrypted {
+		mtu -= espOverhead
+	}
+	a, err := s.sandbox(s.a, mtu, encrypted)
+	if err != nil {
+		return err
+	}
+	server, err := s.overlaid(a, serverHost, serverBox, serverPortName)
+	if err != nil {
+		return err
+	}
+	s.serve(server)
+	last := s.hop(server, true)
+	p.Guards = []path.Hop{ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched),
+		unused(s.loHop(s.a.ns, s.a.name))}
+	if p.Spec.From == mode.FromContainer {
+		client, err := s.overlaid(a, clientHost, clientBox, clientPortName)
+		if err != nil {
+			return err
+		}
+		p.Client = in(client)
+		p.Hops = []path.Hop{s.hop(client, false),
+			s.switchedHop(a.ns, a.where(), overlayBridge, client.port, server.port), last}
+		p.Guards = append(p.Guards, unused(s.vxlanHop(a, true)), unused(s.wireHop()))
+		return nil
+	}
+	b, err := s.sandbox(s.b, mtu, encrypted)
+	if err != nil {
+		return err
+	}
+	client, err := s.overlaid(b, clientHost, remoteBox, clientPortName)
+	if err != nil {
+		return err
+	}
+	if err := a.knows(client); err != nil {
+		return err
+	}
+	if err := b.knows(server); err != nil {
+		return err
+	}
+	p.Client = in(client)
+	tunnel := []path.Hop{s.wireHop()}
+	if encrypted {
+		if tunnel, err = s.encrypt(); err != nil {
+			return err
+		}
+	}
+	p.Hops = append([]path.Hop{s.hop(client, false),
+		s.switchedHop(b.ns, b.where(), overlayBridge, client.port, overlayVXLAN), s.vxlanHop(b, false)}, tunnel...)
+	p.Hops = append(p.Hops, s.vxlanHop(a, true),
+		s.switchedHop(a.ns, a.where(), overlayBridge, overlayVXLAN, server.port), last)
+	return nil
+}
+
+// sandbox puts Docker on a machine, and the overlay network's namespace.
+func (s *site) sandbox(m *machine, mtu int, encrypted bool) (*sandbox, error) {
+	d := userNetwork(dockerNet{network: gwbridge})
+	d.encrypted = encrypted
+	if err := s.install(m, d); err != nil {
+		return nil, err
+	}
+	b := &sandbox{on: m, mtu: mtu}
+	ns, err := s.namespace(b.where())
+	if err != nil {
+		return nil, err
+	}
+	b.ns = ns
+	s.more = append(s.more, spot{ns, b.where()})
+	tid, err := ns.TID()
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() error {
+		if err := link.AddBridge(overlayBridge); err != nil {
+			return err
+		}
+		return link.AddAddr(overlayBridge, tollNet.gateway())
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = m.ns.Do(func() error {
+		v := link.VXLAN{Name: overlayVXLAN, VNI: vxlanVNI, Port: vxlanPort, MTU: mtu,
+			Proxy: true, L2Miss: true, L3Miss: true, Learning: true, UDPCsum: true}
+		if err := link.AddVXLAN(v); err != nil {
+			return err
+		}
+		return link.MoveTo(overlayVXLAN, tid)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, ns.Do(func() error {
+		if err := link.SetMaster(overlayVXLAN, overlayBridge); err != nil {
+			return err
+		}
+		return link.Up(overlayVXLAN)
+	})
+}
+
+// overlaid makes a container on the network.
+func (s *site) overlaid(b *sandbox, host byte, name, port string) (*container, error) {
+	c, err := s.box(b.on, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.plug(port, b.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	err = b.ns.Do(func() error {
+		if err := link.SetMaster(port, overlayBridge); err != nil {
+			return err
+		}
+		return link.SetMTU(port, b.mtu)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	addr := tollNet.nth(host)
+	err = c.ns.Do(func() error {
+		if err := link.SetMTU(inside, b.mtu); err != nil {
+			return err
+		}
+		return link.SetAddress(inside, dockerMAC(addr.Addr()))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, c.address(addr, none)
+}
+
+// dockerMAC is the MAC address that libnetwork derives from an IPv4 address.
+func dockerMAC(a netip.Addr) net.HardwareAddr {
+	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
+}
+
+// knows tells the network on this machine of a container on another one.
+func (b *sandbox) knows(c *container) error {
+	mac := dockerMAC(c.addr.Addr())
+	return b.ns.Do(func() error {
+		if err := link.AddNeighbour(overlayVXLAN, c.addr.Addr(), mac); err != nil {
+			return err
+		}
+		return link.AddForwarding(overlayVXLAN, mac, c.on.addr.Addr())
+	})
+}
+
+// vxlanHop is the tunnel's device on one machine.
+func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
+	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
+		Read: counters(b.ns, overlayVXLAN, toServer)}, device{ns: b.ns, name: overlayVXLAN})
+}
+
+// tryVXLAN makes a VXLAN device.
+func tryVXLAN() error {
+	if err := link.AddVXLAN(link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}); err != nil {
+		return missingDevice(err, "vxlan", "CONFIG_VXLAN")
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// output runs a program in a namespace and returns what it printed.
+func output(t *testing.T, ns *space, name string, args ...string) string {
+	t.Helper()
+	var b strings.Builder
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = &b, os.Stderr
+	if err := ns.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return b.String()
+}
+
+// claim is what a program must print in one of a path's namespaces.
+type claim struct {
+	where   string // "A", "B", "server", "client", "overlay on machine A"
+	command string
+	says    []string // each on one line, in any order; words may have others between them
+	never   []string
+}
+
+// truths are the kernel's own view of each mode, as ip, bridge and nft print
+// it. They hold from every placement; more are in truthsFrom.
+var truths = map[mode.Name][]claim{
+	mode.Native: {
+		{where: "A", command: "nft list ruleset", never: []string{"table"}},
+		{where: "A", command: "ip -o route", says: []string{"198.18.0.0/24 dev eth0"}},
+	},
+	mode.Host:         docker,
+	mode.Shared:       docker,
+	mode.Bridge:       docker,
+	mode.PublishNAT:   append(docker, claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
+	mode.PublishProxy: append(docker, claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.Routed: {
+		{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll"}},
+		{where: "A", command: "bridge link", says: []string{"veth-server master br-toll"}},
+		{where: "A", command: "nft list table ip nat", never: []string{"172.30", "dnat"}},
+		{where: "server", command: "ip -o route", says: []string{"default via 172.30.0.1"}},
+	},
+	mode.Link: {
+		{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}},
+		{where: "A", command: "sysctl net.bridge.bridge-nf-call-iptables", says: []string{"= 1"}},
+	},
+	mode.Pipework: {
+		{where: "A", command: "bridge link", says: []string{"eth0 master br1", "veth-server master br1"}},
+		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"}, never: []string{"eth0    inet 198"}},
+		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
+	},
+	mode.MacvlanBridge:   macvlanTruths("bridge"),
+	mode.MacvlanPrivate:  macvlanTruths("private"),
+	mode.MacvlanVEPA:     macvlanTruths("vepa"),
+	mode.MacvlanPassthru: macvlanTruths("passthru"),
+	mode.IPvlanL2: {
+		{where: "server", command: "ip -d -o link", says: []string{"eth0 ipvlan mode l2"}},
+		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
+	},
+	mode.IPvlanL3:  ipvlanRouted("l3"),
+	mode.IPvlanL3S: ipvlanRouted("l3s"),
+	mode.OVS: {
+		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"}, never: []string{"eth0    inet 198"}},
+		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
+		{where: "A", command: "ip -d -o link", says: []string{"veth-server promiscuity 1"}, never: []string{"bridge_slave"}},
+	},
+	mode.Overlay:          overlayTruths("1450"),
+	mode.OverlayEncrypted: overlayTruths("1424"),
+	mode.Netkit: {
+		{where: "A", command: "ip -d -o link", says: []string{"nk-server netkit mode l3"}},
+		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
+		{where: "server", command: "ip -o link", says: []string{"eth0 NOARP"}},
+	},
+}
+
+var docker = []claim{
+	{where: "A", command: "ip -o link", says: []string{"br-toll:", "docker0:", "eth0@"}},
+	{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll", "198.18.0.0/24 dev eth0"}},
+	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
+}
+
+func macvlanTruths(kind string) []claim {
+	return []claim{
+		{where: "server", command: "ip -d -o link", says: []string{"eth0 macvlan mode " + kind}},
+		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
+		{where: "A", command: "ip -d -o link", says: []string{"eth0 promiscuity 1"}},
+	}
+}
+
+func ipvlanRouted(kind string) []claim {
+	return []claim{
+		{where: "server", command: "ip -d -o link", says: []string{"eth0 ipvlan mode " + kind}},
+		{where: "server", command: "ip -o route", says: []string{"default dev eth0 scope link"}},
+		{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}},
+	}
+}
+
+func overlayTruths(mtu string) []claim {
+	const a = "overlay on machine A"
+	return []claim{
+		{where: a, command: "ip -d -o link", says: []string{
+			"vxlan0 mtu " + mtu + " master br0 vxlan id 4097 dstport 4789 proxy l2miss l3miss udpcsum", "veth-server mtu " + mtu + " master br0"}},
+		{where: a, command: "ip -o addr", says: []string{"br0 172.30.0.1/16"}},
+		{where: "A", command: "ip -o route", never: []string{"172.30"}},
+		{where: "server", command: "ip -o link", says: []string{"eth0 mtu " + mtu + " 02:42:ac:1e:00:02"}},
+	}
+}
+
+// truthsFrom are those that hold from one placement only.
+var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
+	mode.Bridge: {
+		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}},
+	},
+	mode.PublishNAT: {
+		mode.FromRemoteContainer: {{where: "B", command: "nft list table ip nat", says: []string{"172.29.0.0/16 masquerade"}}},
+	},
+	mode.Routed: {
+		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-client master br-toll2"}}},
+		mode.FromRemote:    {{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}}},
+		mode.FromRemoteContainer: {
+			{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}},
+			{where: "A", command: "ip -o route", says: []string{"172.29.0.0/16 via 198.18.0.2"}},
+		},
+	},
+	mode.MacvlanVEPA: {
+		mode.FromContainer: {{where: "B", command: "bridge -d link", says: []string{"hairpin on"}}},
+	},
+	mode.Overlay: {mode.FromRemoteContainer: overlayPeers},
+	mode.OverlayEncrypted: {mode.FromRemoteContainer: append([]claim{
+		{where: "A", command: "ip xfrm state", says: []string{"proto esp mode transport", "aead rfc4106(gcm(aes)) 64"}},
+		{where: "A", command: "ip xfrm policy", says: []string{"src 198.18.0.1/32 dst 198.18.0.2/32 proto udp dport 4789", "dir out", "mark 0xd0c4e3"}},
+		{where: "A", command: "nft list ruleset", says: []string{"udp dport 4789 0x1001 mark set 0x00d0c4e3", "meta secpath missing udp dport 4789 drop"}},
+	}, overlayPeers...)},
+}
+
+var overlayPeers = []claim{
+	{where: "overlay on machine A", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:03 dst 198.18.0.2 self permanent"}},
+	{where: "overlay on machine A", command: "ip neigh show nud all", says: []string{"172.30.0.3 dev vxlan0 lladdr 02:42:ac:1e:00:03 PERMANENT"}},
+	{where: "overlay on machine B", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:02 dst 198.18.0.1 self permanent"}},
+}
+
+// truthOf returns what reads back what l built last.
+func truthOf(l *Lab) func(*testing.T, *path.Path) {
+	built := map[*path.Path]*site{}
+	l.test.built = func(s *site) { built[s.path] = s }
+	return func(t *testing.T, p *path.Path) {
+		t.Helper()
+		s := built[p]
+		claims := truths[p.Spec.Mode]
+		if claims == nil {
+			t.Errorf("nothing is known of %s", p.Spec.Mode)
+		}
+		claims = append(claims[:len(claims):len(claims)], truthsFrom[p.Spec.Mode][p.Spec.From]...)
+		for _, c := range claims {
+			ns := s.find(c.where)
+			if ns == nil {
+				t.Errorf("%s has no %s", p.Spec, c.where)
+				continue
+			}
+			args := strings.Fields(c.command)
+			c.check(t, output(t, ns, args[0], args[1:]...))
+		}
+	}
+}
+
+// find returns a namespace of the site by a claim's name for it.
+func (s *site) find(where string) *space {
+	all := append([]spot{{s.a.ns, "A"}, {s.b.ns, "B"}}, s.more...)
+	for _, c := range s.boxes {
+		name, _, _ := strings.Cut(c.name, " ")
+		all = append(all, spot{c.ns, name})
+	}
+	for _, at := range all {
+		if at.where == where {
+			return at.ns
+		}
+	}
+	return nil
+}
+
+func (c claim) check(t *testing.T, text string) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for _, want := range c.says {
+		found := false
+		for _, l := range lines {
+			found = found || inOrder(l, strings.Fields(want))
+		}
+		if !found {
+			t.Errorf("%s: %s: no line says %q:\n%s", c.where, c.command, want, text)
+		}
+	}
+	for _, bad := range c.never {
+		if strings.Contains(text, bad) {
+			t.Errorf("%s: %s: it says %q:\n%s", c.where, c.command, bad, text)
+		}
+	}
+}
+
+// inOrder reports whether the line has the words in that order.
+func inOrder(line string, words []string) bool {
+	for _, w := range words {
+		_, rest, ok := strings.Cut(line, w)
+		if !ok {
+			return false
+		}
+		line = rest
+	}
+	return true
+}

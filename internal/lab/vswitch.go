@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/lab/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// vswitch is a container on an Open vSwitch bridge of which the machine's
+// network card is a port, as `pipework br1 CONTAINER ADDRESS` (at 9ba97f1) and
+// `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a) make
+// it: a veth pair and `ovs-vsctl add-port`, with no option. The bridge, the
+// card in it and the machine's address on it are the administrator's.
+func (s *site) vswitch() error {
+	switches := map[*machine]*ovs.Switch{}
+	err := s.lan(func(m *machine) (err error) {
+		switches[m], err = s.startOVS(m)
+		return err
+	}, func(m *machine, host byte, name, port string) (*container, error) {
+		c, err := s.box(m, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.plug(port, m.ns); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := switches[m].Set(addPort(port)...); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return c, c.address(outer.nth(host), none)
+	}, func(m *machine, toServer, toClient string) path.Hop {
+		return s.ovsHop(m, switches[m], toServer, toClient)
+	})
+	if err != nil || kernelDatapath() {
+		return err
+	}
+	return s.withoutOffloads()
+}
+
+// ofports are the OpenFlow numbers of the bridge's ports.
+var ofports = map[string]string{wireName: "1", serverPortName: "2", clientPortName: "3", "": ovs.Local}
+
+func addPort(port string) []string {
+	return []string{"add-port", outer.bridge, port, "--", "set", "Interface", port, "ofport_request=" + ofports[port]}
+}
+
+// kernelDatapath reports whether the kernel has Open vSwitch's datapath.
+func kernelDatapath() bool { return link.HasFamily("ovs_datapath") == nil }
+
+// startOVS runs Open vSwitch on a machine and makes the bridge.
+func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
+	cmd := exec.Command(self, ovs.Arg)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), mark())
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	sw, err := ovs.Start(cmd, m.ns.Start)
+	if err != nil {
+		if said := stderr.err(); said != nil {
+			err = fmt.Errorf("%w: %w", err, said)
+		}
+		return nil, err
+	}
+	s.undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
+	kind, words := "netdev", "userspace (datapath_type=netdev)"
+	if kernelDatapath() {
+		kind, words = "system", "kernel"
+	}
+	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
+	err = sw.Set(slices.Concat(
+		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, addPort(wireName))...)
+	if err != nil {
+		return nil, err
+	}
+	return sw, m.ns.Do(func() error {
+		if err := link.DelAddr(wireName, m.addr); err != nil {
+			return err
+		}
+		return addressed(outer.bridge, m.addr)
+	})
+}
+
+// withoutOffloads switches off what the userspace datapath cannot take over:
+// it reads packets as they are, and a checksum that was left to the card is
+// wrong in them. With it goes segmentation.
+func (s *site) withoutOffloads() error {
+	ends := []spot{}
+	for _, c := range s.boxes {
+		ends = append(ends, spot{c.ns, c.name})
+	}
+	if s.path.Spec.From == mode.FromRemote {
+		ends = append(ends, spot{s.b.ns, s.b.name})
+	}
+	var where []string
+	for _, e := range ends {
+		if err := e.ns.Do(func() error { return link.SetOffload(inside, link.TxChecksum, false) }); err != nil {
+			return err
+		}
+		where = append(where, e.where)
+	}
+	s.path.Facts["offloads"] = "checksum and segmentation off at " + strings.Join(where, " and ") +
+		": the userspace datapath passes on what they leave undone"
+	return nil
+}
+
+// ovsHop is the bridge as Open vSwitch counts it, by port.
+func (s *site) ovsHop(m *machine, sw *ovs.Switch, toServer, toClient string) path.Hop {
+	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
+		ports, err := sw.Ports(outer.bridge)
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		f, b := ports[ofports[toServer]], ports[ofports[toClient]]
+		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
+			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, nil
+	}}
+	return s.madeOf(h, device{ns: m.ns, name: outer.bridge, setMTU: func(mtu int) error {
+		return sw.Set("set", "Interface", outer.bridge, "mtu_request="+strconv.Itoa(mtu))
+	}})
+}
+
+// tryOVS looks for Open vSwitch's programs and for what its datapath needs.
+func tryOVS() error {
+	for _, p := range ovs.Programs {
+		if _, err := ovs.Find(p); err != nil {
+			return &path.UnsupportedError{Missing: "Open vSwitch is not installed (" + p + ")",
+				Remedy: "sudo apt-get install openvswitch-switch", Err: err}
+		}
+	}
+	if kernelDatapath() {
+		return nil
+	}
+	const tun = "/dev/net/tun"
+	fd, err := unix.Open(tun, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &path.UnsupportedError{
+			Missing: "the kernel has no Open vSwitch datapath (CONFIG_OPENVSWITCH), and the userspace one needs " + tun,
+			Remedy:  "sudo modprobe openvswitch, or run toll as root, or sudo chmod 666 " + tun,
+			Err:     err,
+		}
+	}
+	return unix.Close(fd)
+}

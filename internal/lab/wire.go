@@ -1,0 +1,156 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Bounds of what a wire can be.
+const (
+	minRate  = 1_000_000
+	maxRate  = 400_000_000_000
+	minMTU   = 576
+	maxMTU   = 65535
+	maxDelay = time.Second
+)
+
+// wireHint is how a wire is described.
+const wireHint = "--wire rate=10gbit,mtu=1500,delay=50us (any of the three)"
+
+// WireError says that the description of a wire cannot be understood.
+type WireError struct{ Text, Why string }
+
+func (e *WireError) Error() string { return fmt.Sprintf("wire %q: %s", e.Text, e.Why) }
+
+// Hint shows a good one.
+func (*WireError) Hint() string { return wireHint }
+
+// ParseWire reads "rate=10gbit,mtu=1500,delay=50us", any of the three; "" is
+// the zero value. The error is a *WireError.
+func ParseWire(text string) (w sample.Wire, err error) {
+	if text == "" {
+		return w, nil
+	}
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return sample.Wire{}, &WireError{text, key + " is given twice"}
+		}
+		seen[key] = true
+		why := ""
+		switch key {
+		case "rate":
+			w.Rate, why = parseRate(value)
+		case "mtu":
+			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < minMTU || w.MTU > maxMTU {
+				why = fmt.Sprintf("mtu must be from %d to %d", minMTU, maxMTU)
+			}
+		case "delay":
+			d, err := time.ParseDuration(value)
+			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay {
+				why = "delay must be from 1us to 1s"
+			}
+		default:
+			why = fmt.Sprintf("%q is not one of rate, mtu, delay", key)
+		}
+		if why != "" {
+			return sample.Wire{}, &WireError{text, why}
+		}
+	}
+	return w, nil
+}
+
+func parseRate(s string) (uint64, string) {
+	const why = "rate must be from 1mbit to 400gbit"
+	for _, u := range sample.RateUnits {
+		num, ok := strings.CutSuffix(strings.ToLower(s), u.Name)
+		if !ok {
+			continue
+		}
+		x, err := strconv.ParseFloat(num, 64)
+		if err != nil || !(x*u.Scale >= minRate && x*u.Scale <= maxRate) {
+			return 0, why
+		}
+		return uint64(x * u.Scale), ""
+	}
+	return 0, why
+}
+
+// seconds is a time in a results file as Go has it.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// layWire joins the machines by a veth pair, which is the card of each. Each
+// end shapes what it sends.
+func (s *site) layWire() error {
+	w := s.lab.Wire
+	tid, err := s.b.ns.TID()
+	if err != nil {
+		return err
+	}
+	if err := s.a.ns.Do(func() error { return link.AddVeth(wireName, wireName, tid) }); err != nil {
+		return fmt.Errorf("lay the wire: %w", err)
+	}
+	for _, m := range []*machine{s.a, s.b} {
+		err := m.ns.Do(func() error {
+			if w.MTU > 0 {
+				if err := link.SetMTU(wireName, w.MTU); err != nil {
+					return err
+				}
+			}
+			if err := addressed(wireName, m.addr); err != nil {
+				return err
+			}
+			return link.SetShape(wireName, link.Shape{Rate: w.Rate, Delay: seconds(w.Delay)})
+		})
+		if err != nil {
+			return fmt.Errorf("lay the wire: %w", err)
+		}
+	}
+	if t := w.String(); t != "" {
+		s.path.Facts["wire"] = t
+	}
+	return nil
+}
+
+// tryWire shapes a device as the wire will be.
+func (l *Lab) tryWire() error {
+	w := l.Wire
+	if err := link.AddVeth("try-wire", "try-wire2", unix.Gettid()); err != nil {
+		return missingDevice(err, "veth", "CONFIG_VETH")
+	}
+	for _, part := range []struct {
+		shape        link.Shape
+		what, option string
+		module       string
+	}{
+		{link.Shape{Rate: w.Rate}, "rate", "CONFIG_NET_SCH_TBF", "sch_tbf"},
+		{link.Shape{Delay: seconds(w.Delay)}, "delay", "CONFIG_NET_SCH_NETEM", "sch_netem"},
+	} {
+		err := link.SetShape("try-wire", part.shape)
+		switch {
+		case err == nil:
+		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP):
+			return err
+		default:
+			return &path.UnsupportedError{
+				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what, part.option),
+				Remedy:  "sudo modprobe " + part.module + ", or leave " + part.what + " out of --wire",
+				Err:     err,
+			}
+		}
+		if err := link.ClearShape("try-wire"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package mode
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Key is what a tune sets.
+type Key string
+
+// The tunes' keys.
+const (
+	MTU     Key = "mtu"     // bytes; of the mode's own devices, not of the wire
+	Rmem    Key = "rmem"    // bytes; the most that tcp_rmem lets a socket queue for reading
+	Wmem    Key = "wmem"    // bytes; the same of tcp_wmem, for writing
+	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
+	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
+	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
+	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
+)
+
+// Keys are all keys, in the order in which a variant lists them.
+var Keys = []Key{MTU, Rmem, Wmem, GRO, TSO, Nodelay, RPS}
+
+// Tune is one setting.
+type Tune struct {
+	Key   Key
+	Value string // "on" or "off" for a switch, else a number
+}
+
+// Number is the value of a tune that is not a switch.
+func (t Tune) Number() int {
+	n, _ := parseBytes(t.Value) // ParseTunes let only numbers pass
+	return n
+}
+
+// On reports whether a switch is on.
+func (t Tune) On() bool { return t.Value == on }
+
+const (
+	on            = "on"
+	off           = "off"
+	tuneSeparator = "+"
+)
+
+// Bounds of what a tune takes, in bytes.
+const (
+	minMTU = 576 // what IPv4 promises to carry
+	maxMTU = 65535
+	minMem = 4 << 10 // a page
+	maxMem = 1 << 30
+)
+
+// Tunes is a variant: settings that are put on a mode together, written as
+// cells and tables show them, "mtu=9000+rmem=4M"; "" is none. Keys are in
+// order and numbers as short as can be, so that equal variants are equal.
+type Tunes string
+
+// List is the variant's settings.
+func (t Tunes) List() []Tune {
+	if t == "" {
+		return nil
+	}
+	var out []Tune
+	for s := range strings.SplitSeq(string(t), tuneSeparator) {
+		key, value, _ := strings.Cut(s, "=")
+		out = append(out, Tune{Key(key), value})
+	}
+	return out
+}
+
+// Get returns the variant's setting of key.
+func (t Tunes) Get(key Key) (Tune, bool) {
+	for _, x := range t.List() {
+		if x.Key == key {
+			return x, true
+		}
+	}
+	return Tune{}, false
+}
+
+// ParseTunes reads a variant: settings joined by "+".
+func ParseTunes(s string) (Tunes, error) {
+	var list []Tune
+	for word := range strings.SplitSeq(s, tuneSeparator) {
+		t, err := parseTune(word)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(list, func(o Tune) bool { return o.Key == t.Key }) {
+			return "", fmt.Errorf("tune %q: %s is set twice", s, t.Key)
+		}
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b Tune) int { return slices.Index(Keys, a.Key) - slices.Index(Keys, b.Key) })
+	words := make([]string, len(list))
+	for i, t := range list {
+		words[i] = string(t.Key) + "=" + t.Value
+	}
+	return Tunes(strings.Join(words, tuneSeparator)), nil
+}
+
+func parseTune(word string) (Tune, error) {
+	name, value, ok := strings.Cut(word, "=")
+	key, err := parse("tune", name, Keys)
+	if err != nil {
+		return Tune{}, err
+	}
+	bad := func(want string) error { return fmt.Errorf("tune %q: %s must be %s", word, key, want) }
+	switch {
+	case !ok:
+		return Tune{}, bad("given as " + name + "=VALUE")
+	case key == MTU:
+		n, err := strconv.Atoi(value)
+		if err != nil || n < minMTU || n > maxMTU {
+			return Tune{}, bad(fmt.Sprintf("from %d to %d", minMTU, maxMTU))
+		}
+		return Tune{key, strconv.Itoa(n)}, nil
+	case key == Rmem || key == Wmem:
+		n, err := parseBytes(value)
+		if err != nil || n < minMem || n > maxMem {
+			return Tune{}, bad("from 4k to 1G")
+		}
+		return Tune{key, formatBytes(n)}, nil
+	case value != on && value != off:
+		return Tune{}, bad("on or off")
+	}
+	return Tune{key, value}, nil
+}
+
+// parseBytes reads "65536", "64k" or "4M".
+func parseBytes(s string) (int, error) {
+	shift := 0
+	for suffix, bits := range map[string]int{"k": 10, "K": 10, "M": 20, "G": 30} {
+		if rest, ok := strings.CutSuffix(s, suffix); ok {
+			s, shift = rest, bits
+			break
+		}
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > maxMem {
+		return 0, errors.New("not a number of bytes")
+	}
+	return n << shift, nil
+}
+
+func formatBytes(n int) string {
+	const step = 10
+	suffix := ""
+	for _, s := range []string{"k", "M", "G"} {
+		if n%(1<<step) != 0 {
+			break
+		}
+		n, suffix = n>>step, s
+	}
+	return strconv.Itoa(n) + suffix
+}

@@ -1,0 +1,98 @@
+package mode
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseTunes(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		want  Tunes
+		fails string // in the error; "" if it is understood
+	}{
+		{"mtu=9000", "mtu=9000", ""},
+		{"mtu=09000", "mtu=9000", ""},
+		{"rmem=4194304", "rmem=4M", ""},
+		{"rmem=4096k", "rmem=4M", ""},
+		{"wmem=65537", "wmem=65537", ""},
+		{"wmem=1G", "wmem=1G", ""},
+		{"gro=on+mtu=1400", "mtu=1400+gro=on", ""},
+		{"nodelay=off", "nodelay=off", ""},
+		{"rps=on+tso=off", "tso=off+rps=on", ""},
+		{"", "", `unknown tune ""`},
+		{"mtu", "", "given as mtu=VALUE"},
+		{"mtu=", "", "from 576 to 65535"},
+		{"mtu=100", "", "from 576 to 65535"},
+		{"mtu=65536", "", "from 576 to 65535"},
+		{"mtu=9k", "", "from 576 to 65535"},
+		{"rmem=1k", "", "from 4k to 1G"},
+		{"rmem=2G", "", "from 4k to 1G"},
+		{"rmem=99999999999G", "", "from 4k to 1G"},
+		{"wmem=-1", "", "from 4k to 1G"},
+		{"gro=yes", "", "on or off"},
+		{"qlen=5", "", `unknown tune "qlen"`},
+		{"gro=on+gro=off", "", "gro is set twice"},
+		{"gro=on+", "", `unknown tune ""`},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			got, err := ParseTunes(tt.text)
+			if tt.fails == "" && err != nil || tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)) {
+				t.Fatalf("error %v, want %q", err, tt.fails)
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if again, err := ParseTunes(string(got)); got != "" && (err != nil || again != got) {
+				t.Errorf("%q reads back as %q, %v", got, again, err)
+			}
+		})
+	}
+}
+
+func TestTunesAreRead(t *testing.T) {
+	v, err := ParseTunes("mtu=9000+rmem=4M+gro=on+tso=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[Key]Tune{MTU: {MTU, "9000"}, Rmem: {Rmem, "4M"}, GRO: {GRO, "on"}, TSO: {TSO, "off"}} {
+		if got, ok := v.Get(key); !ok || got != want {
+			t.Errorf("%s: %v, %t", key, got, ok)
+		}
+	}
+	if _, ok := v.Get(RPS); ok {
+		t.Error("rps was not set")
+	}
+	if n := (Tune{Rmem, "4M"}).Number(); n != 4<<20 {
+		t.Errorf("4M is %d", n)
+	}
+	if !(Tune{GRO, "on"}).On() || (Tune{TSO, "off"}).On() {
+		t.Error("switches are wrong")
+	}
+	if got := Tunes("").List(); got != nil {
+		t.Errorf("no tunes are %v", got)
+	}
+}
+
+// FuzzParseTunes: what is understood reads back as itself, and nothing makes
+// the parser fail otherwise.
+func FuzzParseTunes(f *testing.F) {
+	for _, s := range []string{"mtu=9000", "rmem=4M+gro=on", "wmem=1G", "nodelay=off+", "="} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseTunes(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseTunes(string(v))
+		if err != nil || again != v {
+			t.Errorf("%q is %q, which reads back as %q, %v", s, v, again, err)
+		}
+		for _, x := range v.List() {
+			if x.Key != GRO && x.Key != TSO && x.Key != RPS && x.Key != Nodelay && x.Number() < minMTU {
+				t.Errorf("%q let %v pass", s, x)
+			}
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package sample
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Wire is what the link between two machines was made to be like.
+type Wire struct {
+	Rate  uint64  `json:"rate_bit_per_s,omitempty"` // each way; 0: unlimited
+	MTU   int     `json:"mtu,omitempty"`            // bytes; 0: 1500
+	Delay float64 `json:"delay_s,omitempty"`        // each way
+}
+
+// RateUnits are tc's names of bit rates, in bit/s, the largest first.
+var RateUnits = []struct {
+	Name  string
+	Scale float64
+}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+// String is the wire as `--wire` takes it; "" for the zero value.
+func (w Wire) String() string {
+	var parts []string
+	if w.Rate > 0 {
+		for _, u := range RateUnits {
+			if x := float64(w.Rate) / u.Scale; x >= 1 {
+				parts = append(parts, fmt.Sprintf("rate=%g%s", x, u.Name))
+				break
+			}
+		}
+	}
+	if w.MTU > 0 {
+		parts = append(parts, fmt.Sprintf("mtu=%d", w.MTU))
+	}
+	if w.Delay > 0 {
+		d := time.Duration(w.Delay * float64(time.Second)).Round(time.Microsecond)
+		parts = append(parts, "delay="+strings.ReplaceAll(d.String(), "µ", "u"))
+	}
+	return strings.Join(parts, ",")
+}
