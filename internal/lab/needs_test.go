@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
 )
 
 // What is missing is named, with a remedy; what is not understood is no
@@ -52,5 +53,43 @@ func TestCongestionThatIsNotThere(t *testing.T) {
 	if p, err := l.Build(context.Background(), spec); err == nil {
 		p.Close()
 		t.Error("it was built")
+	}
+}
+
+// What this kernel lacks is refused by the name of its option, and only what
+// it lacks.
+func TestKernelOptionsAreNamed(t *testing.T) {
+	l := started(t, &Lab{})
+	for _, c := range []struct {
+		mode   mode.Name
+		option string
+		remedy string
+	}{
+		{mode.MacvlanBridge, "CONFIG_MACVLAN", "modprobe macvlan"},
+		{mode.IPvlanL2, "CONFIG_IPVLAN", "modprobe ipvlan"},
+		{mode.IPvlanL3, "CONFIG_IPVLAN", "modprobe ipvlan"},
+		{mode.IPvlanL3S, "CONFIG_IPVLAN", "modprobe ipvlan"},
+		{mode.Netkit, "CONFIG_NETKIT", "modprobe netkit"},
+		{mode.Overlay, "CONFIG_VXLAN", "modprobe vxlan"},
+		{mode.OverlayEncrypted, "CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "modprobe -a esp4 gcm"},
+	} {
+		t.Run(string(c.mode), func(t *testing.T) {
+			m, _ := mode.Find(c.mode)
+			for _, r := range m.Routes {
+				spec := path.Spec{Mode: c.mode, From: r.From, To: r.To}
+				err := l.Check(context.Background(), spec)
+				if err == nil {
+					continue // the conformance suite builds it
+				}
+				var u *path.UnsupportedError
+				if !errors.As(err, &u) || !strings.Contains(u.Missing, c.option) || !strings.Contains(u.Remedy, c.remedy) {
+					t.Errorf("%s: %v", spec, err)
+					continue
+				}
+				if !kernelLacks(u) {
+					pathtest.SkipOrFail(t, "%s is refused, but the kernel's configuration does not say that it lacks %s: %v", spec, c.option, err)
+				}
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit},
 	mode.GRO: {mode.HopVeth},
-	mode.TSO: {mode.HopLoopback, mode.HopVeth, mode.HopMacvlan, mode.HopIPvlan, mode.HopNetkit},
+	mode.TSO: {mode.HopLoopback, mode.HopVeth, mode.HopNetkit}, // sub-interfaces have their card's
 	mode.RPS: {mode.HopLoopback, mode.HopVeth},
 }
 
@@ -49,28 +50,30 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		if !ofDevices {
 			continue
 		}
-		has := false
-		for _, h := range route.Hops {
-			for _, k := range kinds {
-				has = has || h == k
-			}
-		}
-		if !has {
+		if !slices.ContainsFunc(route.Hops, func(h mode.HopKind) bool { return slices.Contains(kinds, h) }) {
 			remedy := "leave the tune out"
 			if t.Key == mode.MTU {
 				remedy = "--wire mtu=" + t.Value
 			}
 			return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s sets nothing: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
 		}
-		if err := l.fits(t, route); err != nil {
+		if err := l.fits(t, s.Mode, route); err != nil {
 			return err
+		}
+		if t.Key == mode.GRO && t.On() && s.Mode == mode.OVS && !kernelDatapath() {
+			return &path.UnsupportedError{
+				Missing: "gro=on: Open vSwitch's userspace datapath drops the packets that GRO joins",
+				Remedy:  "leave the tune out, or sudo modprobe openvswitch",
+			}
 		}
 	}
 	return nil
 }
 
-// fits refuses an MTU that a sub-interface cannot have.
-func (l *Lab) fits(t mode.Tune, route mode.Route) error {
+// fits refuses an MTU that is more than the wire's where that cannot be: on a
+// sub-interface, and on a switch that would drop on the way what the wire does
+// not carry. (Routers tell the sender.)
+func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	wire := l.Wire.MTU
 	if wire == 0 {
 		wire = defaultMTU
@@ -78,15 +81,16 @@ func (l *Lab) fits(t mode.Tune, route mode.Route) error {
 	if t.Key != mode.MTU || t.Number() <= wire {
 		return nil
 	}
-	for _, h := range route.Hops {
-		if h == mode.HopMacvlan || h == mode.HopIPvlan {
-			return &path.UnsupportedError{
-				Missing: fmt.Sprintf("mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, wire),
-				Remedy:  "--wire mtu=" + t.Value,
-			}
-		}
+	why := ""
+	switch {
+	case slices.Contains(route.Hops, mode.HopMacvlan), slices.Contains(route.Hops, mode.HopIPvlan):
+		why = "a sub-interface cannot have more than its card's"
+	case (m == mode.Pipework || m == mode.OVS) && slices.Contains(route.Hops, mode.HopWire):
+		why = "a switch drops frames that are larger than the wire's"
+	default:
+		return nil
 	}
-	return nil
+	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: %s %d", t.Value, why, wire), Remedy: "--wire mtu=" + t.Value}
 }
 
 const defaultMTU = 1500

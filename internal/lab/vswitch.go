@@ -121,7 +121,11 @@ func (s *site) ovsHop(m *machine, sw *ovs.Switch, toServer, toClient string) pat
 		if err != nil {
 			return sample.Counters{}, err
 		}
-		f, b := ports[ofports[toServer]], ports[ofports[toClient]]
+		f, up := ports[ofports[toServer]]
+		b, down := ports[ofports[toClient]]
+		if !up || !down {
+			return sample.Counters{}, fmt.Errorf("the bridge has the ports %v", ports)
+		}
 		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
 			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, nil
 	}}

@@ -99,7 +99,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
 	for _, m := range mode.Catalogue {
 		named := slices.Contains(r.Modes, m.Name)
-		if !named && !(len(r.Modes) == 0 && m.Usual) && m.Name != r.Baseline {
+		usual := len(r.Modes) == 0 && m.Usual
+		if !named && !usual && m.Name != r.Baseline {
 			continue
 		}
 		all := m.RoutesFrom(from)

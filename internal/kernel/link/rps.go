@@ -14,27 +14,32 @@ import (
 // for it: it is a file of sysfs, and of a sysfs that was mounted in the
 // device's namespace. That mount is attached nowhere and ends with the call.
 func SetRPS(name string, on bool) error {
-	root, err := mountSysfs()
-	if err != nil {
-		return fmt.Errorf("set rps of %s: %w", name, err)
-	}
-	defer unix.Close(root)
 	mask := "0"
 	if on {
+		var err error
 		if mask, err = allCPUs(); err != nil {
 			return fmt.Errorf("set rps of %s: %w", name, err)
 		}
 	}
-	file := "class/net/" + name + "/queues/rx-0/rps_cpus"
-	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	root, err := mountSysfs()
 	if err != nil {
 		return fmt.Errorf("set rps of %s: %w", name, err)
 	}
-	_, err = unix.Write(fd, []byte(mask))
-	if err := errors.Join(err, unix.Close(fd)); err != nil {
+	err = writeAt(root, "class/net/"+name+"/queues/rx-0/rps_cpus", mask)
+	if err := errors.Join(err, unix.Close(root)); err != nil {
 		return fmt.Errorf("set rps of %s: %w", name, err)
 	}
 	return nil
+}
+
+// writeAt writes a file of the mount at root.
+func writeAt(root int, file, text string) error {
+	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.Write(fd, []byte(text))
+	return errors.Join(err, unix.Close(fd))
 }
 
 // mountSysfs returns a descriptor of the root of a sysfs that shows the
@@ -44,12 +49,11 @@ func mountSysfs() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("mount sysfs: %w", err)
 	}
-	defer unix.Close(fs)
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return -1, fmt.Errorf("mount sysfs: %w", err)
+	root := -1
+	if err = unix.FsconfigCreate(fs); err == nil {
+		root, err = unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
 	}
-	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
+	if err := errors.Join(err, unix.Close(fs)); err != nil {
 		return -1, fmt.Errorf("mount sysfs: %w", err)
 	}
 	return root, nil

@@ -158,17 +158,22 @@ var (
 	sentLine = regexp.MustCompile(`tx pkts=(\d+), bytes=(\d+)`)
 )
 
-// ParsePorts reads what `ovs-ofctl dump-ports` prints.
+// ParsePorts reads what `ovs-ofctl dump-ports` prints. A port whose counters
+// are unknown is an error.
 func ParsePorts(text string) (map[string]Port, error) {
 	out := map[string]Port{}
 	name := ""
 	for line := range strings.Lines(text) {
-		if m := portLine.FindStringSubmatch(line); m != nil {
-			name = m[1]
-			out[name] = Port{RxPackets: number(m[2]), RxBytes: number(m[3])}
-		} else if m := sentLine.FindStringSubmatch(line); m != nil && name != "" {
+		received, sent := portLine.FindStringSubmatch(line), sentLine.FindStringSubmatch(line)
+		switch {
+		case received != nil && name == "":
+			name = received[1]
+			out[name] = Port{RxPackets: number(received[2]), RxBytes: number(received[3])}
+		case received != nil:
+			return nil, fmt.Errorf("read the ports of Open vSwitch: port %s has no counters: %q", name, text)
+		case sent != nil && name != "":
 			p := out[name]
-			p.TxPackets, p.TxBytes = number(m[1]), number(m[2])
+			p.TxPackets, p.TxBytes = number(sent[1]), number(sent[2])
 			out[name], name = p, ""
 		}
 	}

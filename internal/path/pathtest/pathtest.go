@@ -51,7 +51,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 
 func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
 	ctx := context.Background()
-	before := observe(t)
+	before := Observe(t)
 	if err := b.Check(ctx, spec); err != nil {
 		if !errors.Is(err, path.ErrUnsupported) {
 			t.Fatalf("Check: %v", err)
@@ -79,7 +79,7 @@ func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 	if o.Truth != nil {
 		o.Truth(t, p)
 	}
-	rightWay(t, p)
+	RightWay(t, p)
 	elsewhere(t, b, p)
 	if o.Around != nil {
 		around(t, p, o)
@@ -92,7 +92,7 @@ func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 	if err := p.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
-	nothingLeft(t, before)
+	NothingLeft(t, before)
 }
 
 func hopKinds(r mode.Route) []string {
@@ -113,9 +113,9 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// rightWay moves checksummed bytes both ways over the path, which must be
+// RightWay moves checksummed bytes both ways over the path, which must be
 // witnessed.
-func rightWay(t *testing.T, p *path.Path) {
+func RightWay(t *testing.T, p *path.Path) {
 	t.Helper()
 	for visit := range 2 { // counters must also work from where a visit left them
 		w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
@@ -184,12 +184,14 @@ func witnessed(t *testing.T, p *path.Path, move func() Traffic) (sample.Witness,
 	return path.Witness(hops, before, after, m.Moved), readings
 }
 
-// nothingLeft compares this process and the machine with what they were.
-func nothingLeft(t *testing.T, before state) {
+// NothingLeft compares this process and the machine with what they were, until
+// they are the same or it has waited long enough: the kernel ends threads and
+// namespaces in its own time.
+func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		after := observe(t)
+		after := Observe(t)
 		after.Goroutines = max(after.Goroutines, before.Goroutines) // earlier ones may have ended since
 		if diff = cmp.Diff(before, after); diff == "" {
 			return

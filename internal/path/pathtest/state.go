@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// state is what a path may leave behind.
-type state struct {
+// State is what a path may leave behind.
+type State struct {
 	Namespaces []string // network namespaces that this process's threads are in
 	Children   []string // processes that it started
 	Files      int      // open file descriptors
@@ -21,9 +21,10 @@ type state struct {
 	Mounts     string
 }
 
-func observe(t testing.TB) state {
+// Observe reads the state of this process and of the machine.
+func Observe(t testing.TB) State {
 	t.Helper()
-	s := state{Goroutines: runtime.NumGoroutine()}
+	s := State{Goroutines: runtime.NumGoroutine()}
 	seen := map[string]bool{}
 	for _, f := range glob(t, "/proc/self/task/*/ns/net") {
 		if ns, err := os.Readlink(f); err == nil && !seen[ns] {

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+func TestParseWire(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		want  sample.Wire
+		shown string
+		fails string
+	}{
+		{"", sample.Wire{}, "", ""},
+		{"rate=10gbit", sample.Wire{Rate: 10e9}, "rate=10gbit", ""},
+		{"rate=2.5gbit", sample.Wire{Rate: 25e8}, "rate=2.5gbit", ""},
+		{"rate=100Mbit,delay=50us", sample.Wire{Rate: 1e8, Delay: 50e-6}, "rate=100mbit,delay=50us", ""},
+		{"delay=1ms,mtu=9000,rate=40gbit", sample.Wire{Rate: 40e9, MTU: 9000, Delay: 1e-3}, "rate=40gbit,mtu=9000,delay=1ms", ""},
+		{"rate=10", sample.Wire{}, "", "rate must be from 1mbit to 400gbit"},
+		{"rate=0gbit", sample.Wire{}, "", "rate must be"},
+		{"rate=NaNgbit", sample.Wire{}, "", "rate must be"},
+		{"rate=401gbit", sample.Wire{}, "", "rate must be"},
+		{"rate=999kbit", sample.Wire{}, "", "rate must be"},
+		{"mtu=575", sample.Wire{}, "", "mtu must be"},
+		{"mtu=1e3", sample.Wire{}, "", "mtu must be"},
+		{"delay=2s", sample.Wire{}, "", "delay must be"},
+		{"delay=5", sample.Wire{}, "", "delay must be"},
+		{"delay=-1ms", sample.Wire{}, "", "delay must be"},
+		{"loss=1%", sample.Wire{}, "", `"loss" is not one of`},
+		{"rate=1gbit,,mtu=1500", sample.Wire{}, "", `"" is not one of`},
+		{"mtu=1500,mtu=1500", sample.Wire{}, "", "mtu is given twice"},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			got, err := ParseWire(tt.text)
+			var w *WireError
+			if known := errors.As(err, &w); known != (tt.fails != "") || known && (!strings.Contains(err.Error(), tt.fails) || w.Hint() == "") {
+				t.Fatalf("error %v, want %q", err, tt.fails)
+			}
+			if got != tt.want || got.String() != tt.shown {
+				t.Errorf("got %+v, %q", got, got)
+			}
+		})
+	}
+}
+
+// FuzzParseWire: what is understood reads back as itself.
+func FuzzParseWire(f *testing.F) {
+	for _, s := range []string{"rate=10gbit,mtu=1500,delay=50us", "rate=1e3mbit", "delay=1h", "=,="} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, err := ParseWire(s)
+		if err != nil {
+			return
+		}
+		if w.Rate > maxRate || w.MTU > maxMTU || w.Delay > maxDelay.Seconds() {
+			t.Errorf("%q is %+v", s, w)
+		}
+		if _, err := ParseWire(w.String()); err != nil {
+			t.Errorf("%q is %q, which does not read back: %v", s, w, err)
+		}
+	})
+}
+
+// A wire is what it was asked to be, at both ends, and nothing goes faster.
+func TestWireIsShaped(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 100e6, MTU: 1400}, test: hooks{built: func(b *site) { s = b }}})
+	spec := path.Spec{Mode: mode.Native, From: mode.FromRemote, To: mode.ToAddress}
+	if err := l.Check(context.Background(), spec); err != nil {
+		pathtest.SkipOrFail(t, "%v", err)
+	}
+	p, err := l.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := p.Facts["wire"]; got != "rate=100mbit,mtu=1400" {
+		t.Errorf("the path says of its wire %q", got)
+	}
+	for _, at := range []string{"A", "B"} {
+		claim{where: at, says: []string{"tbf rate 100Mbit burst lat"}}.check(t, output(t, s.find(at), "tc", "qdisc", "show", "dev", wireName))
+		claim{where: at, says: []string{"mtu 1400"}}.check(t, output(t, s.find(at), "ip", "link", "show", wireName))
+	}
+	began := time.Now()
+	tr := pathtest.Exchange(t, p)
+	tr.Stop()
+	const slack = 0.7 // what fits into the bucket and the queues at once
+	least := time.Duration(slack * float64(tr.Forward) * 8 / 100e6 * float64(time.Second))
+	if took := time.Since(began); took < least {
+		t.Errorf("%d bytes took %s at 100 Mbit/s, at least %s was to be expected", tr.Forward, took, least)
+	}
+}
+
+// A delay is there in both directions, or the missing option is named.
+func TestWireIsDelayed(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 1e9, Delay: delay.Seconds()}})
+	spec := path.Spec{Mode: mode.Native, From: mode.FromRemote, To: mode.ToAddress}
+	if err := l.Check(context.Background(), spec); err != nil {
+		var u *path.UnsupportedError
+		if !errors.As(err, &u) || !strings.Contains(u.Missing, "a delay (CONFIG_NET_SCH_NETEM)") || !strings.Contains(u.Remedy, "sch_netem") {
+			t.Fatal(err)
+		}
+		if !kernelLacks(u) {
+			pathtest.SkipOrFail(t, "%v", err)
+		}
+		return
+	}
+	p, err := l.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	began := time.Now()
+	pathtest.Exchange(t, p).Stop()
+	// The handshake alone is a round trip, the bytes and their checksum one more.
+	if took := time.Since(began); took < 4*delay {
+		t.Errorf("an exchange took %s over a wire with a delay of %s each way", took, delay)
+	}
+}
