@@ -192,7 +192,7 @@ func NothingLeft(t *testing.T, before State) {
 	var diff string
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		after := Observe(t)
-		after.Goroutines = max(after.Goroutines, before.Goroutines) // earlier ones may have ended since
+		after.fill(before)
 		if diff = cmp.Diff(before, after); diff == "" {
 			return
 		}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,12 +32,13 @@ func Observe(t testing.TB) State {
 			s.Namespaces = append(s.Namespaces, ns)
 		}
 	}
-	sort.Strings(s.Namespaces)
+	slices.Sort(s.Namespaces)
 	for _, f := range glob(t, "/proc/self/task/*/children") {
 		if b, err := os.ReadFile(f); err == nil {
 			s.Children = append(s.Children, strings.Fields(string(b))...)
 		}
 	}
+	slices.Sort(s.Children)
 	for _, f := range glob(t, "/proc/self/fd/*") {
 		if _, err := os.Readlink(f); err == nil {
 			s.Files++
@@ -53,6 +54,21 @@ func Observe(t testing.TB) State {
 	}
 	s.Mounts = strconv.Itoa(strings.Count(string(b), "\n"))
 	return s
+}
+
+// fill adds what before had and s has no more: what an earlier test left to the
+// kernel may have ended since.
+func (s *State) fill(before State) {
+	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces}, {&s.Children, &before.Children}} {
+		for _, x := range *l.then {
+			if !slices.Contains(*l.now, x) {
+				*l.now = append(*l.now, x)
+			}
+		}
+		slices.Sort(*l.now)
+	}
+	s.Goroutines = max(s.Goroutines, before.Goroutines)
+	s.Files = max(s.Files, before.Files)
 }
 
 func glob(t testing.TB, pattern string) []string {
