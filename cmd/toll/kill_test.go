@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/lab/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
 )
 
@@ -165,26 +166,50 @@ func TestKillToll(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		user *syscall.Credential
-		wait string // kill it when this process is there
+		mode string
+		wait string // kill it when a process whose command line has this is there
 	}{
-		{"root-while-building", nil, "docker-proxy"},
-		{"root-while-measuring", nil, " worker"},
-		{"user-while-measuring", nobody, " worker"},
+		{"root-while-building", nil, "publish-proxy", "-container-ip"}, // docker-proxy's or our own's
+		{"root-while-measuring", nil, "publish-proxy", " worker"},
+		{"user-while-measuring", nobody, "publish-proxy", " worker"},
+		{"open-vswitch-while-building", nil, "ovs", "ovsdb-server"},
+		{"open-vswitch-while-measuring", nil, "ovs", " worker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := startToll(t, bin, c.user, "compare", "bridge", "publish-proxy", "--rounds", "1000")
-			if c.wait == "docker-proxy" {
-				r.find(t, "-container-ip") // docker-proxy's or our own
-			} else {
-				r.find(t, c.wait)
+			if _, err := ovs.Find("ovs-vswitchd"); err != nil && c.mode == "ovs" {
+				pathtest.SkipOrFail(t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
+			before := files(t)
+			r := startToll(t, bin, c.user, "compare", "bridge", c.mode, "--rounds", "1000")
+			r.find(t, c.wait)
 			if err := r.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			r.wait(t, 5*time.Second)
 			r.gone(t)
+			if after := files(t); after != before {
+				t.Errorf("files before:\n%s\nand after:\n%s", before, after)
+			}
 		})
 	}
+}
+
+// files lists the places where programs leave files and mounts.
+func files(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"/run/*", "/run/openvswitch/*", "/etc/openvswitch/*", "/var/log/openvswitch/*", "/sys/class/net/*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, names...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out, "\n") + "\n" + string(mounts)
 }
 
 // A worker or proxy that dies fails its visits, not the run.
@@ -225,9 +250,9 @@ func TestKillParts(t *testing.T) {
 // An ordinary user gets the same from a user namespace.
 func TestOrdinaryUser(t *testing.T) {
 	bin := binary(t)
-	r := startToll(t, bin, nobody, "compare", "--from", "host,container,remote", "--rounds", "2", "--window", "60ms")
+	r := startToll(t, bin, nobody, "compare", "--from", "host,container,remote,remote-container", "--rounds", "2", "--window", "60ms")
 	if code, _ := r.wait(t, 2*time.Minute); code != exitOK {
-		t.Fatalf("exit code %d\n%s", code, r.errOut.String())
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
 	if !strings.Contains(r.out.String(), "Every row was witnessed") {
 		t.Errorf("output:\n%s", r.out.String())
