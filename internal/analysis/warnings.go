@@ -23,8 +23,8 @@ const (
 )
 
 // wireFull is the share of the wire's rate from which on the wire is full: the
-// rest is headers.
-const wireFull = 0.9
+// rest is headers, of which a tunnel has most.
+const wireFull = 0.85
 
 // limit says what kept the load from being faster: the wire, or the party or
 // core that was busy all the time; "" if nothing was.

@@ -14,7 +14,11 @@ import (
 func (s *site) pipework() error {
 	return s.lan(func(m *machine) error { return s.outerBridge(m) },
 		func(m *machine, host byte, name, port string) (*container, error) {
-			return s.bridged(m, outer, host, name, port)
+			c, err := s.bridged(m, outer, host, name, port)
+			if err != nil {
+				return nil, err
+			}
+			return c, s.cardMTU(c)
 		},
 		func(m *machine, toServer, toClient string) path.Hop {
 			if toClient == "" {
@@ -78,6 +82,19 @@ func (s *site) lan(prepare func(*machine) error,
 			between(s.a, server.port, wireName), last}
 	}
 	return nil
+}
+
+// cardMTU gives the container the MTU of the outer bridge, which is the card's:
+// a switch drops what it cannot pass on.
+func (s *site) cardMTU(c *container) error {
+	mtu := s.lab.Wire.MTU
+	if mtu == 0 {
+		return nil
+	}
+	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
+		return err
+	}
+	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
 // outerBridge makes the bridge that the machine's card is a port of, and moves

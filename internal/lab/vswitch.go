@@ -38,7 +38,10 @@ func (s *site) vswitch() error {
 		if err := switches[m].Set(addPort(port)...); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return c, c.address(outer.nth(host), none)
+		if err := c.address(outer.nth(host), none); err != nil {
+			return nil, err
+		}
+		return c, s.cardMTU(c)
 	}, func(m *machine, toServer, toClient string) path.Hop {
 		return s.ovsHop(m, switches[m], toServer, toClient)
 	})

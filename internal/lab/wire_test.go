@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,29 @@ func TestWireIsShaped(t *testing.T) {
 	least := time.Duration(slack * float64(tr.Forward) * 8 / 100e6 * float64(time.Second))
 	if took := time.Since(began); took < least {
 		t.Errorf("%d bytes took %s at 100 Mbit/s, at least %s was to be expected", tr.Forward, took, least)
+	}
+}
+
+// Every mode carries traffic over a wire that is smaller or larger than usual.
+func TestWireMTUOnEveryMode(t *testing.T) {
+	for _, mtu := range []int{1300, 9000} {
+		l := started(t, &Lab{Wire: sample.Wire{MTU: mtu}})
+		for _, m := range mode.Catalogue {
+			for _, r := range m.RoutesFrom(mode.FromRemoteContainer) {
+				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+				t.Run(fmt.Sprintf("%s-%d", m.Name, mtu), func(t *testing.T) {
+					if err := l.Check(context.Background(), spec); err != nil {
+						t.Skip(err) // the conformance suite says whether it should be there
+					}
+					p, err := l.Build(context.Background(), spec)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer p.Close()
+					pathtest.RightWay(t, p)
+				})
+			}
+		}
 	}
 }
 
