@@ -78,7 +78,7 @@ var truths = map[mode.Name][]claim{
 	mode.Overlay:          overlayTruths("1450"),
 	mode.OverlayEncrypted: overlayTruths("1424"),
 	mode.Netkit: {
-		{where: "A", command: "ip -d -o link", says: []string{"nk-server netkit mode l3"}},
+		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
 		{where: "server", command: "ip -o link", says: []string{"eth0 NOARP"}},
 	},
@@ -139,8 +139,8 @@ var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	mode.Overlay: {mode.FromRemoteContainer: overlayPeers},
 	mode.OverlayEncrypted: {mode.FromRemoteContainer: append([]claim{
 		{where: "A", command: "ip xfrm state", says: []string{"proto esp mode transport", "aead rfc4106(gcm(aes)) 64"}},
-		{where: "A", command: "ip xfrm policy", says: []string{"src 198.18.0.1/32 dst 198.18.0.2/32 proto udp dport 4789", "dir out", "mark 0xd0c4e3"}},
-		{where: "A", command: "nft list ruleset", says: []string{"udp dport 4789 0x1001 mark set 0x00d0c4e3", "meta secpath missing udp dport 4789 drop"}},
+		{where: "A", command: "ip xfrm policy", says: []string{"src 198.18.0.1/32 dst 198.18.0.2/32 dport 4789", "dir out", "mark 0xd0c4e3"}},
+		{where: "A", command: "nft list ruleset", says: []string{"udp dport 4789 0x1001 mark set 0x00d0c4e3", "meta missing udp dport 4789 0x1001 drop"}},
 	}, overlayPeers...)},
 }
 
