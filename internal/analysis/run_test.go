@@ -57,7 +57,7 @@ func newRun(t *testing.T, cells ...sample.Cell) *run {
 		if !ok || c.Control {
 			continue
 		}
-		p := sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On}
+		p := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}
 		route, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
 		for _, h := range route.Hops {
 			p.Hops = append(p.Hops, string(h))

@@ -105,6 +105,31 @@ func TestRunMeasuresWritesAndJudges(t *testing.T) {
 	}
 }
 
+// A variant is a path of its own, and the tune that is the load's goes to the
+// load.
+func TestVariantsAreBuiltAndLoaded(t *testing.T) {
+	b := &fake.Builder{}
+	q := request()
+	q.Tunes, q.Rounds = []mode.Tunes{"mtu=9000", "nodelay=off"}, 1
+	r := try(t, context.Background(), b, q, nil)
+	if r.err != nil || len(r.report.Failed) > 0 {
+		t.Fatal(r.err, r.report.Failed)
+	}
+	seen := map[mode.Tunes]int{}
+	for i, s := range b.Visits {
+		seen[s.Tune]++
+		if off := b.Loads[i].Nodelay == "off"; off != (s.Tune == "nodelay=off") {
+			t.Errorf("%s was visited with %+v", s, b.Loads[i])
+		}
+	}
+	if seen["mtu=9000"] != 4 || seen["nodelay=off"] != 4 || seen[""] != 6 {
+		t.Errorf("visits by variant: %v", seen)
+	}
+	if len(r.file.Header.Paths) != 6 {
+		t.Errorf("%d paths", len(r.file.Header.Paths))
+	}
+}
+
 // A drifting machine must not hide a difference, nor make one.
 func TestRatiosSurviveDrift(t *testing.T) {
 	req := request()

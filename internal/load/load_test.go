@@ -164,6 +164,42 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
+// TCP_NODELAY is as the workload has it, or as it was asked for, on both ends.
+func TestNodelay(t *testing.T) {
+	for _, tt := range []struct {
+		spec Spec
+		want int
+	}{
+		{Spec{Kind: "bulk"}, 0}, {Spec{Kind: "bulk", Nodelay: "on"}, 1},
+		{Spec{Kind: "rr"}, 1}, {Spec{Kind: "rr", Nodelay: "off"}, 0},
+	} {
+		addr := freePort(t)
+		srv, err := Listen(addr, options(tt.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cli, err := Dial(addr, options(tt.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.open(); err != nil { // the client's connections are open already
+			t.Fatal(err)
+		}
+		for who, c := range map[string]*crew{"client": cli.crew, "server": srv.crew} {
+			got, err := unix.GetsockoptInt(c.threads[0].fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
+			if err != nil || got != tt.want {
+				t.Errorf("%+v: %s has TCP_NODELAY %d, %v", tt.spec, who, got, err)
+			}
+		}
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Listen(freePort(t), options(Spec{Kind: "rr", Nodelay: "perhaps"})); err == nil {
+		t.Error("nodelay=perhaps was taken")
+	}
+}
+
 // An end whose other end goes away says so and does not hang.
 func TestBrokenConnection(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

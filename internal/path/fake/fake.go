@@ -38,6 +38,7 @@ type Builder struct {
 	mu     sync.Mutex // guards following
 	Open   int        // paths that were built and not closed
 	Visits []path.Spec
+	Loads  []sample.Load // of Visits
 }
 
 // DefaultRate is bytes or round trips a second.
@@ -142,6 +143,7 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 	if o.Role == worker.Client {
 		b.mu.Lock()
 		b.Visits = append(b.Visits, p.spec)
+		b.Loads = append(b.Loads, o.Load)
 		b.mu.Unlock()
 	}
 	if b.Die != nil && b.Die(p.spec, n) {
