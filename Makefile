@@ -15,7 +15,7 @@ test: deps lint ## install what the tests need and run all of them
 	$(GO) test -p 1 -timeout 10m ./... # one package at a time: loads need their CPUs
 	$(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
 	$(MAKE) test-vm
-	$(MAKE) fuzz FUZZTIME=10s
+	$(MAKE) fuzz FUZZTIME=500x
 
 VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted)|TestWireIsDelayed|TestKernelOptionsAreNamed
 .PHONY: test-vm
@@ -32,10 +32,13 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 
 FUZZTIME ?= 1m
 .PHONY: fuzz
-fuzz: ## fuzz every parser for FUZZTIME each
+fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sample
 	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sample
 	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/machine
+	$(GO) test -run '^$$' -fuzz '^FuzzParseTunes$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/mode
+	$(GO) test -run '^$$' -fuzz '^FuzzParseWire$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab
+	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 
 .PHONY: bench

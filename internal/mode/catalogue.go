@@ -51,6 +51,7 @@ var Catalogue = []Mode{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 		},
+		Apart: []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
 	},
 	{
 		Name:          PublishNAT,
@@ -241,6 +242,13 @@ func ipvlan(name Name, kind, summary string) Mode {
 		},
 		Apart: []Apart{subInterface("ipvlan", FromContainer)},
 	}
+}
+
+// unrouted says why other machines cannot reach a container's address.
+func unrouted(from Placement) Apart {
+	return Apart{From: from,
+		Why:    "other machines have no route to a container's address, and Docker's rules would drop what came",
+		Around: "publish-nat, publish-proxy or routed"}
 }
 
 // subInterface says why the machine cannot talk to its own sub-interfaces.

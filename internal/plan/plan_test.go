@@ -108,7 +108,8 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host remote>address bulk", "host remote>address bulk!",
 			"host container>loopback bulk", "host container>loopback bulk!", "bridge container>container bulk",
-		}, []string{"bridge remote: there is no such path: it is reached from host, container → --from host"}},
+		}, []string{"bridge remote: other machines have no route to a container's address, and Docker's rules would drop what came" +
+			" → publish-nat, publish-proxy or routed"}},
 
 		{"baseline-without-a-route", func(r *Request) {
 			r.Modes, r.From, r.Baseline = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromContainer}, mode.Native
