@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -12,74 +14,84 @@ import (
 // bridge, the card in it and the machine's address on it are made by the
 // administrator beforehand, and so are the rules that let it past Docker's.
 func (s *site) pipework() error {
-	return s.lan(func(m *machine) error { return s.outerBridge(m) },
-		func(m *machine, host byte, name, port string) (*container, error) {
+	return s.onLAN(lan{
+		foreign: []string{outer.bridge},
+		prepare: func(m *machine) error { return s.outerBridge(m) },
+		attach: func(m *machine, host byte, name, port string) (*container, error) {
 			c, err := s.bridged(m, outer, host, name, port)
 			if err != nil {
 				return nil, err
 			}
 			return c, s.cardMTU(c)
 		},
-		func(m *machine, toServer, toClient string) path.Hop {
+		between: func(m *machine, toServer, toClient string) []path.Hop {
 			if toClient == "" {
-				return s.bridgeHop(m, outer.bridge, true)
+				return []path.Hop{s.bridgeHop(m, outer.bridge, true)}
 			}
-			return s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)
-		})
+			return []path.Hop{s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)}
+		},
+	})
 }
 
-// lan builds a mode in which containers are hosts of the outer network behind
-// a switch on each machine: prepare makes the machine's switch, attach a
-// container on it, and between is the switch as a hop from the port of the
-// client's side ("" is the machine itself) to that of the server's.
-func (s *site) lan(prepare func(*machine) error,
-	attach func(m *machine, host byte, name, port string) (*container, error),
-	between func(m *machine, toServer, toClient string) path.Hop,
-) error {
+// lan is a mode in which containers are hosts beside their machines.
+type lan struct {
+	foreign []string // devices that Docker's rules must let through
+	// prepare makes a machine's switch.
+	prepare func(*machine) error
+	// attach makes a container on it.
+	attach func(m *machine, host byte, name, port string) (*container, error)
+	// between is what a machine has between the port on the client's side ("" is
+	// the machine itself) and that on the server's.
+	between func(m *machine, toServer, toClient string) []path.Hop
+}
+
+// onLAN builds the path.
+func (s *site) onLAN(l lan) error {
 	p := s.path
-	if err := s.install(s.a, daemon{foreign: []string{outer.bridge}}); err != nil {
+	ready := func(m *machine) error {
+		if err := s.install(m, daemon{foreign: l.foreign}); err != nil {
+			return err
+		}
+		return l.prepare(m)
+	}
+	if err := ready(s.a); err != nil {
 		return err
 	}
-	if err := prepare(s.a); err != nil {
-		return err
-	}
-	server, err := attach(s.a, outerServer, serverBox, serverPortName)
+	server, err := l.attach(s.a, outerServer, serverBox, serverPortName)
 	if err != nil {
 		return err
 	}
 	s.serve(server)
-	last := s.hop(server, true)
-	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
 	case mode.FromHost:
 		p.Client = on(s.a)
-		p.Hops = []path.Hop{between(s.a, server.port, ""), last}
-		p.Guards = append(p.Guards, unused(s.wireHop()))
+		p.Hops = l.between(s.a, server.port, "")
 	case mode.FromContainer:
-		client, err := attach(s.a, outerClient, clientBox, clientPortName)
+		client, err := l.attach(s.a, outerClient, clientBox, clientPortName)
 		if err != nil {
 			return err
 		}
 		p.Client = in(client)
-		p.Hops = []path.Hop{s.hop(client, false), between(s.a, server.port, client.port), last}
-		p.Guards = append(p.Guards, unused(s.wireHop()))
+		p.Hops = append([]path.Hop{s.hop(client, false)}, l.between(s.a, server.port, client.port)...)
 	case mode.FromRemote:
 		p.Client = on(s.b)
-		p.Hops = []path.Hop{s.wireHop(), between(s.a, server.port, wireName), last}
+		p.Hops = append([]path.Hop{s.wireHop()}, l.between(s.a, server.port, wireName)...)
 	case mode.FromRemoteContainer:
-		if err := s.install(s.b, daemon{foreign: []string{outer.bridge}}); err != nil {
+		if err := ready(s.b); err != nil {
 			return err
 		}
-		if err := prepare(s.b); err != nil {
-			return err
-		}
-		client, err := attach(s.b, outerClient, remoteBox, clientPortName)
+		client, err := l.attach(s.b, outerClient, remoteBox, clientPortName)
 		if err != nil {
 			return err
 		}
 		p.Client = in(client)
-		p.Hops = []path.Hop{s.hop(client, false), between(s.b, wireName, client.port), s.wireHop(),
-			between(s.a, server.port, wireName), last}
+		p.Hops = slices.Concat([]path.Hop{s.hop(client, false)}, l.between(s.b, wireName, client.port),
+			[]path.Hop{s.wireHop()}, l.between(s.a, server.port, wireName))
+	}
+	p.Hops = append(p.Hops, s.hop(server, true))
+	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
+	if !slices.Contains(p.Kinds(), string(mode.HopWire)) {
+		p.Guards = append(p.Guards, unused(s.wireHop()))
 	}
 	return nil
 }

@@ -35,77 +35,52 @@ func (s *site) ipvlan() error {
 // which add makes. If routed, the containers' networks are behind the
 // machines; else their addresses are of the outer network.
 func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error, routed bool) error {
-	p := s.path
-	attach := func(m *machine, n network, host byte, name string) (*container, error) {
-		c, err := s.box(m, name)
-		if err != nil {
-			return nil, err
+	networks := map[*machine]network{s.a: outer, s.b: outer}
+	if routed {
+		networks = map[*machine]network{s.a: tollNet, s.b: remoteNet}
+		if err := route(s.b, tollNet, s.a); err != nil {
+			return err
 		}
-		c.kind = kind
-		tid, err := c.ns.TID()
-		if err != nil {
-			return nil, err
+		if err := route(s.a, remoteNet, s.b); err != nil {
+			return err
 		}
-		// It is born with a name of its own: eth0 is the card's.
-		born := fmt.Sprintf("sub%d", host)
-		if err := m.ns.Do(func() error { return add(link.SubInterface{Name: born, Parent: wireName, TID: tid}) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := c.ns.Do(func() error { return link.Rename(born, inside) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if !routed {
-			return c, c.address(outer.nth(host), none)
-		}
-		if err := c.address(n.nth(host), none); err != nil {
-			return nil, err
-		}
-		return c, c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) })
 	}
-	if err := s.install(s.a, daemon{foreign: []string{wireName}}); err != nil {
-		return err
-	}
-	server, err := attach(s.a, tollNet, outerServer, serverBox)
+	return s.onLAN(lan{
+		prepare: func(*machine) error { return nil },
+		attach: func(m *machine, host byte, name, _ string) (*container, error) {
+			c, err := s.box(m, name)
+			if err != nil {
+				return nil, err
+			}
+			c.kind = kind
+			if err := s.subInterface(c, fmt.Sprintf("sub%d", host), add); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if err := c.address(networks[m].nth(host), none); err != nil || !routed {
+				return c, err
+			}
+			return c, c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) })
+		},
+		between: func(*machine, string, string) []path.Hop {
+			if s.path.Spec.Mode == mode.MacvlanVEPA && s.path.Spec.From == mode.FromContainer {
+				return []path.Hop{s.reflectedHop()}
+			}
+			return nil
+		},
+	})
+}
+
+// subInterface makes the container's device. It is born with a name of its
+// own, because eth0 is the card's.
+func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
+	tid, err := c.ns.TID()
 	if err != nil {
 		return err
 	}
-	s.serve(server)
-	last := s.hop(server, true)
-	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
-	switch p.Spec.From {
-	case mode.FromContainer:
-		client, err := attach(s.a, tollNet, outerClient, clientBox)
-		if err != nil {
-			return err
-		}
-		p.Client = in(client)
-		p.Hops = []path.Hop{s.hop(client, false), last}
-		if p.Spec.Mode == mode.MacvlanVEPA {
-			p.Hops = []path.Hop{s.hop(client, false), s.reflectedHop(), last}
-		} else {
-			p.Guards = append(p.Guards, unused(s.wireHop()))
-		}
-	case mode.FromRemote:
-		p.Client = on(s.b)
-		p.Hops = []path.Hop{s.wireHop(), last}
-	case mode.FromRemoteContainer:
-		if err := s.install(s.b, daemon{foreign: []string{wireName}}); err != nil {
-			return err
-		}
-		client, err := attach(s.b, remoteNet, outerClient, remoteBox)
-		if err != nil {
-			return err
-		}
-		p.Client = in(client)
-		p.Hops = []path.Hop{s.hop(client, false), s.wireHop(), last}
-	}
-	if !routed {
-		return nil
-	}
-	if err := route(s.b, tollNet, s.a); err != nil {
+	if err := c.on.ns.Do(func() error { return add(link.SubInterface{Name: born, Parent: wireName, TID: tid}) }); err != nil {
 		return err
 	}
-	return route(s.a, remoteNet, s.b)
+	return c.ns.Do(func() error { return link.Rename(born, inside) })
 }
 
 // reflect makes machine B the switch that vepa asks for: a bridge that sends

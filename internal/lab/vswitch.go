@@ -24,26 +24,31 @@ import (
 // card in it and the machine's address on it are the administrator's.
 func (s *site) vswitch() error {
 	switches := map[*machine]*ovs.Switch{}
-	err := s.lan(func(m *machine) (err error) {
-		switches[m], err = s.startOVS(m)
-		return err
-	}, func(m *machine, host byte, name, port string) (*container, error) {
-		c, err := s.box(m, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.plug(port, m.ns); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := switches[m].Set(addPort(port)...); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := c.address(outer.nth(host), none); err != nil {
-			return nil, err
-		}
-		return c, s.cardMTU(c)
-	}, func(m *machine, toServer, toClient string) path.Hop {
-		return s.ovsHop(m, switches[m], toServer, toClient)
+	err := s.onLAN(lan{
+		foreign: []string{outer.bridge},
+		prepare: func(m *machine) (err error) {
+			switches[m], err = s.startOVS(m)
+			return err
+		},
+		attach: func(m *machine, host byte, name, port string) (*container, error) {
+			c, err := s.box(m, name)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.plug(port, m.ns); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if err := switches[m].Set(addPort(port)...); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if err := c.address(outer.nth(host), none); err != nil {
+				return nil, err
+			}
+			return c, s.cardMTU(c)
+		},
+		between: func(m *machine, toServer, toClient string) []path.Hop {
+			return []path.Hop{s.ovsHop(m, switches[m], toServer, toClient)}
+		},
 	})
 	if err != nil || kernelDatapath() {
 		return err
