@@ -51,7 +51,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 			continue
 		}
 		if !slices.ContainsFunc(route.Hops, func(h mode.HopKind) bool { return slices.Contains(kinds, h) }) {
-			remedy := "leave the tune out"
+			remedy := "a mode with a veth pair, such as bridge"
 			if t.Key == mode.MTU {
 				remedy = "--wire mtu=" + t.Value
 			}
@@ -63,7 +63,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		if t.Key == mode.GRO && t.On() && s.Mode == mode.OVS && !kernelDatapath() {
 			return &path.UnsupportedError{
 				Missing: "gro=on: Open vSwitch's userspace datapath drops the packets that GRO joins",
-				Remedy:  "leave the tune out, or sudo modprobe openvswitch",
+				Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",
 			}
 		}
 	}

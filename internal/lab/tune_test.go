@@ -156,10 +156,10 @@ func TestTunesAreRefused(t *testing.T) {
 		remedy string
 	}{
 		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress, Tune: "mtu=9000"}, "the path has no device but the wire", "--wire mtu=9000"},
-		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"}, "no container's veth pair", "leave the tune out"},
+		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"}, "no container's veth pair", "a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "mtu=9000"}, "more than its card's 1500", "--wire mtu=9000"},
 		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer, Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500", "--wire mtu=9000"},
-		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "rps=on"}, "neither a veth pair of its own", "leave the tune out"},
+		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "rps=on"}, "neither a veth pair of its own", "a mode with a veth pair, such as bridge"},
 	} {
 		t.Run(tt.spec.String(), func(t *testing.T) {
 			l := started(t, &Lab{})
