@@ -31,6 +31,7 @@ type compareFlags struct {
 	wire               string
 	rounds             int
 	window, budget     time.Duration
+	windowSet          bool // by the user
 	precision          string
 	baseline, pin      string
 	seed               uint64
@@ -61,6 +62,7 @@ with 95 % intervals. Rounds go on until every ratio is known to --precision or
 			if !c.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
 			}
+			f.windowSet = c.Flags().Changed("window")
 			return f.run(c.Context(), e, args)
 		},
 	}
@@ -102,7 +104,11 @@ func (f *compareFlags) run(ctx context.Context, e env, args []string) error {
 	}
 	p, err := plan.Make(req)
 	if err != nil {
-		return usage(err, "toll modes lists the modes and from where each is reached")
+		hint := "toll modes lists the modes and from where each is reached"
+		if len(p.Skipped) == 1 {
+			hint = p.Skipped[0].Remedy
+		}
+		return usage(err, hint)
 	}
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err

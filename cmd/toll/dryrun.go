@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/report"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -38,7 +39,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 		fmt.Fprintln(w, "\nNot measured here:")
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(w, "  %s from %s: %s; try %s\n", s.Mode, s.From, s.Reason, s.Remedy)
+		fmt.Fprintln(w, "  "+report.Skipped(s))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,8 @@ func newPath(e env) *cobra.Command {
 	var (
 		out            outputFlags
 		from, to, with string
-		tune, wire     string
+		tune           []string
+		wire           string
 	)
 	c := &cobra.Command{
 		Use:   "path MODE",
@@ -51,10 +53,8 @@ with what it counted before and after.`,
 			if err != nil {
 				return err
 			}
-			if tune != "" {
-				if route.Tune, err = parseOne(tune, mode.ParseTunes); err != nil {
-					return err
-				}
+			if route.Tune, err = oneVariant(tune); err != nil {
+				return err
 			}
 			between, err := parseWire(wire)
 			if err != nil {
@@ -62,7 +62,7 @@ with what it counted before and after.`,
 			}
 			l := &lab.Lab{ProxyPath: with, Wire: between}
 			return inLab(c.Context(), l, func() error {
-				trace, err := walk(c.Context(), l, route)
+				trace, err := walk(c.Context(), l, route, between)
 				if err != nil {
 					return err
 				}
@@ -82,11 +82,23 @@ with what it counted before and after.`,
 	fl := c.Flags()
 	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
 	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
-	fl.StringVar(&tune, "tune", "", "settings to put on the path: "+tuneWords+"; join several by +")
+	fl.StringSliceVar(&tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
 	fl.StringVar(&wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us")
 	fl.StringVar(&with, "proxy", "", `docker-proxy to use: a file, or "own"`)
 	out.add(fl)
 	return c
+}
+
+// oneVariant reads the tunes of a path, which is one variant only.
+func oneVariant(words []string) (mode.Tunes, error) {
+	variants, err := parseAll(words, mode.ParseTunes)
+	switch {
+	case err != nil || len(variants) == 0:
+		return "", err
+	case len(variants) > 1:
+		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)), "join the tunes of one by +: --tune "+strings.Join(words, "+"))
+	}
+	return variants[0], nil
 }
 
 // chooseRoute finds the route that the words name.
@@ -120,12 +132,18 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 			return path.Spec{Mode: n, From: r.From, To: r.To}, nil
 		}
 	}
-	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to),
-		fmt.Sprintf("toll path %s --from %s --to %s", name, routes[0].From, routes[0].To))
+	hint := fmt.Sprintf("toll path %s --from %s", name, routes[0].From)
+	if routes[0].To != mode.ToContainer { // which is no choice
+		hint += " --to " + string(routes[0].To)
+	}
+	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to), hint)
 }
 
 // walk builds the path, visits it once and returns what was seen.
-func walk(ctx context.Context, b path.Builder, s path.Spec) (*report.Trace, error) {
+func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*report.Trace, error) {
+	probe := probe
+	probe.Warmup += settled * 2 * w.Delay
+	probe.Window += measured * 2 * w.Delay
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
 		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Tune: string(s.Tune), Load: probe.Kind, On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})

@@ -33,13 +33,13 @@ func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.On, err = parseAll(f.on, parseBackend); err != nil {
 		return r, err
 	}
-	if r.Loads, err = f.loads(); err != nil {
-		return r, err
-	}
 	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
 		return r, err
 	}
 	if r.Wire, err = parseWire(f.wire); err != nil {
+		return r, err
+	}
+	if r.Loads, err = f.loads(r.Wire); err != nil {
 		return r, err
 	}
 	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
@@ -54,7 +54,7 @@ const (
 	maxBytes   = 64 << 20
 )
 
-func (f *compareFlags) loads() ([]sample.Load, error) {
+func (f *compareFlags) loads(w sample.Wire) ([]sample.Load, error) {
 	if f.window < minWindow || f.window > maxWindow {
 		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
 	}
@@ -70,18 +70,44 @@ func (f *compareFlags) loads() ([]sample.Load, error) {
 	if err != nil {
 		return nil, err
 	}
+	window, err := f.windowFor(w)
+	if err != nil {
+		return nil, err
+	}
+	trip := 2 * w.Delay
 	var out []sample.Load
 	for _, kind := range kinds {
-		l := sample.Load{Kind: kind, Window: f.window.Seconds()}
+		l := sample.Load{Kind: kind, Window: window}
 		switch kind {
 		case "bulk": // past slow start
-			l.Warmup, l.Streams, l.Reverse = 0.1, f.streams, f.reverse
+			l.Warmup, l.Streams, l.Reverse = 0.1+slowStart*trip, f.streams, f.reverse
 		case "rr":
-			l.Warmup, l.Request, l.Reply = 0.05, f.request, f.reply
+			l.Warmup, l.Request, l.Reply = 0.05+settled*trip, f.request, f.reply
 		}
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// What a delay of the wire asks for, in round trips.
+const (
+	slowStart = 20 // bulk's warm-up
+	settled   = 2  // rr's
+	measured  = 10 // of a window
+)
+
+// windowFor is the window over the wire, in seconds: --window, or longer over
+// a slow wire if the user left it alone.
+func (f *compareFlags) windowFor(w sample.Wire) (float64, error) {
+	least := measured * 2 * w.Delay
+	if f.window.Seconds() >= least {
+		return f.window.Seconds(), nil
+	}
+	if f.windowSet {
+		return 0, usage(fmt.Errorf("--window %s: over a wire with a delay of %gs it must hold %d round trips", f.window, w.Delay, measured),
+			fmt.Sprintf("--window %gs", least))
+	}
+	return least, nil
 }
 
 // cpus chooses the CPUs of client and server.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -61,6 +62,12 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 	if report.Plan.Wire == nil || report.Plan.Wire.Rate != 10e9 {
 		t.Errorf("the report's wire is %+v", report.Plan.Wire)
+	}
+	over := newRun(t, base, control(base), nat)
+	over.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	c := find(t, over.rounds(6, steady(9.4, 9.4, 15)).judge(), mode.PublishNAT, "bulk")
+	if c.LimitedBy != "" || !slices.Contains(codes(c.Warnings), "over-wire") {
+		t.Errorf("above the wire's rate it is limited by %q, warnings %v", c.LimitedBy, c.Warnings)
 	}
 	local := newRun(t, trio(mode.Bridge, "bulk")...)
 	local.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}

@@ -24,7 +24,11 @@ const (
 
 // wireFull is the share of the wire's rate from which on the wire is full: the
 // rest is headers, of which a tunnel has most.
-const wireFull = 0.85
+const (
+	wireFull = 0.85
+	// wireOver is more than a wire can carry, its bucket included.
+	wireOver = 1.1
+)
 
 // limit says what kept the load from being faster: the wire, or the party or
 // core that was busy all the time; "" if nothing was.
@@ -32,11 +36,25 @@ func (j *judged) limit(s *series) string {
 	w := j.file.Header.Plan.Wire
 	p, _ := j.file.Header.PathOf(s.cell)
 	if w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) {
-		if m, ok := s.metric(Throughput); ok && m.Median >= wireFull*float64(w.Rate) {
+		share := s.median(Throughput) / float64(w.Rate)
+		if share >= wireFull && share <= wireOver {
 			return string(mode.HopWire)
 		}
 	}
 	return s.busy()
+}
+
+// overWire reports whether more came through than the wire carries.
+func (j *judged) overWire(s *series) bool {
+	w := j.file.Header.Plan.Wire
+	p, _ := j.file.Header.PathOf(s.cell)
+	return w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) && s.median(Throughput) > wireOver*float64(w.Rate)
+}
+
+// median is the metric's median; 0 if there is none.
+func (s *series) median(metric string) float64 {
+	m, _ := s.metric(metric)
+	return m.Median
 }
 
 // busy is the party or core that was busy all the time; "" if none was.
@@ -117,6 +135,9 @@ func (j *judged) cellWarnings(i int) []Warning {
 		if w, ok := thinTail(s.merged.TotalCount()); ok {
 			out = append(out, w)
 		}
+	}
+	if j.overWire(s) {
+		out = append(out, Warning{"over-wire", "more came through than the wire's rate: something took its shape off"})
 	}
 	failed, last := 0, ""
 	for _, v := range j.file.Visits {

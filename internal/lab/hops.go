@@ -126,3 +126,14 @@ func unused(h path.Hop) path.Hop {
 	h.Expect = path.Untouched
 	return h
 }
+
+// noNAT is the rule that a path without NAT must not hit.
+func (s *site) noNAT() path.Hop {
+	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
+}
+
+// noDefaultNAT is the only rule that could rewrite packets on a machine whose
+// Docker has no network but the default one: the path must not hit it.
+func (s *site) noDefaultNAT() path.Hop {
+	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
+}

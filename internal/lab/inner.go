@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,11 +33,26 @@ func Inner(args []string) (ours bool, err error) {
 		const ready = 3
 		return true, relay.Run(untilEOF(os.Stdin), args[1:], os.NewFile(ready, "ready"))
 	case ovs.Arg:
+		if err := apart(args[0]); err != nil {
+			return true, err
+		}
 		return true, ovs.Main(os.Stdin, os.Stdout)
 	case hostsArg:
+		if err := apart(args[0]); err != nil {
+			return true, err
+		}
 		return true, withHosts(args[1:])
 	}
 	return false, nil
+}
+
+// apart refuses to change mounts anywhere but where the lab starts a program:
+// as the first process of a namespace, with the lab's mark.
+func apart(arg string) error {
+	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
+		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
+	}
+	return nil
 }
 
 // untilEOF returns a context that ends with r: a proxy must not outlive the

@@ -146,9 +146,13 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 	if err := s.tune(); err != nil {
 		return err
 	}
+	if err := s.checkWire(); err != nil {
+		return err
+	}
 	if err := s.describe(); err != nil {
 		return err
 	}
+	s.guardWire()
 	if l.test.built != nil {
 		l.test.built(s)
 	}

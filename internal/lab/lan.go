@@ -90,9 +90,6 @@ func (s *site) onLAN(l lan) error {
 	}
 	p.Hops = append(p.Hops, s.hop(server, true))
 	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
-	if !slices.Contains(p.Kinds(), string(mode.HopWire)) {
-		p.Guards = append(p.Guards, unused(s.wireHop()))
-	}
 	return nil
 }
 
@@ -124,10 +121,4 @@ func (s *site) outerBridge(m *machine) error {
 		}
 		return link.AddAddr(outer.bridge, m.addr)
 	})
-}
-
-// noDefaultNAT is the only rule that could rewrite packets on a machine whose
-// Docker has no network but the default one: the path must not hit it.
-func (s *site) noDefaultNAT() path.Hop {
-	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
 }

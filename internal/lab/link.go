@@ -34,6 +34,6 @@ func (s *site) linked() error {
 		ruleHop(s.a, mode.HopAccept, "filter", "DOCKER", tagLink, path.Matches),
 		s.switchedHop(s.a.ns, s.a.name, docker0.bridge, other.port, server.port), s.hop(server, true)}
 	p.Guards = []path.Hop{unused(s.bridgeHop(s.a, docker0.bridge, true)),
-		ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)}
+		s.noDefaultNAT()}
 	return nil
 }

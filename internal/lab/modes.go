@@ -54,7 +54,6 @@ func (s *site) onMachine() {
 		p.Client = on(s.a)
 	}
 	p.Hops = []path.Hop{s.loHop(s.a.ns, s.a.name)}
-	p.Guards = []path.Hop{unused(s.wireHop())}
 }
 
 // shared is two containers in one network namespace.
@@ -144,9 +143,4 @@ func (s *site) remoteClient(n dockerNet) (*container, error) {
 // switched is machine A's user-defined bridge between two containers.
 func (s *site) switched(client, server *container) path.Hop {
 	return s.switchedHop(s.a.ns, s.a.name, tollNet.bridge, client.port, server.port)
-}
-
-// noNAT is the rule that a path without NAT must not hit.
-func (s *site) noNAT() path.Hop {
-	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
 }

@@ -247,7 +247,7 @@ func tryBridgeNF() error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "a published port reached from its own network needs " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
 		Remedy:  "sudo modprobe br_netfilter",
 		Err:     err,
 	}

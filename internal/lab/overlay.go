@@ -58,7 +58,7 @@ func (s *site) overlay() error {
 	}
 	s.serve(server)
 	last := s.hop(server, true)
-	p.Guards = []path.Hop{ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched),
+	p.Guards = []path.Hop{s.noNAT(),
 		unused(s.loHop(s.a.ns, s.a.name))}
 	if p.Spec.From == mode.FromContainer {
 		client, err := s.overlaid(a, clientHost, clientBox, clientPortName)
@@ -68,7 +68,7 @@ func (s *site) overlay() error {
 		p.Client = in(client)
 		p.Hops = []path.Hop{s.hop(client, false),
 			s.switchedHop(a.ns, a.where(), overlayBridge, client.port, server.port), last}
-		p.Guards = append(p.Guards, unused(s.vxlanHop(a, true)), unused(s.wireHop()))
+		p.Guards = append(p.Guards, unused(s.vxlanHop(a, true)))
 		return nil
 	}
 	b, err := s.sandbox(s.b, mtu, encrypted)

@@ -24,7 +24,6 @@ func (s *site) publishNAT() error {
 	case mode.FromHost:
 		p.Client = on(s.a)
 		p.Hops = []path.Hop{dnat, masq, bridge, s.hop(server, true)}
-		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromContainer:
 		client, err := s.dockerClient()
 		if err != nil {
@@ -33,7 +32,6 @@ func (s *site) publishNAT() error {
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
 		p.Hops = []path.Hop{s.hop(client, false), dnat, s.switched(client, server), s.hop(server, true)}
-		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromRemote:
 		p.Client = on(s.b)
 		p.Hops = []path.Hop{s.wireHop(), dnat, bridge, s.hop(server, true)}
@@ -76,7 +74,6 @@ func (s *site) publishProxy() error {
 	case mode.FromHost:
 		p.Client = on(s.a)
 		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
-		p.Guards = append(p.Guards, unused(s.wireHop()))
 	case mode.FromContainer:
 		client, err := s.dockerClient()
 		if err != nil {

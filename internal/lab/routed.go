@@ -25,7 +25,7 @@ func (s *site) routed() error {
 	last := []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
 	// Docker writes no rule that would rewrite this network's packets; the one
 	// that is left is the default network's.
-	p.Guards = []path.Hop{ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched),
+	p.Guards = []path.Hop{s.noDefaultNAT(),
 		unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
 	case mode.FromHost:

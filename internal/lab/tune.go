@@ -60,10 +60,16 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		if err := l.fits(t, s.Mode, route); err != nil {
 			return err
 		}
-		if t.Key == mode.GRO && t.On() && s.Mode == mode.OVS && !kernelDatapath() {
+		if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && s.Mode == mode.OVS && !kernelDatapath() {
 			return &path.UnsupportedError{
-				Missing: "gro=on: Open vSwitch's userspace datapath drops the packets that GRO joins",
+				Missing: string(t.Key) + "=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
 				Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",
+			}
+		}
+		if t.Key == mode.MTU && s.To == mode.ToLoopback6 && t.Number() < minMTU6 {
+			return &path.UnsupportedError{
+				Missing: fmt.Sprintf("mtu=%s: IPv6 needs at least %d", t.Value, minMTU6),
+				Remedy:  fmt.Sprintf("mtu=%d", minMTU6),
 			}
 		}
 	}
@@ -93,7 +99,10 @@ func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: %s %d", t.Value, why, wire), Remedy: "--wire mtu=" + t.Value}
 }
 
-const defaultMTU = 1500
+const (
+	defaultMTU = 1500
+	minMTU6    = 1280 // the kernel takes IPv6 off a device with less
+)
 
 // tune puts the variant's settings on the path that was built.
 func (s *site) tune() error {

@@ -96,7 +96,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 	ctx := context.Background()
 	for _, m := range mode.Catalogue {
 		r := m.Routes[len(m.Routes)-1]
-		for _, tune := range []mode.Tunes{"mtu=1280", "mtu=9000", "gro=on", "tso=off", "rps=on"} {
+		for _, tune := range []mode.Tunes{"mtu=1280", "mtu=9000", "gro=on", "tso=off", "tso=on", "rps=on"} {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To, Tune: tune}
 			t.Run(string(m.Name)+"+"+string(tune), func(t *testing.T) {
 				plain := spec
@@ -138,6 +138,8 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	switch tune {
 	case "gro=on":
 		return veth && (m != mode.OVS || kernelDatapath())
+	case "tso=on":
+		return !onlyWire && !sub && (m != mode.OVS || kernelDatapath())
 	case "tso=off":
 		return !onlyWire && !sub
 	case "rps=on":
@@ -156,6 +158,7 @@ func TestTunesAreRefused(t *testing.T) {
 		remedy string
 	}{
 		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress, Tune: "mtu=9000"}, "the path has no device but the wire", "--wire mtu=9000"},
+		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6, Tune: "mtu=1000"}, "IPv6 needs at least 1280", "mtu=1280"},
 		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"}, "no container's veth pair", "a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "mtu=9000"}, "more than its card's 1500", "--wire mtu=9000"},
 		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer, Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500", "--wire mtu=9000"},

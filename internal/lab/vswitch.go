@@ -86,8 +86,11 @@ func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
 		kind, words = "system", "kernel"
 	}
 	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
+	// Without a QoS record of a kind that does nothing, ovs-vswitchd would take
+	// the card's queueing discipline off, and with it the wire's shape.
 	err = sw.Set(slices.Concat(
-		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, addPort(wireName))...)
+		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, addPort(wireName),
+		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos", "type=linux-noop"})...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
@@ -20,7 +23,7 @@ const (
 	maxRate  = 400_000_000_000
 	minMTU   = 576
 	maxMTU   = 65535
-	maxDelay = time.Second
+	maxDelay = 100 * time.Millisecond
 )
 
 // wireHint is how a wire is described.
@@ -57,8 +60,8 @@ func ParseWire(text string) (w sample.Wire, err error) {
 			}
 		case "delay":
 			d, err := time.ParseDuration(value)
-			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay {
-				why = "delay must be from 1us to 1s"
+			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay || d%time.Microsecond != 0 {
+				why = "delay must be from 1us to 100ms, in whole microseconds"
 			}
 		default:
 			why = fmt.Sprintf("%q is not one of rate, mtu, delay", key)
@@ -81,13 +84,13 @@ func parseRate(s string) (uint64, string) {
 		if err != nil || !(x*u.Scale >= minRate && x*u.Scale <= maxRate) {
 			return 0, why
 		}
-		return uint64(x * u.Scale), ""
+		return uint64(math.Round(x * u.Scale)), ""
 	}
 	return 0, why
 }
 
 // seconds is a time in a results file as Go has it.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
 
 // layWire joins the machines by a veth pair, which is the card of each. Each
 // end shapes what it sends.
@@ -120,6 +123,41 @@ func (s *site) layWire() error {
 		s.path.Facts["wire"] = t
 	}
 	return nil
+}
+
+// checkWire reads the shape of both ends back: other programs set queueing
+// disciplines too, and a wire that lost its shape must not be measured.
+func (s *site) checkWire() error {
+	w := s.lab.Wire
+	want := ""
+	switch {
+	case w.Delay > 0:
+		want = "netem"
+	case w.Rate > 0:
+		want = "tbf"
+	default:
+		return nil
+	}
+	for _, m := range []*machine{s.a, s.b} {
+		err := m.ns.Do(func() error {
+			info, err := link.Describe(wireName)
+			if err == nil && info.Qdisc != want {
+				err = fmt.Errorf("the wire lost its shape: its end has the queueing discipline %q, not %s", info.Qdisc, want)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// guardWire makes the wire a guard of paths that do not cross it.
+func (s *site) guardWire() {
+	if !slices.Contains(s.path.Kinds(), string(mode.HopWire)) {
+		s.path.Guards = append(s.path.Guards, unused(s.wireHop()))
+	}
 }
 
 // tryWire shapes a device as the wire will be.

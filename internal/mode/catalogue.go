@@ -173,9 +173,12 @@ var Catalogue = []Mode{
 			Why:    "passthru gives the card to one container, so there is no second one on it",
 			Around: "macvlan-bridge"}},
 	},
-	ipvlan(IPvlanL2, "l2", "a sub-interface of the network card that shares its MAC address"),
-	ipvlan(IPvlanL3, "l3", "ipvlan that routes: no broadcast, and other machines need a route"),
-	ipvlan(IPvlanL3S, "l3s", "ipvlan that routes and lets what it receives cross the machine's rules"),
+	ipvlan(IPvlanL2, "l2", "a sub-interface of the network card that shares its MAC address",
+		"nothing; the container is a machine on the LAN with the machine's own MAC address"),
+	ipvlan(IPvlanL3, "l3", "ipvlan that routes: no broadcast, and other machines need a route",
+		"nothing; peers need a route, and every container port answers there"),
+	ipvlan(IPvlanL3S, "l3s", "ipvlan that routes and lets what it receives cross the machine's rules",
+		"nothing; peers need a route, and every container port answers there"),
 	{
 		Name:          OVS,
 		Summary:       "a veth pair on an Open vSwitch bridge that the machine's own network card is a port of",
@@ -228,12 +231,12 @@ var Catalogue = []Mode{
 	},
 }
 
-func ipvlan(name Name, kind, summary string) Mode {
+func ipvlan(name Name, kind, summary, givesUp string) Mode {
 	return Mode{
 		Name:          name,
 		Summary:       summary,
 		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
-		GivesUp:       "nothing; the container is a machine on the LAN with the machine's own MAC address",
+		GivesUp:       givesUp,
 		PortIsolation: true,
 		Routes: []Route{
 			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},

@@ -82,7 +82,18 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 	return Tune{}, false
 }
 
-// ParseTunes reads a variant: settings joined by "+".
+// TuneError says what is wrong with a variant.
+type TuneError struct{ Text, Why string }
+
+func (e *TuneError) Error() string { return fmt.Sprintf("tune %q: %s", e.Text, e.Why) }
+
+// Hint shows how tunes are written.
+func (*TuneError) Hint() string {
+	return "such as mtu=9000, rmem=4M, gro=on; those of one variant are joined by +: mtu=9000+gro=on"
+}
+
+// ParseTunes reads a variant: settings joined by "+". The error is a
+// *TuneError or an *UnknownError.
 func ParseTunes(s string) (Tunes, error) {
 	var list []Tune
 	for word := range strings.SplitSeq(s, tuneSeparator) {
@@ -91,7 +102,7 @@ func ParseTunes(s string) (Tunes, error) {
 			return "", err
 		}
 		if slices.ContainsFunc(list, func(o Tune) bool { return o.Key == t.Key }) {
-			return "", fmt.Errorf("tune %q: %s is set twice", s, t.Key)
+			return "", &TuneError{s, string(t.Key) + " is set twice"}
 		}
 		list = append(list, t)
 	}
@@ -109,7 +120,7 @@ func parseTune(word string) (Tune, error) {
 	if err != nil {
 		return Tune{}, err
 	}
-	bad := func(want string) error { return fmt.Errorf("tune %q: %s must be %s", word, key, want) }
+	bad := func(want string) error { return &TuneError{word, string(key) + " must be " + want} }
 	switch {
 	case !ok:
 		return Tune{}, bad("given as " + name + "=VALUE")

@@ -163,7 +163,9 @@ func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 			kept = append(kept, c)
 			continue
 		}
-		if !listed[*s] {
+		plain := *s
+		plain.Tune = ""
+		if !listed[*s] && !listed[plain] { // variants of what is missing altogether are not listed
 			listed[*s] = true
 			p.Skipped = append(p.Skipped, *s)
 		}

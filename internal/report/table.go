@@ -235,13 +235,14 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line("")
 		p.line(p.bold("Not measured here"))
 		for _, s := range r.Skipped {
-			p.item(skipped(s))
+			p.item(Skipped(s))
 		}
 	}
 	p.warnings(r)
 }
 
-func skipped(s sample.Skip) string {
+// Skipped says in a sentence what is not measured, why, and what to try.
+func Skipped(s sample.Skip) string {
 	c := analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune}
 	name := s.Mode
 	if s.To != "" {

@@ -14,10 +14,10 @@ import (
 // for it: it is a file of sysfs, and of a sysfs that was mounted in the
 // device's namespace. That mount is attached nowhere and ends with the call.
 func SetRPS(name string, on bool) error {
-	mask := "0"
+	cpus := "0"
 	if on {
 		var err error
-		if mask, err = allCPUs(); err != nil {
+		if cpus, err = allCPUs(); err != nil {
 			return fmt.Errorf("set rps of %s: %w", name, err)
 		}
 	}
@@ -25,7 +25,7 @@ func SetRPS(name string, on bool) error {
 	if err != nil {
 		return fmt.Errorf("set rps of %s: %w", name, err)
 	}
-	err = writeAt(root, "class/net/"+name+"/queues/rx-0/rps_cpus", mask)
+	err = writeAt(root, "class/net/"+name+"/queues/rx-0/rps_cpus", cpus)
 	if err := errors.Join(err, unix.Close(root)); err != nil {
 		return fmt.Errorf("set rps of %s: %w", name, err)
 	}
@@ -59,20 +59,29 @@ func mountSysfs() (int, error) {
 	return root, nil
 }
 
-// allCPUs is the mask of the CPUs that the kernel may have, as sysfs writes
-// masks: groups of 32 in hexadecimal.
+// allCPUs is the mask of the CPUs that are online.
 func allCPUs() (string, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return "", fmt.Errorf("read online CPUs: %w", err)
 	}
+	return mask(strings.TrimSpace(string(b)))
+}
+
+// mask turns a list of CPUs, "0-3,8", into a mask as sysfs takes it: groups of
+// 32 bits in hexadecimal, the highest first.
+func mask(list string) (string, error) {
 	var words []uint32
-	for part := range strings.SplitSeq(strings.TrimSpace(string(b)), ",") {
+	for part := range strings.SplitSeq(list, ",") {
 		var first, last int
 		if n, _ := fmt.Sscanf(part, "%d-%d", &first, &last); n == 1 {
 			last = first
 		} else if n != 2 {
-			return "", fmt.Errorf("read online CPUs: %q", part)
+			return "", fmt.Errorf("read list of CPUs %q: %q", list, part)
+		}
+		const most = 1 << 16
+		if first < 0 || last < first || last >= most {
+			return "", fmt.Errorf("read list of CPUs %q: %q", list, part)
 		}
 		for c := first; c <= last; c++ {
 			for len(words) <= c/32 {

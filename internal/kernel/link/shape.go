@@ -17,15 +17,20 @@ type Shape struct {
 }
 
 const (
-	// shapeQueue is the longest queue in time at the shape's rate, as of a
-	// switch with a shallow buffer, and shapeQueueMin its least in bytes.
-	shapeQueue    = time.Millisecond
-	shapeQueueMin = 256 << 10
-	// burstMin lets the largest packets that TCP hands over pass whole, as a
-	// card with segmentation offload takes them.
-	burstMin = 128 << 10
-	// burstTime is what the kernel's timer may be late.
-	burstTime = 100 * time.Microsecond
+	// At high rates the queue is queueTime long, as of a switch with a shallow
+	// buffer, and the bucket holds what the kernel's timer may be late by.
+	queueTime = time.Millisecond
+	timerLate = 100 * time.Microsecond
+	// At lower rates they are larger, so that packets of 64 KiB pass whole, as
+	// a card with segmentation offload takes them, but no larger than what
+	// passes in slowTime: below, such packets are cut up.
+	queueSize  = 256 << 10
+	bucketSize = 128 << 10
+	slowTime   = 10 * time.Millisecond
+	// fewest is how many packets of the device's MTU the queue holds at least;
+	// the bucket holds one.
+	fewest   = 10
+	ethernet = 18 // bytes of header, with a VLAN tag
 	// delayQueue is how many packets may be under way.
 	delayQueue = 100_000
 )
@@ -52,12 +57,14 @@ func SetShape(name string, s Shape) error {
 	if s.Rate > 0 {
 		const bits = 8
 		bytes := float64(s.Rate) / bits
-		in := func(t time.Duration, least float64) uint32 {
-			return uint32(min(max(bytes*t.Seconds(), least), math.MaxUint32))
+		frame := float64(l.Attrs().MTU + ethernet)
+		in := func(t time.Duration, size, least float64) uint32 {
+			slow := min(size, bytes*slowTime.Seconds())
+			return uint32(min(max(bytes*t.Seconds(), slow, least), math.MaxUint32/2))
 		}
-		burst := in(burstTime, burstMin)
-		q := &netlink.Tbf{QdiscAttrs: at, Rate: uint64(bytes), Limit: in(shapeQueue, shapeQueueMin) + burst,
-			Buffer: netlink.Xmittime(uint64(bytes), burst)}
+		bucket := in(timerLate, bucketSize, frame)
+		q := &netlink.Tbf{QdiscAttrs: at, Rate: uint64(bytes), Limit: in(queueTime, queueSize, fewest*frame) + bucket,
+			Buffer: netlink.Xmittime(uint64(bytes), bucket)}
 		if err := netlink.QdiscAdd(q); err != nil {
 			return fmt.Errorf("limit the rate of %s by tbf: %w", name, err)
 		}

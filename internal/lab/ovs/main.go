@@ -21,20 +21,20 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := hide(); err != nil {
 		return err
 	}
-	if _, err := run("ovsdb-tool", "create"); err != nil {
+	if _, err := run("ovsdb-tool", "-vsyslog:off", "create"); err != nil {
 		return err
 	}
 	ended := make(chan error, 2)
-	if err := daemon(ended, "ovsdb-server", "--remote=punix:"+socket, "-vconsole:err"); err != nil {
+	if err := daemon(ended, "ovsdb-server", "--remote=punix:"+socket, "-vconsole:err", "-vsyslog:off"); err != nil {
 		return err
 	}
 	if err := await(socket, ended); err != nil {
 		return err
 	}
-	if _, err := run("ovs-vsctl", "--no-wait", "init"); err != nil {
+	if _, err := run("ovs-vsctl", "--no-syslog", "--no-wait", "init"); err != nil {
 		return err
 	}
-	if err := daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err"); err != nil {
+	if err := daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err", "-vsyslog:off"); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(out, readyWord); err != nil {

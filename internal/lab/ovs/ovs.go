@@ -132,7 +132,7 @@ func (s *Switch) file(name string) string {
 
 // Set runs ovs-vsctl with args and waits until the switch has done it.
 func (s *Switch) Set(args ...string) error {
-	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=10"}, args...)...)
+	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=10", "--no-syslog"}, args...)...)
 	return err
 }
 
@@ -146,7 +146,7 @@ const Local = "LOCAL"
 
 // Ports reads the counters of a bridge's ports by number.
 func (s *Switch) Ports(bridge string) (map[string]Port, error) {
-	out, err := run("ovs-ofctl", "--no-names", "dump-ports", "unix:"+s.file(bridge+".mgmt"))
+	out, err := run("ovs-ofctl", "-vsyslog:off", "--no-names", "dump-ports", "unix:"+s.file(bridge+".mgmt"))
 	if err != nil {
 		return nil, err
 	}
