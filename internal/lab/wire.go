@@ -19,7 +19,7 @@ import (
 
 // Bounds of what a wire can be.
 const (
-	minRate  = 1_000_000
+	minRate  = 10_000_000
 	maxRate  = 400_000_000_000
 	minMTU   = 576
 	maxMTU   = 65535
@@ -74,7 +74,7 @@ func ParseWire(text string) (w sample.Wire, err error) {
 }
 
 func parseRate(s string) (uint64, string) {
-	const why = "rate must be from 1mbit to 400gbit"
+	const why = "rate must be from 10mbit to 400gbit"
 	for _, u := range sample.RateUnits {
 		num, ok := strings.CutSuffix(strings.ToLower(s), u.Name)
 		if !ok {

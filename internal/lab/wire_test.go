@@ -29,7 +29,7 @@ func TestParseWire(t *testing.T) {
 		{"delay=65us", sample.Wire{Delay: 65e-6}, "delay=65us", ""},
 		{"rate=100Mbit,delay=50us", sample.Wire{Rate: 1e8, Delay: 50e-6}, "rate=100mbit,delay=50us", ""},
 		{"delay=1ms,mtu=9000,rate=40gbit", sample.Wire{Rate: 40e9, MTU: 9000, Delay: 1e-3}, "rate=40gbit,mtu=9000,delay=1ms", ""},
-		{"rate=10", sample.Wire{}, "", "rate must be from 1mbit to 400gbit"},
+		{"rate=10", sample.Wire{}, "", "rate must be from 10mbit to 400gbit"},
 		{"rate=0gbit", sample.Wire{}, "", "rate must be"},
 		{"rate=NaNgbit", sample.Wire{}, "", "rate must be"},
 		{"rate=401gbit", sample.Wire{}, "", "rate must be"},
