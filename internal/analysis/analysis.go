@@ -196,8 +196,9 @@ func sortCells(cells []Cell, j *judged) {
 	})
 }
 
-// toll is what a cell costs against the baseline in its load's own metric: 1
-// is the same, 2 is half the throughput or twice the latency. The baseline
+// toll is what a cell costs against the baseline in its load's own metric, or in
+// CPU time if it fills the wire: 1 is the same, 2 is half the throughput, twice
+// the latency or twice the CPU time a byte. The baseline
 // sorts first, a cell without a ratio last.
 func (c Cell) toll() float64 {
 	if c.Baseline {
@@ -205,7 +206,10 @@ func (c Cell) toll() float64 {
 	}
 	name := Primary(c.Load)
 	r := c.Metrics[name].Ratio
+	cpu := c.Metrics[CPUPerByte].Ratio
 	switch {
+	case c.fillsWire() && cpu != nil: // all that do are as fast: they differ in CPU time
+		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
 	case higherIsBetter(name):
@@ -213,6 +217,9 @@ func (c Cell) toll() float64 {
 	}
 	return r.Median
 }
+
+// fillsWire reports whether the cell was as fast as its wire.
+func (c Cell) fillsWire() bool { return c.LimitedBy == string(mode.HopWire) }
 
 // Converged reports whether every cell's ratio in its load's own metric, the
 // control's included, is known to within the plan's precision (relative

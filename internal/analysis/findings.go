@@ -32,7 +32,31 @@ func (j *judged) findings(r *Report) []string {
 			out = append(out, s)
 		}
 	}
+	for _, from := range placements(r.Cells) {
+		if s := wirePrices(r.Cells, from); s != "" {
+			out = append(out, s)
+		}
+	}
 	return append(out, j.tuneGains()...)
+}
+
+// wirePrices are what the modes that fill the wire cost in CPU time: all that
+// they differ in.
+func wirePrices(cells []Cell, from string) string {
+	var say []string
+	to := ""
+	for _, c := range cells {
+		x := c.Metrics[CPUPerByte].Ratio
+		if c.From != from || !c.fillsWire() || x == nil {
+			continue
+		}
+		to = x.To
+		say = append(say, fmt.Sprintf("%s %s (%s)", c.Label(), x, x.Verdict))
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("At the wire's rate from %s, in %s's CPU time a byte: %s.", from, to, strings.Join(say, ", "))
 }
 
 // tuneGains are what each variant gains or loses against its mode untuned.
@@ -113,8 +137,12 @@ func cheapestIsolated(cells []Cell, from string) string {
 			continue
 		}
 		t.log += math.Log(c.toll())
-		t.clear = t.clear || x.Verdict != stats.Unclear
-		t.say = append(t.say, fmt.Sprintf("%s (%s)", words(c.Load, *x), x.Verdict))
+		verdict, say := x.Verdict, words(c.Load, *x)
+		if cpu := c.Metrics[CPUPerByte].Ratio; c.fillsWire() && cpu != nil {
+			verdict, say = cpu.Verdict, fmt.Sprintf("the wire's rate at %s times %s's CPU time a byte", cpu, cpu.To)
+		}
+		t.clear = t.clear || verdict != stats.Unclear
+		t.say = append(t.say, fmt.Sprintf("%s (%s)", say, verdict))
 	}
 	best, least := "", math.Inf(1)
 	for _, l := range labels {

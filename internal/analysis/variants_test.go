@@ -63,6 +63,21 @@ func TestLimitedByTheWire(t *testing.T) {
 	if report.Plan.Wire == nil || report.Plan.Wire.Rate != 10e9 {
 		t.Errorf("the report's wire is %+v", report.Plan.Wire)
 	}
+	// Two modes that fill the wire differ in CPU time only.
+	routed := cell(mode.Routed, mode.FromRemote, mode.ToContainer, "bulk")
+	full := newRun(t, base, control(base), nat, routed)
+	full.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	full.rounds(6, steady(9.4, 9.4, 9.41, 9.4), func(v *sample.Visit) {
+		if v.Cell == 2 {
+			v.Machine[1].SoftIRQ, v.Machine[1].Idle = 0.8, 0
+		}
+	})
+	fr := full.judge()
+	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
+		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
+	}
+	wantFinding(t, fr, "Cheapest from remote that keeps port isolation: routed, with the wire's rate at 1.00 ±0.00 times host's CPU time a byte (same).")
+	wantFinding(t, fr, "At the wire's rate from remote, in host's CPU time a byte: routed 1.00 ±0.00 (same), publish-nat 1.87 ±0.00 (worse).")
 	over := newRun(t, base, control(base), nat)
 	over.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	c := find(t, over.rounds(6, steady(9.4, 9.4, 15)).judge(), mode.PublishNAT, "bulk")
