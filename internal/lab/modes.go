@@ -15,7 +15,8 @@ func (s *site) native() error {
 	return nil
 }
 
-// host is a container that keeps the machine's network.
+// host is a container that keeps the machine's network, on a machine with the
+// rules of Docker Engine 28.5.2.
 func (s *site) host() error {
 	d := userNetwork(dockerNet{network: tollNet})
 	if err := s.install(s.a, d); err != nil {
@@ -71,7 +72,8 @@ func (s *site) shared() error {
 	return nil
 }
 
-// bridge is a container on a user-defined bridge, dialled by its address.
+// bridge is a container on a user-defined bridge, dialled by its address
+// (devices, addresses and rules as Docker Engine 28.5.2 makes them).
 func (s *site) bridge() error {
 	server, err := s.dockerServer(daemon{}, netip.AddrPort{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // publishNAT is a published port that the kernel rewrites: a daemon with
-// "userland-proxy": false.
+// "userland-proxy": false (Docker Engine 28.5.2).
 func (s *site) publishNAT() error {
 	server, err := s.dockerServer(daemon{noProxy: true}, publishTarget())
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *site) publishNAT() error {
 
 // publishProxy is a published port that docker-proxy relays: for clients on
 // the machine that dial a loopback address, for containers on the same
-// bridge, and for everybody if the daemon writes no rules.
+// bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
 func (s *site) publishProxy() error {
 	p := s.path
 	d := daemon{noIPTables: p.Spec.From == mode.FromRemote}
