@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // SubInterface is a device on top of a network card.
@@ -15,14 +16,18 @@ type SubInterface struct {
 	TID    int    // the thread in whose namespace it is born
 }
 
-func (s SubInterface) attrs() (netlink.LinkAttrs, error) {
-	p, err := byName(s.Parent)
-	if err != nil {
-		return netlink.LinkAttrs{}, err
+// addSubInterface makes the device of a kind, in the mode that modes has under
+// that name.
+func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M, device func(netlink.LinkAttrs, M) netlink.Link) error {
+	m, ok := modes[mode]
+	if !ok {
+		return fmt.Errorf("add %s %s: unknown mode %q", kind, s.Name, mode)
 	}
-	a := netlink.NewLinkAttrs()
-	a.Name, a.ParentIndex, a.Namespace = s.Name, p.Attrs().Index, netlink.NsPid(s.TID)
-	return a, nil
+	return change(s.Parent, "add "+kind+" "+s.Name, func(parent netlink.Link) error {
+		a := netlink.NewLinkAttrs()
+		a.Name, a.ParentIndex, a.Namespace = s.Name, parent.Attrs().Index, netlink.NsPid(s.TID)
+		return netlink.LinkAdd(device(a, m))
+	})
 }
 
 // macvlanModes are the modes by the names that `ip link` gives them.
@@ -34,18 +39,9 @@ var macvlanModes = map[string]netlink.MacvlanMode{
 // AddMacvlan makes a macvlan device in one of the modes bridge, private, vepa
 // and passthru.
 func AddMacvlan(s SubInterface, mode string) error {
-	m, ok := macvlanModes[mode]
-	if !ok {
-		return fmt.Errorf("add macvlan %s: unknown mode %q", s.Name, mode)
-	}
-	a, err := s.attrs()
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: m}); err != nil {
-		return fmt.Errorf("add macvlan %s: %w", s.Name, err)
-	}
-	return nil
+	return addSubInterface(s, "macvlan", mode, macvlanModes, func(a netlink.LinkAttrs, m netlink.MacvlanMode) netlink.Link {
+		return &netlink.Macvlan{LinkAttrs: a, Mode: m}
+	})
 }
 
 var ipvlanModes = map[string]netlink.IPVlanMode{
@@ -54,18 +50,9 @@ var ipvlanModes = map[string]netlink.IPVlanMode{
 
 // AddIPvlan makes an ipvlan device in one of the modes l2, l3 and l3s.
 func AddIPvlan(s SubInterface, mode string) error {
-	m, ok := ipvlanModes[mode]
-	if !ok {
-		return fmt.Errorf("add ipvlan %s: unknown mode %q", s.Name, mode)
-	}
-	a, err := s.attrs()
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkAdd(&netlink.IPVlan{LinkAttrs: a, Mode: m}); err != nil {
-		return fmt.Errorf("add ipvlan %s: %w", s.Name, err)
-	}
-	return nil
+	return addSubInterface(s, "ipvlan", mode, ipvlanModes, func(a netlink.LinkAttrs, m netlink.IPVlanMode) netlink.Link {
+		return &netlink.IPVlan{LinkAttrs: a, Mode: m}
+	})
 }
 
 // AddNetkit makes a netkit pair in its routed (L3) mode, in which there are
@@ -115,62 +102,31 @@ func AddVXLAN(v VXLAN) error {
 
 // MoveTo moves the device to the network namespace of thread tid.
 func MoveTo(name string, tid int) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkSetNsPid(l, tid); err != nil {
-		return fmt.Errorf("move %s: %w", name, err)
-	}
-	return nil
+	return change(name, "move "+name, func(l netlink.Link) error { return netlink.LinkSetNsPid(l, tid) })
 }
 
 // Rename gives the device, which must be down, another name.
 func Rename(name, to string) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkSetName(l, to); err != nil {
-		return fmt.Errorf("rename %s to %s: %w", name, to, err)
-	}
-	return nil
+	return change(name, "rename "+name+" to "+to, func(l netlink.Link) error { return netlink.LinkSetName(l, to) })
 }
 
 // DelAddr takes an address from the device.
 func DelAddr(name string, addr netip.Prefix) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
-		return fmt.Errorf("take address %s from %s: %w", addr, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("take address %s from %s", addr, name), func(l netlink.Link) error {
+		return netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)})
+	})
 }
 
 // SetMTU sets the device's MTU in bytes.
 func SetMTU(name string, mtu int) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkSetMTU(l, mtu); err != nil {
-		return fmt.Errorf("set MTU %d on %s: %w", mtu, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("set MTU %d on %s", mtu, name), func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
 }
 
 // SetAddress sets the device's MAC address.
 func SetAddress(name string, mac net.HardwareAddr) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkSetHardwareAddr(l, mac); err != nil {
-		return fmt.Errorf("set address %s on %s: %w", mac, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("set address %s on %s", mac, name), func(l netlink.Link) error {
+		return netlink.LinkSetHardwareAddr(l, mac)
+	})
 }
 
 // AddRoute sends what goes to the prefix by way of gateway.
@@ -185,47 +141,27 @@ func AddRoute(to netip.Prefix, gateway netip.Addr) error {
 // AddDeviceRoute sends what goes to the prefix out of the device, to be
 // resolved there; 0.0.0.0/0 is everything that has no other route.
 func AddDeviceRoute(to netip.Prefix, name string) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	r := &netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK}
-	if err := netlink.RouteAdd(r); err != nil {
-		return fmt.Errorf("add route to %s by %s: %w", to, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("add route to %s by %s", to, name), func(l netlink.Link) error {
+		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
+	})
 }
 
 // AddNeighbour tells the device for good which MAC address an IP address has.
 func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	n := &netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac}
-	if err := netlink.NeighSet(n); err != nil {
-		return fmt.Errorf("add neighbour %s to %s: %w", ip, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name), func(l netlink.Link) error {
+		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+			IP: ip.AsSlice(), HardwareAddr: mac})
+	})
 }
 
 // AddForwarding tells a VXLAN device for good to which machine frames for a
 // MAC address go.
 func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	n := &netlink.Neigh{LinkIndex: l.Attrs().Index, Family: afBridge, Flags: netlink.NTF_SELF,
-		State: netlink.NUD_PERMANENT, IP: machine.AsSlice(), HardwareAddr: mac}
-	if err := netlink.NeighSet(n); err != nil {
-		return fmt.Errorf("add forwarding of %s to %s: %w", mac, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name), func(l netlink.Link) error {
+		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
+			State: netlink.NUD_PERMANENT, IP: machine.AsSlice(), HardwareAddr: mac})
+	})
 }
-
-// afBridge is AF_BRIDGE, the family of forwarding tables.
-const afBridge = 7
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}

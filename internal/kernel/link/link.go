@@ -34,17 +34,20 @@ func byName(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// Up sets the device up.
-func Up(name string) error {
+// change does f to the device; what says it in the error.
+func change(name, what string, f func(netlink.Link) error) error {
 	l, err := byName(name)
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(l); err != nil {
-		return fmt.Errorf("set %s up: %w", name, err)
+	if err := f(l); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
+
+// Up sets the device up.
+func Up(name string) error { return change(name, "set "+name+" up", netlink.LinkSetUp) }
 
 // AddVeth makes a veth pair whose second end, peer, is born in the network
 // namespace of thread peerTID.
@@ -69,43 +72,23 @@ func AddBridge(name string) error {
 
 // SetMaster makes the device a port of the bridge.
 func SetMaster(name, bridge string) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
 	b, err := byName(bridge)
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetMaster(l, b); err != nil {
-		return fmt.Errorf("make %s a port of %s: %w", name, bridge, err)
-	}
-	return nil
+	return change(name, "make "+name+" a port of "+bridge, func(l netlink.Link) error { return netlink.LinkSetMaster(l, b) })
 }
 
 // SetHairpin lets the bridge send a frame back through the port it came from.
 func SetHairpin(port string) error {
-	l, err := byName(port)
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkSetHairpin(l, true); err != nil {
-		return fmt.Errorf("set hairpin on %s: %w", port, err)
-	}
-	return nil
+	return change(port, "set hairpin on "+port, func(l netlink.Link) error { return netlink.LinkSetHairpin(l, true) })
 }
 
 // AddAddr gives the device an address with its prefix length.
 func AddAddr(name string, addr netip.Prefix) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	a := &netlink.Addr{IPNet: ipNet(addr)}
-	if err := netlink.AddrAdd(l, a); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", addr, name, err)
-	}
-	return nil
+	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error {
+		return netlink.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr)})
+	})
 }
 
 // AddDefaultRoute sends everything that has no other route to gateway.
