@@ -142,8 +142,8 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 // walk builds the path, visits it once and returns what was seen.
 func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*report.Trace, error) {
 	probe := probe
-	probe.Warmup += settled * 2 * w.Delay
-	probe.Window += measured * 2 * w.Delay
+	probe.Warmup += settled * w.RoundTrip()
+	probe.Window += measured * w.RoundTrip()
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
 		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Tune: string(s.Tune), Load: probe.Kind, On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})

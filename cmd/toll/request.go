@@ -74,15 +74,14 @@ func (f *compareFlags) loads(w sample.Wire) ([]sample.Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	trip := 2 * w.Delay
 	var out []sample.Load
 	for _, kind := range kinds {
 		l := sample.Load{Kind: kind, Window: window}
 		switch kind {
 		case "bulk": // past slow start
-			l.Warmup, l.Streams, l.Reverse = 0.1+slowStart*trip, f.streams, f.reverse
+			l.Warmup, l.Streams, l.Reverse = 0.1+slowStart*w.RoundTrip(), f.streams, f.reverse
 		case "rr":
-			l.Warmup, l.Request, l.Reply = 0.05+settled*trip, f.request, f.reply
+			l.Warmup, l.Request, l.Reply = 0.05+settled*w.RoundTrip(), f.request, f.reply
 		}
 		out = append(out, l)
 	}
@@ -99,7 +98,7 @@ const (
 // windowFor is the window over the wire, in seconds: --window, or longer over
 // a slow wire if the user left it alone.
 func (f *compareFlags) windowFor(w sample.Wire) (float64, error) {
-	least := measured * 2 * w.Delay
+	least := measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil
 	}

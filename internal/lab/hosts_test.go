@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"io"
 	"os"
 	"strings"
@@ -17,11 +16,7 @@ const hostsEnd = "print-hosts"
 // The linked client finds the server by name, and nobody else does.
 func TestLinkedNames(t *testing.T) {
 	l := started(t, &Lab{})
-	p, err := l.Build(context.Background(), path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := build(t, l, path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer})
 	before, err := os.ReadFile(hostsFile)
 	if err != nil {
 		t.Fatal(err)

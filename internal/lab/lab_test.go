@@ -164,11 +164,7 @@ func TestRulesAreDockers(t *testing.T) {
 		t.Run(c.file, func(t *testing.T) {
 			var a *space
 			l := &Lab{test: hooks{built: func(s *site) { a = s.a.ns }}}
-			p, err := l.Build(context.Background(), c.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
+			build(t, l, c.spec)
 			golden(t, c.file, normalRules(output(t, a, "nft", "list", "ruleset")))
 		})
 	}

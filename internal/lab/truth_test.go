@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,6 +32,30 @@ type claim struct {
 	command string
 	says    []string // each on one line, in any order; words may have others between them
 	never   []string
+}
+
+// build builds the path, which is closed with the test.
+func build(t *testing.T, l *Lab, spec path.Spec) *path.Path {
+	t.Helper()
+	p, err := l.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// skipMissing skips a path that cannot be built here; the conformance suite
+// says whether it should be there.
+func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
+	t.Helper()
+	if err := l.Check(context.Background(), spec); err != nil {
+		t.Skip(err)
+	}
 }
 
 // truths are the kernel's own view of each mode, as ip, bridge and nft print
@@ -163,13 +188,7 @@ func truthOf(l *Lab) func(*testing.T, *path.Path) {
 		}
 		claims = append(claims[:len(claims):len(claims)], truthsFrom[p.Spec.Mode][p.Spec.From]...)
 		for _, c := range claims {
-			ns := s.find(c.where)
-			if ns == nil {
-				t.Errorf("%s has no %s", p.Spec, c.where)
-				continue
-			}
-			args := strings.Fields(c.command)
-			c.check(t, output(t, ns, args[0], args[1:]...))
+			c.check(t, s)
 		}
 	}
 }
@@ -189,8 +208,16 @@ func (s *site) find(where string) *space {
 	return nil
 }
 
-func (c claim) check(t *testing.T, text string) {
+// check runs the command and reads what it says.
+func (c claim) check(t *testing.T, s *site) {
 	t.Helper()
+	ns := s.find(c.where)
+	if ns == nil {
+		t.Errorf("%s has no %s", s.path.Spec, c.where)
+		return
+	}
+	args := strings.Fields(c.command)
+	text := output(t, ns, args[0], args[1:]...)
 	lines := strings.Split(text, "\n")
 	for _, want := range c.says {
 		found := false

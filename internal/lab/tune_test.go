@@ -39,8 +39,7 @@ func TestTunesAreSet(t *testing.T) {
 	says := func(claims ...claim) func(*testing.T, *site) {
 		return func(t *testing.T, s *site) {
 			for _, c := range claims {
-				args := strings.Fields(c.command)
-				c.check(t, output(t, s.find(c.where), args[0], args[1:]...))
+				c.check(t, s)
 			}
 		}
 	}
@@ -78,11 +77,7 @@ func TestTunesAreSet(t *testing.T) {
 			if err := l.Check(context.Background(), spec); err != nil {
 				pathtest.SkipOrFail(t, "%s: %v", spec, err)
 			}
-			p, err := l.Build(context.Background(), spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
+			p := build(t, l, spec)
 			tt.check(t, s)
 			pathtest.RightWay(t, p)
 		})
@@ -93,7 +88,6 @@ func TestTunesAreSet(t *testing.T) {
 // it cannot have the others.
 func TestTunesOnEveryMode(t *testing.T) {
 	l := started(t, &Lab{})
-	ctx := context.Background()
 	for _, m := range mode.Catalogue {
 		r := m.Routes[len(m.Routes)-1]
 		for _, tune := range []mode.Tunes{"mtu=1280", "mtu=9000", "gro=on", "tso=off", "tso=on", "rps=on"} {
@@ -101,10 +95,8 @@ func TestTunesOnEveryMode(t *testing.T) {
 			t.Run(string(m.Name)+"+"+string(tune), func(t *testing.T) {
 				plain := spec
 				plain.Tune = ""
-				if err := l.Check(ctx, plain); err != nil {
-					t.Skip(err) // the conformance suite says whether it should be there
-				}
-				err := l.Check(ctx, spec)
+				skipMissing(t, l, plain)
+				err := l.Check(context.Background(), spec)
 				var u *path.UnsupportedError
 				switch {
 				case errors.As(err, &u):
@@ -118,12 +110,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 				case err != nil:
 					t.Fatal(err)
 				}
-				p, err := l.Build(ctx, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.Close()
-				pathtest.RightWay(t, p)
+				pathtest.RightWay(t, build(t, l, spec))
 			})
 		}
 	}

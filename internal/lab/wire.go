@@ -21,8 +21,6 @@ import (
 const (
 	minRate  = 10_000_000
 	maxRate  = 400_000_000_000
-	minMTU   = 576
-	maxMTU   = 65535
 	maxDelay = 100 * time.Millisecond
 )
 
@@ -55,8 +53,8 @@ func ParseWire(text string) (w sample.Wire, err error) {
 		case "rate":
 			w.Rate, why = parseRate(value)
 		case "mtu":
-			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < minMTU || w.MTU > maxMTU {
-				why = fmt.Sprintf("mtu must be from %d to %d", minMTU, maxMTU)
+			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < mode.MinMTU || w.MTU > mode.MaxMTU {
+				why = fmt.Sprintf("mtu must be from %d to %d", mode.MinMTU, mode.MaxMTU)
 			}
 		case "delay":
 			d, err := time.ParseDuration(value)
@@ -89,9 +87,6 @@ func parseRate(s string) (uint64, string) {
 	return 0, why
 }
 
-// seconds is a time in a results file as Go has it.
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
-
 // layWire joins the machines by a veth pair, which is the card of each. Each
 // end shapes what it sends.
 func (s *site) layWire() error {
@@ -113,7 +108,7 @@ func (s *site) layWire() error {
 			if err := addressed(wireName, m.addr); err != nil {
 				return err
 			}
-			return link.SetShape(wireName, link.Shape{Rate: w.Rate, Delay: seconds(w.Delay)})
+			return link.SetShape(wireName, link.Shape{Rate: w.Rate, Delay: w.OneWay()})
 		})
 		if err != nil {
 			return fmt.Errorf("lay the wire: %w", err)
@@ -172,8 +167,11 @@ func (l *Lab) tryWire() error {
 		module       string
 	}{
 		{link.Shape{Rate: w.Rate}, "rate", "CONFIG_NET_SCH_TBF", "sch_tbf"},
-		{link.Shape{Delay: seconds(w.Delay)}, "delay", "CONFIG_NET_SCH_NETEM", "sch_netem"},
+		{link.Shape{Delay: w.OneWay()}, "delay", "CONFIG_NET_SCH_NETEM", "sch_netem"},
 	} {
+		if part.shape == (link.Shape{}) {
+			continue
+		}
 		err := link.SetShape("try-wire", part.shape)
 		switch {
 		case err == nil:

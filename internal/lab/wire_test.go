@@ -67,7 +67,7 @@ func FuzzParseWire(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if w.Rate > maxRate || w.MTU > maxMTU || w.Delay > maxDelay.Seconds() {
+		if w.Rate > maxRate || w.MTU > mode.MaxMTU || w.Delay > maxDelay.Seconds() {
 			t.Errorf("%q is %+v", s, w)
 		}
 		if _, err := ParseWire(w.String()); err != nil {
@@ -79,7 +79,7 @@ func FuzzParseWire(f *testing.F) {
 // A delay in seconds becomes the delay in microseconds that was asked for.
 func TestDelayKeepsItsMicroseconds(t *testing.T) {
 	for us := time.Microsecond; us <= maxDelay; us += time.Microsecond {
-		if got := seconds(us.Seconds()); got != us {
+		if got := (sample.Wire{Delay: us.Seconds()}).OneWay(); got != us {
 			t.Fatalf("%s became %s", us, got)
 		}
 	}
@@ -102,20 +102,14 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 	t.Helper()
 	var s *site
 	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
-	if err := l.Check(context.Background(), spec); err != nil {
-		t.Skip(err) // the conformance suite says whether it should be there
-	}
-	p, err := l.Build(context.Background(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	skipMissing(t, l, spec)
+	p := build(t, l, spec)
 	if got := p.Facts["wire"]; got != "rate=200mbit,mtu=1600" {
 		t.Errorf("the path says of its wire %q", got)
 	}
 	for _, at := range []string{"A", "B"} {
-		claim{where: at, says: []string{"tbf rate 200Mbit burst lat"}}.check(t, output(t, s.find(at), "tc", "qdisc", "show", "dev", wireName))
-		claim{where: at, says: []string{"mtu 1600"}}.check(t, output(t, s.find(at), "ip", "link", "show", wireName))
+		claim{where: at, command: "tc qdisc show dev eth0", says: []string{"tbf rate 200Mbit burst lat"}}.check(t, s)
+		claim{where: at, command: "ip link show eth0", says: []string{"mtu 1600"}}.check(t, s)
 	}
 	began := time.Now()
 	tr := pathtest.Exchange(t, p)
@@ -135,15 +129,8 @@ func TestWireMTUOnEveryMode(t *testing.T) {
 			for _, r := range m.RoutesFrom(mode.FromRemoteContainer) {
 				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 				t.Run(fmt.Sprintf("%s-%d", m.Name, mtu), func(t *testing.T) {
-					if err := l.Check(context.Background(), spec); err != nil {
-						t.Skip(err) // the conformance suite says whether it should be there
-					}
-					p, err := l.Build(context.Background(), spec)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer p.Close()
-					pathtest.RightWay(t, p)
+					skipMissing(t, l, spec)
+					pathtest.RightWay(t, build(t, l, spec))
 				})
 			}
 		}
@@ -166,13 +153,9 @@ func TestWireIsDelayed(t *testing.T) {
 		}
 		return
 	}
-	p, err := l.Build(context.Background(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := build(t, l, spec)
 	for _, at := range []string{"A", "B"} {
-		claim{where: at, says: []string{"netem root delay 20ms", "tbf parent rate 1Gbit"}}.check(t, output(t, s.find(at), "tc", "qdisc", "show", "dev", wireName))
+		claim{where: at, command: "tc qdisc show dev eth0", says: []string{"netem root delay 20ms", "tbf parent rate 1Gbit"}}.check(t, s)
 	}
 	began := time.Now()
 	pathtest.Exchange(t, p).Stop()

@@ -198,10 +198,7 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	if len(m.RoutesFrom(p)) > 1 {
 		l += " " + t.Short()
 	}
-	if tunes != "" {
-		l += tuneSeparator + string(tunes)
-	}
-	return l
+	return tunes.Name(l)
 }
 
 // Find returns the mode called n; ok is false if the catalogue has none.

@@ -46,10 +46,14 @@ const (
 	tuneSeparator = "+"
 )
 
-// Bounds of what a tune takes, in bytes.
+// Bounds of an MTU, in bytes.
 const (
-	minMTU = 576 // what IPv4 promises to carry
-	maxMTU = 65535
+	MinMTU = 576 // what IPv4 promises to carry
+	MaxMTU = 65535
+)
+
+// Bounds of a socket's memory, in bytes.
+const (
 	minMem = 4 << 10 // a page
 	maxMem = 1 << 30
 )
@@ -58,6 +62,14 @@ const (
 // cells and tables show them, "mtu=9000+rmem=4M"; "" is none. Keys are in
 // order and numbers as short as can be, so that equal variants are equal.
 type Tunes string
+
+// Name is what the variant makes of a name: "bridge+mtu=9000" of "bridge".
+func (t Tunes) Name(of string) string {
+	if t == "" {
+		return of
+	}
+	return of + tuneSeparator + string(t)
+}
 
 // List is the variant's settings.
 func (t Tunes) List() []Tune {
@@ -126,8 +138,8 @@ func parseTune(word string) (Tune, error) {
 		return Tune{}, bad("given as " + name + "=VALUE")
 	case key == MTU:
 		n, err := strconv.Atoi(value)
-		if err != nil || n < minMTU || n > maxMTU {
-			return Tune{}, bad(fmt.Sprintf("from %d to %d", minMTU, maxMTU))
+		if err != nil || n < MinMTU || n > MaxMTU {
+			return Tune{}, bad(fmt.Sprintf("from %d to %d", MinMTU, MaxMTU))
 		}
 		return Tune{key, strconv.Itoa(n)}, nil
 	case key == Rmem || key == Wmem:

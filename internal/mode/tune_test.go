@@ -90,7 +90,7 @@ func FuzzParseTunes(f *testing.F) {
 			t.Errorf("%q is %q, which reads back as %q, %v", s, v, again, err)
 		}
 		for _, x := range v.List() {
-			if x.Key != GRO && x.Key != TSO && x.Key != RPS && x.Key != Nodelay && x.Number() < minMTU {
+			if x.Key != GRO && x.Key != TSO && x.Key != RPS && x.Key != Nodelay && x.Number() < MinMTU {
 				t.Errorf("%q let %v pass", s, x)
 			}
 		}

@@ -25,11 +25,7 @@ type Spec struct {
 }
 
 func (s Spec) String() string {
-	name := string(s.Mode)
-	if s.Tune != "" {
-		name += "+" + string(s.Tune)
-	}
-	return fmt.Sprintf("%s from %s to %s", name, s.From, s.To)
+	return fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
 }
 
 // Builder builds paths.

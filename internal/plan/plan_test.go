@@ -28,10 +28,7 @@ func request(change func(*Request)) Request {
 
 // show is a cell in short: "mode from>to load", with "!" for a control.
 func show(c sample.Cell) string {
-	name := c.Mode
-	if c.Tune != "" {
-		name += "+" + c.Tune
-	}
+	name := mode.Tunes(c.Tune).Name(c.Mode)
 	s := fmt.Sprintf("%s %s>%s %s", name, c.From, c.To, c.Load)
 	if c.Control {
 		s += "!"

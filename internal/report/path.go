@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -23,10 +24,7 @@ func Path(w io.Writer, t *Trace, o Options) error {
 		o.Width = DefaultWidth
 	}
 	p := newPrinter(o)
-	name := t.Path.Mode
-	if t.Path.Tune != "" {
-		name += "+" + t.Path.Tune
-	}
+	name := mode.Tunes(t.Path.Tune).Name(t.Path.Mode)
 	p.line(p.bold(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From, t.Path.Dial)) +
 		p.dim(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On)))
 	p.line("")

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -34,8 +35,16 @@ func (w Wire) String() string {
 		parts = append(parts, fmt.Sprintf("mtu=%d", w.MTU))
 	}
 	if w.Delay > 0 {
-		d := time.Duration(w.Delay * float64(time.Second)).Round(time.Microsecond)
-		parts = append(parts, "delay="+strings.ReplaceAll(d.String(), "µ", "u"))
+		parts = append(parts, "delay="+strings.ReplaceAll(w.OneWay().String(), "µ", "u"))
 	}
 	return strings.Join(parts, ",")
 }
+
+// OneWay is the delay as Go has it; it keeps every nanosecond that was asked
+// for.
+func (w Wire) OneWay() time.Duration {
+	return time.Duration(math.Round(w.Delay * float64(time.Second)))
+}
+
+// RoundTrip is what the delay adds to a round trip, in seconds.
+func (w Wire) RoundTrip() float64 { return 2 * w.Delay }

@@ -1,13 +1,11 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Shape slows down what a device sends.
@@ -74,14 +72,8 @@ func SetShape(name string, s Shape) error {
 
 // ClearShape takes the shape off again.
 func ClearShape(name string) error {
-	l, err := byName(name)
-	if err != nil {
-		return err
-	}
-	err = netlink.QdiscDel(&netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{
-		LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT}})
-	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("clear the shape of %s: %w", name, err)
-	}
-	return nil
+	return change(name, "clear the shape of "+name, func(l netlink.Link) error {
+		return netlink.QdiscDel(&netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT}})
+	})
 }
