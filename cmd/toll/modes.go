@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/report"
 )
 
 // modeInfo is a mode as `toll modes --format json` prints it.
@@ -160,8 +160,6 @@ func (r routeInfo) why() string {
 	return r.Missing + "; try " + r.Remedy
 }
 
-// paragraph prints text two columns in, and further lines four.
 func paragraph(w io.Writer, text string) {
-	lines := strings.Split(ansi.Wordwrap(text, modesWidth-4, ""), "\n")
-	fmt.Fprintln(w, "  "+strings.Join(lines, "\n    "))
+	fmt.Fprint(w, report.Wrapped("  ", text, modesWidth))
 }

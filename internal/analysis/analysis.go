@@ -106,6 +106,17 @@ func (j *judged) between(i, b int, metric string) stats.Summary {
 	return stats.Summarize(stats.Ratios(j.series[i].values[metric], j.series[b].values[metric]))
 }
 
+// against is cell i's metric against that of cell b, which is called to, with
+// its verdict; N is 0 if they have no round in common.
+func (j *judged) against(i, b int, metric, to string) Ratio {
+	x := j.between(i, b, metric)
+	out := Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N}
+	if x.N > 0 {
+		out.Verdict = stats.Judge(x, j.floor(groupOf(j.series[i].cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
+	}
+	return out
+}
+
 func (j *judged) floor(g group, metric string) float64 {
 	if f, ok := j.floors[g][metric]; ok {
 		return f
@@ -128,9 +139,10 @@ func (j *judged) cell(i int) Cell {
 		if !ok {
 			continue
 		}
-		if x := j.ratio(i, name); hasBase && b != i && x.N > 0 {
-			m.Ratio = &Ratio{To: j.series[b].cell.Mode, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
-				Verdict: stats.Judge(x, j.floor(groupOf(c), name), j.file.Header.Plan.Precision, higherIsBetter(name))}
+		if hasBase && b != i {
+			if x := j.against(i, b, name, j.series[b].cell.Mode); x.N > 0 {
+				m.Ratio = &x
+			}
 		}
 		out.Metrics[name] = m
 	}

@@ -70,14 +70,11 @@ func (j *judged) tuneGains() []string {
 		if s.cell.Tune == "" || b < 0 {
 			continue
 		}
-		metric := Primary(s.cell.Load)
-		x := j.between(i, b, metric)
+		x := j.against(i, b, Primary(s.cell.Load), label(plain))
 		if x.N == 0 {
 			continue
 		}
-		verdict := stats.Judge(x, j.floor(groupOf(s.cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
-		text := fmt.Sprintf("%s (%s)", words(s.cell.Load,
-			Ratio{To: label(plain), Median: x.Median, Low: x.Low, High: x.High, N: x.N}), verdict)
+		text := words(s.cell.Load, x)
 		variant := s.cell
 		variant.Load = ""
 		if at, ok := said[variant]; ok {
@@ -139,10 +136,10 @@ func cheapestIsolated(cells []Cell, from string) string {
 		t.log += math.Log(c.toll())
 		verdict, say := x.Verdict, words(c.Load, *x)
 		if cpu := c.Metrics[CPUPerByte].Ratio; c.fillsWire() && cpu != nil {
-			verdict, say = cpu.Verdict, fmt.Sprintf("the wire's rate at %s times %s's CPU time a byte", cpu, cpu.To)
+			verdict, say = cpu.Verdict, fmt.Sprintf("the wire's rate at %s times %s's CPU time a byte (%s)", cpu, cpu.To, cpu.Verdict)
 		}
 		t.clear = t.clear || verdict != stats.Unclear
-		t.say = append(t.say, fmt.Sprintf("%s (%s)", say, verdict))
+		t.say = append(t.say, say)
 	}
 	best, least := "", math.Inf(1)
 	for _, l := range labels {
@@ -160,12 +157,12 @@ func cheapestIsolated(cells []Cell, from string) string {
 	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
 }
 
-// words says a ratio of the load's own metric to its baseline's.
+// words says a ratio of the load's own metric, and its verdict.
 func words(load string, x Ratio) string {
 	if higherIsBetter(Primary(load)) {
-		return fmt.Sprintf("%s of %s's throughput", x, x.To)
+		return fmt.Sprintf("%s of %s's throughput (%s)", x, x.To, x.Verdict)
 	}
-	return fmt.Sprintf("%s times %s's median latency", x, x.To)
+	return fmt.Sprintf("%s times %s's median latency (%s)", x, x.To, x.Verdict)
 }
 
 // proxyPrice is what publishing through docker-proxy costs against the same
@@ -184,15 +181,12 @@ func (j *judged) proxyPrice(from string) string {
 		if !ok {
 			continue
 		}
-		metric := Primary(s.cell.Load)
-		x := j.between(i, b, metric)
+		x := j.against(i, b, Primary(s.cell.Load), name)
 		if x.N == 0 || (to != "" && to != name) {
 			continue
 		}
 		to = name
-		verdict := stats.Judge(x, j.floor(groupOf(s.cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
-		say = append(say, fmt.Sprintf("%s (%s)", words(s.cell.Load,
-			Ratio{To: name, Median: x.Median, Low: x.Low, High: x.High, N: x.N}), verdict))
+		say = append(say, words(s.cell.Load, x))
 	}
 	if len(say) == 0 {
 		return ""

@@ -33,28 +33,22 @@ const (
 // limit says what kept the load from being faster: the wire, or the party or
 // core that was busy all the time; "" if nothing was.
 func (j *judged) limit(s *series) string {
-	w := j.file.Header.Plan.Wire
-	p, _ := j.file.Header.PathOf(s.cell)
-	if w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) {
-		share := s.median(Throughput) / float64(w.Rate)
-		if share >= wireFull && share <= wireOver {
-			return string(mode.HopWire)
-		}
+	if share := j.wireShare(s); share >= wireFull && share <= wireOver {
+		return string(mode.HopWire)
 	}
 	return s.busy()
 }
 
-// overWire reports whether more came through than the wire carries.
-func (j *judged) overWire(s *series) bool {
+// wireShare is how much of the wire's rate came through; 0 if the path has no
+// wire, or one without a rate.
+func (j *judged) wireShare(s *series) float64 {
 	w := j.file.Header.Plan.Wire
 	p, _ := j.file.Header.PathOf(s.cell)
-	return w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) && s.median(Throughput) > wireOver*float64(w.Rate)
-}
-
-// median is the metric's median; 0 if there is none.
-func (s *series) median(metric string) float64 {
-	m, _ := s.metric(metric)
-	return m.Median
+	if w == nil || w.Rate == 0 || !slices.Contains(p.Hops, string(mode.HopWire)) {
+		return 0
+	}
+	m, _ := s.metric(Throughput)
+	return m.Median / float64(w.Rate)
 }
 
 // busy is the party or core that was busy all the time; "" if none was.
@@ -136,7 +130,7 @@ func (j *judged) cellWarnings(i int) []Warning {
 			out = append(out, w)
 		}
 	}
-	if j.overWire(s) {
+	if j.wireShare(s) > wireOver {
 		out = append(out, Warning{"over-wire", "more came through than the wire's rate: something took its shape off"})
 	}
 	failed, last := 0, ""

@@ -12,13 +12,21 @@ import (
 
 // printer collects lines of at most width columns.
 type printer struct {
-	b      strings.Builder
-	width  int
-	short  bool // hop names
-	below  bool // paths are below their rows
-	gap    int  // between columns
+	b     strings.Builder
+	width int
+	layout
 	styles *lipgloss.Renderer
 }
+
+// layout is how a table saves width.
+type layout struct {
+	short bool // hop names
+	below bool // paths are below their rows
+	gap   int  // between columns
+}
+
+// layouts are tried in this order; the last is taken if none fits.
+var layouts = []layout{{gap: 2}, {short: true, gap: 2}, {short: true, gap: 1}, {below: true, gap: 2}, {below: true, gap: 1}}
 
 func newPrinter(o Options) *printer {
 	r := lipgloss.NewRenderer(io.Discard)
@@ -26,7 +34,7 @@ func newPrinter(o Options) *printer {
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	return &printer{width: o.Width, gap: 2, styles: r}
+	return &printer{width: o.Width, layout: layouts[0], styles: r}
 }
 
 func (p *printer) line(s string) { p.b.WriteString(s + "\n") }
@@ -46,6 +54,14 @@ func (p *printer) verdict(v stats.Verdict) func(string) string {
 }
 
 func width(s string) int { return lipgloss.Width(s) }
+
+// Wrapped is text behind indent in lines of at most so many columns; further
+// lines are indented by two more.
+func Wrapped(indent, text string, columns int) string {
+	p := newPrinter(Options{Width: columns})
+	p.wrapped(indent, text, " ")
+	return p.b.String()
+}
 
 // item prints a point of a list.
 func (p *printer) item(s string) { p.wrapped("  ", s, " ") }

@@ -151,15 +151,10 @@ func (p *printer) fit(r *analysis.Report, gs [][]analysis.Cell) {
 		}
 		return n
 	}
-	p.short = widest() > p.width
-	if widest() > p.width {
-		p.gap = 1
-	}
-	if widest() > p.width {
-		p.short, p.below, p.gap = false, true, 2
-	}
-	if widest() > p.width {
-		p.gap = 1
+	for _, p.layout = range layouts {
+		if widest() <= p.width {
+			return
+		}
 	}
 }
 
@@ -196,24 +191,20 @@ func (p *printer) foot(r *analysis.Report) {
 	for _, f := range r.Findings {
 		p.wrapped("  ", f, " ")
 	}
-	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["proxy"] }) {
-		if f != "" {
-			p.line("  " + p.dim("The proxy is "+f+"."))
-		}
-	}
-	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["datapath"] }) {
-		if f != "" {
-			p.line("  " + p.dim("Open vSwitch's datapath: "+f+"."))
-		}
-	}
-	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["offloads"] }) {
-		if f != "" {
-			p.wrapped("  ", "Offloads: "+f+".", " ")
-		}
-	}
-	for _, f := range names(r.Cells, func(c analysis.Cell) string { return c.Facts["rules"] }) {
-		if f != "" {
-			p.line("  " + p.dim("Rules: "+f+"."))
+	dim := func(s string) { p.line("  " + p.dim(s)) }
+	for _, f := range []struct {
+		key, format string
+		show        func(string)
+	}{
+		{"proxy", "The proxy is %s.", dim},
+		{"datapath", "Open vSwitch's datapath: %s.", dim},
+		{"offloads", "Offloads: %s.", p.item},
+		{"rules", "Rules: %s.", dim},
+	} {
+		for _, fact := range names(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
+			if fact != "" {
+				f.show(fmt.Sprintf(f.format, fact))
+			}
 		}
 	}
 	if len(r.Cells) > 0 {
