@@ -20,7 +20,6 @@ const (
 	tagLocalMasq = "local-masq" // the machine's own address becomes the bridge's
 	tagMasq      = "masq"       // containers' traffic to the outside
 	tagLink      = "link"       // the linked pair and port
-	tagForeign   = "foreign"    // bridges and devices that are not Docker's
 )
 
 // daemon is how dockerd is configured and what it runs on one machine.
@@ -65,7 +64,7 @@ func (s *site) install(m *machine, d daemon) error {
 			return err
 		}
 	}
-	for _, n := range append([]network{docker0}, d.bridges()...) {
+	for _, n := range d.all() {
 		err := m.ns.Do(func() error {
 			if err := link.AddBridge(n.bridge); err != nil {
 				return err
@@ -85,20 +84,12 @@ func (s *site) install(m *machine, d daemon) error {
 	return m.ns.Do(func() error { return nft.Apply(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())) })
 }
 
-func (d daemon) bridges() []network {
-	out := make([]network, len(d.networks))
-	for i, n := range d.networks {
-		out[i] = n.network
-	}
-	return out
-}
-
 // all are the networks in the order in which they were made: the default one
 // first.
 func (d daemon) all() []dockerNet {
 	def := dockerNet{network: docker0}
 	for _, l := range d.links {
-		def.containers = append(def.containers, netip.PrefixFrom(l.server.Addr(), 32), netip.PrefixFrom(l.client, 32))
+		def.containers = append(def.containers, single(l.server.Addr()), single(l.client))
 	}
 	return append([]dockerNet{def}, d.networks...)
 }
@@ -106,11 +97,8 @@ func (d daemon) all() []dockerNet {
 // newest are the networks in the order of rules that are inserted at the top.
 func (d daemon) newest() []dockerNet {
 	all := d.all()
-	out := make([]dockerNet, 0, len(all))
-	for i := range all {
-		out = append(out, all[len(all)-1-i])
-	}
-	return out
+	slices.Reverse(all)
+	return all
 }
 
 func rule(v nft.Verdict, m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: v} }
@@ -140,7 +128,7 @@ func (d daemon) nat() []nft.Chain {
 		}
 		match := []nft.Match{nft.TCPDport(publishedPort)}
 		if d.noProxy {
-			self := netip.PrefixFrom(n.publish.Addr(), 32)
+			self := single(n.publish.Addr())
 			hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), nft.TCPDport(n.publish.Port())))
 		} else {
 			match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
@@ -177,7 +165,7 @@ func (d daemon) filter() []nft.Chain {
 		b := n.bridge
 		if n.publish.IsValid() {
 			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
-				nft.Dst(netip.PrefixFrom(n.publish.Addr(), 32)), nft.TCPDport(n.publish.Port())))
+				nft.Dst(single(n.publish.Addr())), nft.TCPDport(n.publish.Port())))
 		}
 		if n.routed {
 			inner = append(inner, rule(nft.Accept(), nft.Out(b), nft.ICMP()))
@@ -199,14 +187,14 @@ func (d daemon) filter() []nft.Chain {
 		}
 	}
 	for _, l := range d.links {
-		client, server := netip.PrefixFrom(l.client, 32), netip.PrefixFrom(l.server.Addr(), 32)
+		client, server := single(l.client), single(l.server.Addr())
 		b, port := docker0.bridge, l.server.Port()
 		inner = append(inner,
 			tagged(tagLink, nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), nft.TCPDport(port)),
 			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), nft.TCPSport(port)))
 	}
 	for _, dev := range d.foreign {
-		user = append(user, tagged(tagForeign, nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
+		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
 	}
 	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
 		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
@@ -230,7 +218,7 @@ func (d daemon) raw() []nft.Chain {
 	for _, n := range d.all() {
 		for _, c := range n.containers {
 			if !n.routed {
-				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge), nft.Dst(netip.PrefixFrom(c.Addr(), 32))))
+				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge), nft.Dst(single(c.Addr()))))
 			}
 		}
 	}

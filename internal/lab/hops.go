@@ -22,9 +22,11 @@ type hopID struct {
 	name, where string
 }
 
+func idOf(h path.Hop) hopID { return hopID{h.Kind, h.Name, h.Where} }
+
 // madeOf remembers the devices that a hop is made of, for tunes.
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
-	s.devices[hopID{h.Kind, h.Name, h.Where}] = devices
+	s.devices[idOf(h)] = devices
 	return h
 }
 

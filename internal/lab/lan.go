@@ -16,7 +16,7 @@ import (
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
-		prepare: func(m *machine) error { return s.outerBridge(m) },
+		prepare: s.outerBridge,
 		attach: func(m *machine, host byte, name, port string) (*container, error) {
 			c, err := s.bridged(m, outer, host, name, port)
 			if err != nil {
@@ -100,10 +100,7 @@ func (s *site) cardMTU(c *container) error {
 	if mtu == 0 {
 		return nil
 	}
-	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
-		return err
-	}
-	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
+	return c.setMTU(mtu)
 }
 
 // outerBridge makes the bridge that the machine's card is a port of, and moves
@@ -116,9 +113,14 @@ func (s *site) outerBridge(m *machine) error {
 		if err := link.SetMaster(wireName, outer.bridge); err != nil {
 			return err
 		}
-		if err := link.DelAddr(wireName, m.addr); err != nil {
-			return err
-		}
-		return link.AddAddr(outer.bridge, m.addr)
+		return moveAddress(m)
 	})
+}
+
+// moveAddress moves the machine's address from its card to the outer bridge.
+func moveAddress(m *machine) error {
+	if err := link.DelAddr(wireName, m.addr); err != nil {
+		return err
+	}
+	return addressed(outer.bridge, m.addr)
 }

@@ -58,8 +58,7 @@ func (s *site) overlay() error {
 	}
 	s.serve(server)
 	last := s.hop(server, true)
-	p.Guards = []path.Hop{s.noNAT(),
-		unused(s.loHop(s.a.ns, s.a.name))}
+	p.Guards = []path.Hop{s.noNAT(), unused(s.loHop(s.a.ns, s.a.name))}
 	if p.Spec.From == mode.FromContainer {
 		client, err := s.overlaid(a, clientHost, clientBox, clientPortName)
 		if err != nil {
@@ -154,23 +153,14 @@ func (s *site) overlaid(b *sandbox, host byte, name, port string) (*container, e
 	if err := c.plug(port, b.ns); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	err = b.ns.Do(func() error {
-		if err := link.SetMaster(port, overlayBridge); err != nil {
-			return err
-		}
-		return link.SetMTU(port, b.mtu)
-	})
-	if err != nil {
+	if err := b.ns.Do(func() error { return link.SetMaster(port, overlayBridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.setMTU(b.mtu); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	addr := tollNet.nth(host)
-	err = c.ns.Do(func() error {
-		if err := link.SetMTU(inside, b.mtu); err != nil {
-			return err
-		}
-		return link.SetAddress(inside, dockerMAC(addr.Addr()))
-	})
-	if err != nil {
+	if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, c.address(addr, none)
@@ -200,8 +190,6 @@ func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
 
 // tryVXLAN makes a VXLAN device.
 func tryVXLAN() error {
-	if err := link.AddVXLAN(link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}); err != nil {
-		return missingDevice(err, "vxlan", "CONFIG_VXLAN")
-	}
-	return nil
+	v := link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}
+	return missingDevice(link.AddVXLAN(v), "vxlan", "CONFIG_VXLAN")
 }

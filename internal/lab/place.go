@@ -35,12 +35,9 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	if p.hosts != "" {
 		args = append([]string{hostsArg, p.hosts}, args...)
 	}
-	cmd := exec.Command(self, args...)
-	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(append(os.Environ(), mark()), c.Env...)
+	cmd, stderr := marked(self, args...)
+	cmd.Env = append(cmd.Env, c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: p.clone}
-	stderr := &tail{}
-	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", p.name, err)
@@ -61,6 +58,19 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 		Wait: func() error { return ended(cmd.Wait(), stderr) },
 		Kill: func() error { return kill(cmd) },
 	}, nil
+}
+
+// marked is a program to start with the lab's mark, and the end of what it says
+// on its standard error. This program itself goes by its own name.
+func marked(file string, args ...string) (*exec.Cmd, *tail) {
+	cmd := exec.Command(file, args...)
+	if file == self {
+		cmd.Args[0] = os.Args[0]
+	}
+	cmd.Env = append(os.Environ(), mark())
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	return cmd, stderr
 }
 
 func ended(err error, stderr *tail) error {

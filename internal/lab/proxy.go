@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
@@ -87,8 +86,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	args := []string{"-proto", "tcp",
 		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
 		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
-	own := file == ""
-	if own {
+	if file == "" {
 		file, args = self, append([]string{proxyArg}, args...)
 	}
 	r, w, err := os.Pipe()
@@ -96,25 +94,18 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		return path.Hop{}, fmt.Errorf("start proxy: %w", err)
 	}
 	defer r.Close()
-	cmd := exec.Command(file, args...)
-	if own {
-		cmd.Args[0] = os.Args[0]
-	}
-	cmd.Env = append(os.Environ(), mark())
+	cmd, stderr := marked(file, args...)
 	// Our own ends with this pipe; docker-proxy does not read it.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	stderr := &tail{}
-	cmd.Stderr = stderr
 	err = s.a.ns.Start(cmd)
 	w.Close()
 	if err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
 	}
-	s.undo.Push("stop proxy", func() error {
+	s.path.Undo.Push("stop proxy", func() error {
 		err := kill(cmd)
 		_ = cmd.Wait() // it was killed: how it ended says nothing
 		return err

@@ -13,25 +13,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/undo"
 )
 
-// network is a bridge with its addresses; the first is the gateway's.
+// network is a bridge with its addresses.
 type network struct {
 	bridge string
 	subnet netip.Prefix
+	noExit bool // it has no gateway
 }
 
 // The lab's networks. The wire uses the range that RFC 2544 sets aside for
 // benchmarks; the others use ranges that Docker uses.
 var (
-	outer     = network{"br1", netip.MustParsePrefix("198.18.0.0/24")}             // the wire's own, and a bridge on it
-	tollNet   = network{"br-toll", netip.MustParsePrefix("172.30.0.0/16")}         // the server's user-defined network
-	secondNet = network{"br-toll2", netip.MustParsePrefix("172.31.0.0/16")}        // another one on machine A
-	remoteNet = network{"br-remote", netip.MustParsePrefix("172.29.0.0/16")}       // one on machine B
-	docker0   = network{"docker0", netip.MustParsePrefix("172.17.0.0/16")}         // the default network
-	gwbridge  = network{"docker_gwbridge", netip.MustParsePrefix("172.18.0.0/16")} // the way out of overlay networks
+	// outer is the wire's own, on which A and B are hosts like any other, and a
+	// bridge on it.
+	outer = network{"br1", netip.MustParsePrefix("198.18.0.0/24"), true}
+
+	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16")         // the server's user-defined network
+	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16")        // another one on machine A
+	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16")       // one on machine B
+	docker0   = dockerNetwork("docker0", "172.17.0.0/16")         // the default network
+	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16") // the way out of overlay networks
 )
+
+func dockerNetwork(bridge, subnet string) network {
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet)}
+}
 
 // nth is the network's n-th address with the network's prefix length.
 func (n network) nth(i byte) netip.Prefix {
@@ -40,7 +47,14 @@ func (n network) nth(i byte) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
 }
 
-func (n network) gateway() netip.Prefix { return n.nth(1) }
+// gateway is the network's first address, or the zero value if it has no
+// gateway.
+func (n network) gateway() netip.Prefix {
+	if n.noExit {
+		return netip.Prefix{}
+	}
+	return n.nth(1)
+}
 
 // Hosts' numbers in their networks. On the wire, A is 1 and B is 2.
 const (
@@ -82,22 +96,25 @@ type space struct {
 	before func() error // nil outside tests
 }
 
+func (s *space) step() error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before()
+}
+
 // Do runs f in the namespace.
 func (s *space) Do(f func() error) error {
-	if s.before != nil {
-		if err := s.before(); err != nil {
-			return err
-		}
+	if err := s.step(); err != nil {
+		return err
 	}
 	return s.NS.Do(f)
 }
 
 // Start starts cmd in the namespace.
 func (s *space) Start(cmd *exec.Cmd) error {
-	if s.before != nil {
-		if err := s.before(); err != nil {
-			return err
-		}
+	if err := s.step(); err != nil {
+		return err
 	}
 	return s.NS.Start(cmd)
 }
@@ -123,7 +140,6 @@ type container struct {
 // site is what one path is built on.
 type site struct {
 	lab   *Lab
-	undo  *undo.Stack
 	path  *path.Path
 	a, b  *machine
 	boxes []*container
@@ -141,7 +157,7 @@ type spot struct {
 
 // newSite makes two machines and the wire between them.
 func newSite(l *Lab, p *path.Path) (*site, error) {
-	s := &site{lab: l, undo: &p.Undo, path: p, devices: map[hopID][]device{}}
+	s := &site{lab: l, path: p, devices: map[hopID][]device{}}
 	for _, m := range []struct {
 		to   **machine
 		name string
@@ -162,7 +178,7 @@ func (s *site) namespace(name string) (*space, error) {
 	if err != nil {
 		return nil, explainNamespace(err)
 	}
-	s.undo.Push("close "+name, ns.Close)
+	s.path.Undo.Push("close "+name, ns.Close)
 	out := &space{NS: ns, before: s.lab.test.before}
 	err = out.Do(func() error {
 		if err := s.lab.setCongestion(); err != nil {
@@ -211,6 +227,14 @@ func (c *container) plug(port string, at *space) error {
 	})
 }
 
+// setMTU sets the MTU of the container's pair.
+func (c *container) setMTU(mtu int) error {
+	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
+		return err
+	}
+	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
+}
+
 // address gives the container's device an address and the container a default
 // gateway, if gateway is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
@@ -238,11 +262,7 @@ func (s *site) bridged(on *machine, n network, host byte, name, port string) (*c
 	if err := on.ns.Do(func() error { return link.SetMaster(port, n.bridge) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	gateway := n.gateway().Addr()
-	if n == outer { // where A and B are hosts like any other, and no way out
-		gateway = none
-	}
-	return c, c.address(n.nth(host), gateway)
+	return c, c.address(n.nth(host), n.gateway().Addr())
 }
 
 // Names of containers and of their ports.

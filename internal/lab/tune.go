@@ -146,18 +146,16 @@ func (s *site) eachDevice(k mode.Key, f func(device) error) error {
 	}
 	done := map[id]bool{}
 	for _, h := range s.path.Hops {
-		for _, kind := range tunable[k] {
-			if h.Kind != kind {
+		if !slices.Contains(tunable[k], h.Kind) {
+			continue
+		}
+		for _, d := range s.devices[idOf(h)] {
+			if done[id{d.ns, d.name}] {
 				continue
 			}
-			for _, d := range s.devices[hopID{h.Kind, h.Name, h.Where}] {
-				if done[id{d.ns, d.name}] {
-					continue
-				}
-				done[id{d.ns, d.name}] = true
-				if err := d.ns.Do(func() error { return f(d) }); err != nil {
-					return err
-				}
+			done[id{d.ns, d.name}] = true
+			if err := d.ns.Do(func() error { return f(d) }); err != nil {
+				return err
 			}
 		}
 	}

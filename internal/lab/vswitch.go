@@ -2,8 +2,6 @@ package lab
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,11 +66,7 @@ func kernelDatapath() bool { return link.HasFamily("ovs_datapath") == nil }
 
 // startOVS runs Open vSwitch on a machine and makes the bridge.
 func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
-	cmd := exec.Command(self, ovs.Arg)
-	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), mark())
-	stderr := &tail{}
-	cmd.Stderr = stderr
+	cmd, stderr := marked(self, ovs.Arg)
 	sw, err := ovs.Start(cmd, m.ns.Start)
 	if err != nil {
 		if said := stderr.err(); said != nil {
@@ -80,7 +74,7 @@ func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
 		}
 		return nil, err
 	}
-	s.undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
+	s.path.Undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
 	kind, words := "netdev", "userspace (datapath_type=netdev)"
 	if kernelDatapath() {
 		kind, words = "system", "kernel"
@@ -94,12 +88,7 @@ func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sw, m.ns.Do(func() error {
-		if err := link.DelAddr(wireName, m.addr); err != nil {
-			return err
-		}
-		return addressed(outer.bridge, m.addr)
-	})
+	return sw, m.ns.Do(func() error { return moveAddress(m) })
 }
 
 // withoutOffloads switches off what the userspace datapath cannot take over:

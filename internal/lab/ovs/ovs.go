@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,14 +51,14 @@ func Find(program string) (string, error) {
 	return file, err
 }
 
-// Version is "3.1.0", or "" if Open vSwitch does not tell.
-func Version() string {
+// Version is "3.1.0", or "" if Open vSwitch does not tell. It is asked once.
+var Version = sync.OnceValue(func() string {
 	out, _ := run("ovs-vswitchd", "--version")
 	if m := regexp.MustCompile(`Open vSwitch\) (\S+)`).FindStringSubmatch(out); m != nil {
 		return m[1]
 	}
 	return ""
-}
+})
 
 // run runs a program of Open vSwitch and returns what it printed.
 func run(program string, args ...string) (string, error) {
