@@ -22,7 +22,7 @@ func (t *tee) Write(b []byte) (int, error) {
 	return t.file.Write(b)
 }
 
-func (f *compareFlags) records() (t *tee, closeFile func() error, err error) {
+func (f *runFlags) records() (t *tee, closeFile func() error, err error) {
 	t = &tee{}
 	if f.save == "" {
 		return t, func() error { return nil }, nil

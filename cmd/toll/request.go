@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
-// toRequest reads the flags and arguments as a request.
-func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
+// toRequest reads the flags and arguments as a request; a command without a flag leaves it empty.
+func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Modes, err = parseModes(args); err != nil {
 		return r, err
 	}
@@ -24,8 +24,10 @@ func (f *compareFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
 		return r, err
 	}
-	if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
-		return r, err
+	if f.baseline != "" {
+		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
+			return r, err
+		}
 	}
 	if r.Precision, err = parseShare(f.precision); err != nil {
 		return r, err
@@ -54,7 +56,7 @@ const (
 	maxBytes   = 64 << 20
 )
 
-func (f *compareFlags) loads(w sample.Wire) ([]sample.Load, error) {
+func (f *runFlags) loads(w sample.Wire) ([]sample.Load, error) {
 	if f.window < minWindow || f.window > maxWindow {
 		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
 	}
@@ -97,7 +99,7 @@ const (
 
 // windowFor is the window over the wire, in seconds: --window, or longer over
 // a slow wire if the user left it alone.
-func (f *compareFlags) windowFor(w sample.Wire) (float64, error) {
+func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	least := measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil
@@ -110,7 +112,7 @@ func (f *compareFlags) windowFor(w sample.Wire) (float64, error) {
 }
 
 // cpus chooses the CPUs of client and server.
-func (f *compareFlags) cpus() (p sample.CPUs, err error) {
+func (f *runFlags) cpus() (p sample.CPUs, err error) {
 	here := machine.Machine{}
 	switch f.pin {
 	case "none":

@@ -9,7 +9,7 @@ import (
 
 // Warm-up and window hold enough round trips of a slow wire.
 func TestLoadsOverASlowWire(t *testing.T) {
-	f := compareFlags{load: []string{"bulk", "rr"}, window: 250 * time.Millisecond, streams: 1, request: 1, reply: 1}
+	f := runFlags{load: []string{"bulk", "rr"}, window: 250 * time.Millisecond, streams: 1, request: 1, reply: 1}
 	for _, tt := range []struct {
 		delay                        float64
 		bulkWarmup, rrWarmup, window float64

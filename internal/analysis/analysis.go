@@ -12,9 +12,12 @@ import (
 )
 
 // group is what is compared with one baseline.
-type group struct{ from, load, on string }
+type group struct {
+	from, load, on string
+	shape          sample.Shape
+}
 
-func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.On} }
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.On, c.Shape} }
 
 // judged is the file on its way to the report.
 type judged struct {
@@ -30,6 +33,7 @@ func Judge(f *sample.File) *Report {
 	j := collect(f)
 	r := &Report{
 		Schema:      Schema,
+		Study:       f.Header.Plan.Study,
 		Environment: f.Header.Environment,
 		Plan: Plan{Seed: f.Header.Plan.Seed, Rounds: f.End.Rounds, Baseline: f.Header.Plan.Baseline,
 			EndedBy: f.End.Reason, Elapsed: f.End.Elapsed, Budget: f.Header.Plan.Budget,
@@ -128,7 +132,7 @@ func (j *judged) cell(i int) Cell {
 	s := j.series[i]
 	c := s.cell
 	b, hasBase := j.base[groupOf(c)]
-	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On,
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
 		Metrics: map[string]Metric{}, CPU: s.split(j.file.Header.Plan.LoadOf(c.Load)), LimitedBy: j.limit(s)}
 	if p, ok := j.file.Header.PathOf(c); ok {
@@ -188,7 +192,7 @@ func (j *judged) floorList() []Floor {
 		if !s.cell.Control || len(j.floors[g]) == 0 {
 			continue
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, On: g.on, Floor: j.floors[g]})
+		out = append(out, Floor{From: g.from, Load: g.load, Shape: g.shape, On: g.on, Floor: j.floors[g]})
 	}
 	return out
 }
@@ -203,7 +207,7 @@ func sortCells(cells []Cell, j *judged) {
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		ga, gb := group{a.From, a.Load, a.On}, group{b.From, b.Load, b.On}
+		ga, gb := group{a.From, a.Load, a.On, a.Shape}, group{b.From, b.Load, b.On, b.Shape}
 		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.toll(), b.toll()))
 	})
 }

@@ -19,6 +19,7 @@ const Schema = "bridgetoll.report/1"
 // Units are base units: seconds, bytes, bit/s.
 type Report struct {
 	Schema      string             `json:"schema"`
+	Study       string             `json:"study,omitempty"` // as the plan has it
 	Environment sample.Environment `json:"environment"`
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`
@@ -55,6 +56,7 @@ type Control struct {
 type Floor struct {
 	From  string             `json:"from"`
 	Load  string             `json:"load"`
+	Shape sample.Shape       `json:"shape,omitzero"`
 	On    string             `json:"on"`
 	Floor map[string]float64 `json:"floor"`
 }
@@ -67,6 +69,7 @@ type Cell struct {
 	To        string            `json:"to"`
 	Load      string            `json:"load"`
 	Tune      string            `json:"tune"`
+	Shape     sample.Shape      `json:"shape,omitzero"`
 	On        string            `json:"on"`
 	Hops      []string          `json:"hops"`
 	Witnessed bool              `json:"witnessed"`

@@ -19,11 +19,13 @@ const MinRounds = 5
 
 // Request is what the user asked for.
 type Request struct {
+	Study     string           // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
 	To        []mode.Target    // which targets, for modes that have several
 	Loads     []sample.Load
-	Tunes     []mode.Tunes // variants, besides the untuned modes
+	Tunes     []mode.Tunes   // variants, besides the untuned modes
+	Shapes    []sample.Shape // of crowds; empty: one client and one server
 	Wire      sample.Wire
 	On        []string // backends
 	Rounds    int      // 0: until Precision or Budget
@@ -41,7 +43,7 @@ const visitOverhead = 0.05
 // Make lists the cells of the request in the catalogue's order, one control
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
-	p := sample.Plan{Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
+	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
@@ -53,7 +55,10 @@ func Make(r Request) (sample.Plan, error) {
 		for _, from := range r.From {
 			group := r.routes(from, &p)
 			for _, l := range r.Loads {
-				p.Cells = append(p.Cells, r.cells(group, from, l.Kind, on)...)
+				for _, shape := range r.shapes() {
+					like := sample.Cell{From: string(from), Load: l.Kind, Shape: shape, On: on}
+					p.Cells = append(p.Cells, r.cells(group, like)...)
+				}
 			}
 		}
 	}
@@ -123,13 +128,22 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
-// cells makes a group's cells; the control comes right after the baseline, and
+// shapes are the crowds, or the one shape that is none.
+func (r Request) shapes() []sample.Shape {
+	if len(r.Shapes) == 0 {
+		return []sample.Shape{{}}
+	}
+	return r.Shapes
+}
+
+// cells makes a group's cells, which are like the one given; the control comes right after the baseline, and
 // a mode's variants after the mode.
-func (r Request) cells(group []routed, from mode.Placement, load, on string) []sample.Cell {
+func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled := false
 	for _, g := range group {
-		c := sample.Cell{Mode: string(g.mode.Name), From: string(from), To: string(g.route.To), Load: load, On: on}
+		c := like
+		c.Mode, c.To = string(g.mode.Name), string(g.route.To)
 		out = append(out, c)
 		if g.mode.Name == r.Baseline && !controlled {
 			controlled = true

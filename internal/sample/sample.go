@@ -8,7 +8,10 @@
 // CLOCK_MONOTONIC nanoseconds of the measuring machine.
 package sample
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Schema names the version of the results file. A change that an older
 // reader would misread raises the number.
@@ -22,9 +25,38 @@ type Cell struct {
 	To      string `json:"to"`
 	Load    string `json:"load"`
 	Tune    string `json:"tune,omitempty"`
+	Shape   Shape  `json:"shape,omitzero"`
 	On      string `json:"on"`
 	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
 }
+
+// Shape is how many take part: server containers, client containers (client i
+// talks to server i mod Servers) and client processes in each. The zero value is
+// one of each, measured by their own clocks; any other is a crowd, measured at
+// the servers.
+type Shape struct {
+	Servers int `json:"servers"`
+	Clients int `json:"clients"`
+	Procs   int `json:"procs"`
+}
+
+// Crowd reports whether the shape is a crowd.
+func (s Shape) Crowd() bool { return s != Shape{} }
+
+// String is "1×16×4": servers, clients, processes in each client; "" if the
+// shape is not a crowd.
+func (s Shape) String() string {
+	if !s.Crowd() {
+		return ""
+	}
+	return fmt.Sprintf("%d×%d×%d", s.Servers, s.Clients, s.Procs)
+}
+
+// Studies other than a comparison.
+const (
+	StudyScale  = "scale"
+	StudyLadder = "ladder"
+)
 
 // Load is a workload with its options. Which options count depends on Kind.
 type Load struct {
@@ -42,6 +74,7 @@ type Load struct {
 // Plan is what a run set out to do. Cells are in the catalogue's order; the
 // order of visits follows from Seed and the round's number.
 type Plan struct {
+	Study     string  `json:"study,omitempty"` // what the run is for; "": a comparison
 	Seed      uint64  `json:"seed"`
 	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
 	Budget    float64 `json:"budget_s"`

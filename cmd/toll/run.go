@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// runFlags are the flags of the commands that measure. Each command adds those
+// that it has.
+type runFlags struct {
+	from, to, load, on []string
+	tune               []string
+	wire               string
+	rounds             int
+	window, budget     time.Duration
+	windowSet          bool // by the user
+	precision          string
+	baseline, pin      string
+	seed               uint64
+	streams            int
+	reverse            bool
+	request, reply     int
+	save               string
+	out                outputFlags
+	dryRun, quiet      bool
+	proxy, congestion  string
+}
+
+func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
+	fl.StringSliceVar(&f.from, "from", []string{string(from)}, "where the client runs: host, container, remote, remote-container")
+}
+
+func (f *runFlags) addTo(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the host dials of a published port")
+}
+
+// addLoads adds the flags of the loads, of which those in kinds are the default.
+func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
+	fl.StringSliceVar(&f.load, "load", kinds, "the traffic: bulk (TCP stream), rr (request/response)")
+	fl.IntVar(&f.streams, "streams", 1, "bulk: connections")
+	fl.BoolVar(&f.reverse, "reverse", false, "bulk: from the server to the client")
+	fl.IntVar(&f.request, "request", 1, "rr: bytes of a request")
+	fl.IntVar(&f.reply, "reply", 1, "rr: bytes of a reply")
+}
+
+func (f *runFlags) addTune(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.tune, "tune", nil, "variants of each mode, to be compared with it: "+tuneWords+"; join those of one variant by +")
+}
+
+func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
+	fl.StringVar(&f.baseline, "baseline", string(mode.Host), "the mode that others are compared with")
+}
+
+// addRun adds what every run has.
+func (f *runFlags) addRun(fl *pflag.FlagSet) {
+	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
+	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
+	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
+	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
+	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
+	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
+	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
+	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+	fl.StringVar(&f.save, "save", "", "write every visit to this file, for toll report")
+	f.out.add(fl)
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress")
+}
+
+// command is the RunE of a command that measures what change makes of the
+// request that the common flags give. Change may be nil.
+func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if !c.Flags().Changed("seed") {
+			f.seed = uint64(rand.Uint32())
+		}
+		f.windowSet = c.Flags().Changed("window")
+		if err := f.out.check(); err != nil {
+			return err
+		}
+		req, err := f.toRequest(args)
+		if err == nil && change != nil {
+			err = change(&req)
+		}
+		if err != nil {
+			return err
+		}
+		return f.run(c.Context(), e, req)
+	}
+}
+
+func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
+	p, err := plan.Make(req)
+	if err != nil {
+		hint := "toll modes lists the modes and from where each is reached"
+		if len(p.Skipped) == 1 {
+			hint = p.Skipped[0].Remedy
+		}
+		return usage(err, hint)
+	}
+	if p.CPUs, err = f.cpus(); err != nil {
+		return err
+	}
+	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: req.Wire}
+	return inLab(ctx, l, func() error {
+		builders := []path.Builder{l}
+		p, err := engine.Check(ctx, p, builders)
+		if err != nil {
+			return err
+		}
+		if f.dryRun {
+			return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
+		}
+		if err := checkBaseline(p); err != nil {
+			return err
+		}
+		return f.measure(ctx, e, p, builders)
+	})
+}
+
+// checkBaseline refuses a plan that lost its baseline, or all its cells.
+func checkBaseline(p sample.Plan) error {
+	if len(p.Cells) == 0 {
+		return nothing(p)
+	}
+	for _, s := range p.Skipped {
+		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
+		if s.Mode == p.Baseline && s.On != "" && !built {
+			return &failure{exitNothing, fmt.Errorf("the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
+		}
+	}
+	return nil
+}
+
+// nothing says why no cell can be measured here.
+func nothing(p sample.Plan) error {
+	s := p.Skipped[len(p.Skipped)-1]
+	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
+}
+
+// measure runs the plan, judges what was measured and prints it, also after
+// an interrupt or a failure in mid-run.
+func (f *runFlags) measure(ctx context.Context, e env, p sample.Plan, builders []path.Builder) error {
+	records, closeSave, err := f.records()
+	if err != nil {
+		return err
+	}
+	if err := f.out.open(); err != nil {
+		return errors.Join(err, closeSave())
+	}
+	m, err := meter.New()
+	if err != nil {
+		return err
+	}
+	here := machine.Machine{}
+	facts, _ := here.Read() // what cannot be read is left empty
+	facts.Tool = version
+	c := engine.Config{Plan: p, Environment: facts, Builders: builders, Meter: m, Clock: engine.Monotonic{},
+		Out:       sample.NewWriter(records),
+		Converged: analysis.Converged,
+		Throttled: here.Throttler()}
+	bar := newProgress(e.stderr, f.quiet)
+	c.Progress = bar.show
+	end, runErr := engine.Run(ctx, c)
+	bar.clear()
+	runErr = errors.Join(runErr, closeSave())
+	return f.judge(ctx, e, records.kept.Bytes(), end, runErr)
+}
+
+func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.End, runErr error) error {
+	var stop signaled
+	interrupted := errors.As(context.Cause(ctx), &stop)
+	file, err := sample.Read(bytes.NewReader(records))
+	switch {
+	case errors.Is(err, sample.ErrEmpty) && interrupted:
+		return &failure{code: exitSignalled + int(stop.Signal)}
+	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
+		return &failure{code: exitNothing, err: runErr}
+	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
+		return runErr
+	case err != nil:
+		return errors.Join(runErr, err)
+	}
+	if file.Truncated {
+		file.End, file.Truncated = end, false
+	}
+	r := analysis.Judge(file)
+	if err := f.out.report(e, r); err != nil {
+		return errors.Join(runErr, err)
+	}
+	switch {
+	case interrupted:
+		return &failure{code: exitSignalled + int(stop.Signal)}
+	case runErr != nil:
+		return &failure{exitFailed, runErr, f.saveHint(runErr)}
+	case len(r.Cells) == 0:
+		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
+	case len(r.Failed) > 0:
+		return &failure{code: exitCells}
+	}
+	return nil
+}
+
+func (f *runFlags) saveHint(err error) string {
+	var pathErr *os.PathError
+	if f.save != "" && errors.As(err, &pathErr) {
+		return "what was measured before is printed above; free some space or give --save another place"
+	}
+	return ""
+}
