@@ -167,6 +167,18 @@ const (
 	Involuntary  = "involuntary_switches"
 )
 
+// Names of the metrics of crowds: how the throughput (bulk) or the
+// transactions (rr) fall on the client containers and on the client processes.
+// Fairness is Jain's index, from 1/n (one has all) to 1 (all have the same).
+const (
+	ClientMean      = "per_client_mean"
+	ClientMin       = "per_client_min"
+	ClientMax       = "per_client_max"
+	ClientFairness  = "per_client_fairness"
+	ProcessMin      = "per_process_min"
+	ProcessFairness = "per_process_fairness"
+)
+
 // Primary is the metric that decides a load's toll.
 func Primary(load string) string {
 	if load == "rr" {
