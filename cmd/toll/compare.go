@@ -29,6 +29,7 @@ with 95 % intervals. Rounds go on until every ratio is known to --precision or
 	f.addLoads(fl, "bulk", "rr")
 	f.addTune(fl)
 	f.addBaseline(fl)
+	f.addPin(fl)
 	f.addRun(fl)
 	return c
 }

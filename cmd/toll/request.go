@@ -115,7 +115,7 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 func (f *runFlags) cpus() (p sample.CPUs, err error) {
 	here := machine.Machine{}
 	switch f.pin {
-	case "none":
+	case "none", "":
 		return p, nil
 	case "auto":
 		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.streams)

@@ -71,6 +71,10 @@ func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
 	fl.StringVar(&f.baseline, "baseline", string(mode.Host), "the mode that others are compared with")
 }
 
+func (f *runFlags) addPin(fl *pflag.FlagSet) {
+	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
+}
+
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
@@ -79,7 +83,6 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
 	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
-	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
 	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
 	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
 	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")

@@ -57,9 +57,15 @@ func Judge(f *sample.File) *Report {
 		}
 	}
 	r.Control.Groups = j.floorList()
-	sortCells(r.Cells, j)
 	r.Warnings = j.warnings()
-	r.Findings = append(r.Findings, j.findings(r)...)
+	switch r.Study {
+	case sample.StudyScale:
+		sortByMode(r.Cells, f.Header.Plan)
+		r.Findings = scaling(r)
+	default:
+		sortCells(r.Cells, j)
+		r.Findings = append(r.Findings, j.findings(r)...)
+	}
 	return r
 }
 
@@ -148,6 +154,11 @@ func (j *judged) cell(i int) Cell {
 				m.Ratio = &x
 			}
 		}
+		if first, ok := j.smallest(i); ok && first != i {
+			if x := j.against(i, first, name, j.series[first].cell.Shape.String()); x.N > 0 {
+				m.Scaling = &x
+			}
+		}
 		out.Metrics[name] = m
 	}
 	out.Warnings = j.cellWarnings(i)
@@ -220,7 +231,7 @@ func (c Cell) toll() float64 {
 	if c.Baseline {
 		return math.Inf(-1)
 	}
-	name := Primary(c.Load)
+	name := PrimaryOf(c.Load, c.Shape)
 	r := c.Metrics[name].Ratio
 	cpu := c.Metrics[CPUPerByte].Ratio
 	switch {
@@ -246,7 +257,7 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 		if b, ok := j.base[groupOf(s.cell)]; !ok || b == i {
 			continue
 		}
-		x := j.ratio(i, Primary(s.cell.Load))
+		x := j.ratio(i, PrimaryOf(s.cell.Load, s.cell.Shape))
 		if x.N > 0 && (x.N < stats.MinValues || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}

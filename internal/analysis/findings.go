@@ -14,14 +14,10 @@ import (
 // findings are the answers in words to what users come with.
 func (j *judged) findings(r *Report) []string {
 	var out []string
-	switch {
-	case len(r.Cells) == 0:
+	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}
-	case len(r.Failed) == 0:
-		out = append(out, "Every row was witnessed: its bytes were counted on each hop of its path.")
-	default:
-		out = append(out, fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed)))
 	}
+	out = append(out, witnessed(r))
 	for _, from := range placements(r.Cells) {
 		if s := cheapestIsolated(r.Cells, from); s != "" {
 			out = append(out, s)
@@ -38,6 +34,14 @@ func (j *judged) findings(r *Report) []string {
 		}
 	}
 	return append(out, j.tuneGains()...)
+}
+
+// witnessed says that of every row.
+func witnessed(r *Report) string {
+	if len(r.Failed) == 0 {
+		return "Every row was witnessed: its bytes were counted on each hop of its path."
+	}
+	return fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
 }
 
 // wirePrices are what the modes that fill the wire cost in CPU time: all that

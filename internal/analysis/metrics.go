@@ -13,7 +13,17 @@ var units = map[string]string{
 	Throughput: "bit/s", PerBusyCore: "bit/s",
 	LatencyP50: "s", LatencyP90: "s", LatencyP99: "s", LatencyP999: "s", LatencyMax: "s",
 	Transactions: "1/s", CPUPerByte: "s/B", CPUPerTrip: "s",
+	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
+	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
+}
+
+// unitOf is the unit of a metric under a load.
+func unitOf(metric, load string) string {
+	if u := units[metric]; u != "" {
+		return u
+	}
+	return units[Rate(load)]
 }
 
 // percentiles of the latency metrics; 100 is the maximum.
@@ -21,7 +31,10 @@ var percentiles = map[string]float64{
 	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
 }
 
-const nsPerSecond = 1e9
+const (
+	nsPerSecond = 1e9
+	bitsPerByte = 8
+)
 
 // shortest is the least time that a share of it means something, in seconds.
 const shortest = 1e-6
@@ -58,11 +71,17 @@ func (s *series) add(v sample.Visit, l sample.Load) {
 	s.set(Involuntary, v.Round, float64(v.Client.Involuntary+v.Server.Involuntary))
 	s.set(RTT, v.Round, v.Client.TCP.RTT)
 	s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
-	if v.Latency == nil {
-		s.addBulk(v, l, busy)
+	if s.cell.Shape.Crowd() {
+		s.addCrowd(v, l, busy)
 		return
 	}
-	s.addTrips(v, busy)
+	if v.Latency == nil {
+		r := receiver(v, l)
+		s.addBulk(v, float64(r.Received)/r.Window, busy)
+		return
+	}
+	s.addLatency(v)
+	s.addTrips(v, float64(v.Client.Trips)/v.Client.Window, busy)
 }
 
 func sender(v sample.Visit, l sample.Load) sample.Party {
@@ -79,12 +98,12 @@ func receiver(v sample.Visit, l sample.Load) sample.Party {
 	return v.Server
 }
 
-func (s *series) addBulk(v sample.Visit, l sample.Load, busy float64) {
-	r := receiver(v, l)
-	if r.Window <= 0 || r.Received == 0 {
+// addBulk adds a throughput, in bytes a second.
+func (s *series) addBulk(v sample.Visit, rate, busy float64) {
+	if !(rate > 0) {
 		return
 	}
-	bits := 8 * float64(r.Received) / r.Window
+	bits := bitsPerByte * rate
 	s.set(Throughput, v.Round, bits)
 	if busy <= 0 || v.Elapsed <= 0 {
 		return
@@ -92,12 +111,13 @@ func (s *series) addBulk(v sample.Visit, l sample.Load, busy float64) {
 	// The machine's window and the receiver's differ by a few µs: rates,
 	// not sums, are divided.
 	perSecond := busy / v.Elapsed
-	s.set(CPUPerByte, v.Round, perSecond/(bits/8))
+	s.set(CPUPerByte, v.Round, perSecond/rate)
 	cores := len(v.Machine)
 	s.set(PerBusyCore, v.Round, stats.PerBusyCore(bits, 1-perSecond/float64(cores), cores))
 }
 
-func (s *series) addTrips(v sample.Visit, busy float64) {
+// addLatency adds the latencies of a visit.
+func (s *series) addLatency(v sample.Visit) {
 	h, err := v.Latency.Decode()
 	if err != nil || h.TotalCount() == 0 {
 		return
@@ -109,10 +129,13 @@ func (s *series) addTrips(v sample.Visit, busy float64) {
 		s.merged = sample.NewHistogram()
 	}
 	s.merged.Merge(h)
-	if v.Client.Window <= 0 || v.Client.Trips == 0 {
+}
+
+// addTrips adds a rate of round trips.
+func (s *series) addTrips(v sample.Visit, rate, busy float64) {
+	if !(rate > 0) {
 		return
 	}
-	rate := float64(v.Client.Trips) / v.Client.Window
 	s.set(Transactions, v.Round, rate)
 	if busy > 0 && v.Elapsed > 0 {
 		s.set(CPUPerTrip, v.Round, busy/v.Elapsed/rate)
@@ -140,7 +163,7 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	if sum.N == 0 {
 		return m, false
 	}
-	m = Metric{Unit: units[name], Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
+	m = Metric{Unit: unitOf(name, s.cell.Load), Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
 	if q, is := percentiles[name]; is && s.merged != nil {
 		v := float64(s.merged.ValueAtQuantile(q)) / nsPerSecond
 		m.Merged = &v

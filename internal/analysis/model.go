@@ -91,6 +91,9 @@ type Metric struct {
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
 	Ratio  *Ratio    `json:"ratio,omitempty"`
+	// Scaling is of a crowd's metrics the ratio to those of the same mode in the
+	// plan's first shape.
+	Scaling *Ratio `json:"scaling,omitempty"`
 }
 
 // Ratio is a metric against the baseline's of the same rounds.
@@ -177,6 +180,9 @@ const (
 	ClientFairness  = "per_client_fairness"
 	ProcessMin      = "per_process_min"
 	ProcessFairness = "per_process_fairness"
+	Memory          = "memory"       // peak, of all processes of the load together
+	Setup           = "setup"        // from the first process's start to the last one's connection
+	StartSpread     = "start_spread" // from the common start to the last one's first byte
 )
 
 // Primary is the metric that decides a load's toll.
@@ -187,10 +193,27 @@ func Primary(load string) string {
 	return Throughput
 }
 
+// Rate is the metric of how much a load gets through.
+func Rate(load string) string {
+	if load == "rr" {
+		return Transactions
+	}
+	return Throughput
+}
+
+// PrimaryOf is the metric that decides the toll of a cell of that shape: of a
+// crowd how much it gets through, because its latency is mostly its own queue.
+func PrimaryOf(load string, s sample.Shape) string {
+	if s.Crowd() {
+		return Rate(load)
+	}
+	return Primary(load)
+}
+
 // higherIsBetter says which way a metric is good.
 func higherIsBetter(metric string) bool {
 	switch metric {
-	case Throughput, Transactions, PerBusyCore:
+	case Throughput, Transactions, PerBusyCore, ClientMean, ClientMin, ClientMax, ClientFairness, ProcessMin, ProcessFairness:
 		return true
 	}
 	return false

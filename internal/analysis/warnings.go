@@ -116,8 +116,7 @@ func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 func (j *judged) cellWarnings(i int) []Warning {
 	s := j.series[i]
 	out := []Warning{}
-	primary := Primary(s.cell.Load)
-	xs := ordered(s.values[primary])
+	xs := ordered(s.values[PrimaryOf(s.cell.Load, s.cell.Shape)])
 	if len(xs) < stats.MinValues {
 		out = append(out, Warning{"few-rounds",
 			fmt.Sprintf("fewer than %d rounds: the intervals are too narrow for what is known", stats.MinValues)})
@@ -144,7 +143,7 @@ func (j *judged) cellWarnings(i int) []Warning {
 		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one so: %s",
 			failed, failed+len(s.visits), last)})
 	}
-	warmup := j.file.Header.Plan.LoadOf(s.cell.Load).Warmup
+	warmup := j.file.Header.Plan.LoadFor(s.cell).Warmup
 	late := 0
 	for _, v := range s.visits {
 		if max(v.Client.Late, v.Server.Late) > lateLimit*warmup {

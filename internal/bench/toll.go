@@ -114,14 +114,15 @@ func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) erro
 // collect waits for both ends' words. The latency is the window divided by
 // its trips, as qperf's is, and not the histogram's mean.
 func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *hand) (visit, error) {
-	sent, _, err := client.Done(ctx)
+	fromClient, err := client.Done(ctx)
 	if err != nil {
 		return v, fmt.Errorf("client: %w", err)
 	}
-	received, _, err := server.Done(ctx)
+	fromServer, err := server.Done(ctx)
 	if err != nil {
 		return v, fmt.Errorf("server: %w", err)
 	}
+	sent, received := fromClient.Done, fromServer.Done
 	v.rss = float64(max(sent.RSS, received.RSS))
 	if c.load == bulk {
 		const bitsPerByte = 8

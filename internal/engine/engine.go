@@ -129,7 +129,8 @@ type key struct {
 }
 
 func keyOf(c sample.Cell) key {
-	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune)}}
+	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune),
+		Servers: c.Shape.Servers, Clients: c.Shape.Clients}}
 }
 
 func builder(all []path.Builder, name string) (path.Builder, error) {
@@ -233,8 +234,8 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 
 func describe(k key, p *path.Path, built float64) sample.Path {
 	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
-		Tune: string(k.spec.Tune), On: k.on,
-		Dial: p.Dial.String(), Listen: p.Listen.String(), Hops: p.Kinds(), Built: built,
+		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, On: k.on,
+		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
 		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
 }
 

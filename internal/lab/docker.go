@@ -3,6 +3,7 @@ package lab
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
@@ -39,8 +40,14 @@ type daemon struct {
 type dockerNet struct {
 	network
 	routed     bool           // gateway_mode_ipv4=routed
-	publish    netip.AddrPort // a container's published port; invalid: none
+	published  []published    // in the order in which their containers were started
 	containers []netip.Prefix // with Docker's protection against direct access
+}
+
+// published is a container's port and the machine's that leads to it.
+type published struct {
+	port uint16
+	to   netip.AddrPort
 }
 
 // pair is a linked client and server on the default network.
@@ -89,7 +96,12 @@ func (s *site) install(m *machine, d daemon) error {
 func (d daemon) all() []dockerNet {
 	def := dockerNet{network: docker0}
 	for _, l := range d.links {
-		def.containers = append(def.containers, single(l.server.Addr()), single(l.client))
+		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
+			def.containers = append(def.containers, server)
+		}
+	}
+	for _, l := range d.links { // which were started after the servers
+		def.containers = append(def.containers, single(l.client))
 	}
 	return append([]dockerNet{def}, d.networks...)
 }
@@ -123,17 +135,16 @@ func (d daemon) nat() []nft.Chain {
 			postrouting = append(postrouting, tagged(tagLocalMasq+tagOf(n), nft.Masquerade(), nft.Out(n.bridge), nft.SrcLocal()))
 		}
 		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
-		if !n.publish.IsValid() {
-			continue
+		for i, p := range n.published {
+			match := []nft.Match{nft.TCPDport(p.port)}
+			if d.noProxy {
+				self := single(p.to.Addr())
+				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), nft.TCPDport(p.to.Port())))
+			} else {
+				match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
+			}
+			dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), match...))
 		}
-		match := []nft.Match{nft.TCPDport(publishedPort)}
-		if d.noProxy {
-			self := single(n.publish.Addr())
-			hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), nft.TCPDport(n.publish.Port())))
-		} else {
-			match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
-		}
-		dnat = append(dnat, tagged(tagPublish, nft.DNAT(n.publish), match...))
 	}
 	return []nft.Chain{
 		{Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
@@ -143,6 +154,14 @@ func (d daemon) nat() []nft.Chain {
 			rule(nft.Jump("DOCKER"), output...)}},
 		{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: append(postrouting, hairpin...)},
 	}
+}
+
+// numbered is the tag of the i-th rule of its kind.
+func numbered(tag string, i int) string {
+	if i == 0 {
+		return tag
+	}
+	return tag + strconv.Itoa(i+1)
 }
 
 // tagOf keeps the tags of the default network's rules apart from those of the
@@ -163,9 +182,9 @@ func (d daemon) filter() []nft.Chain {
 	)
 	for _, n := range d.all() {
 		b := n.bridge
-		if n.publish.IsValid() {
+		for _, p := range slices.Backward(n.published) { // each was inserted at the top
 			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
-				nft.Dst(single(n.publish.Addr())), nft.TCPDport(n.publish.Port())))
+				nft.Dst(single(p.to.Addr())), nft.TCPDport(p.to.Port())))
 		}
 		if n.routed {
 			inner = append(inner, rule(nft.Accept(), nft.Out(b), nft.ICMP()))
@@ -186,11 +205,11 @@ func (d daemon) filter() []nft.Chain {
 			routed = append(routed, rule(nft.Accept(), nft.In(n.bridge), nft.Established()), rule(nft.Return(), nft.Out(n.bridge)))
 		}
 	}
-	for _, l := range d.links {
+	for i, l := range d.links {
 		client, server := single(l.client), single(l.server.Addr())
 		b, port := docker0.bridge, l.server.Port()
 		inner = append(inner,
-			tagged(tagLink, nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), nft.TCPDport(port)),
+			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), nft.TCPDport(port)),
 			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), nft.TCPSport(port)))
 	}
 	for _, dev := range d.foreign {

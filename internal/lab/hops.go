@@ -89,15 +89,29 @@ func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
 		Read: counters(m.ns, bridge, !toServer)}, device{ns: m.ns, name: bridge})
 }
 
-// switchedHop is a bridge as a switch: what it sent out of the port towards
-// the server and out of the one towards the client. (A bridge's own counters
+// switchedHop is a bridge as a switch: what it sent out of the ports towards
+// the servers and out of those towards the clients. (A bridge's own counters
 // do not count frames that it only forwards.)
-func (s *site) switchedHop(ns *space, where, bridge, clientPort, serverPort string) path.Hop {
+func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverPorts []string) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
-		Read: sentBy(counters(ns, serverPort, false), counters(ns, clientPort, false))}, device{ns: ns, name: bridge})
+		Read: sentBy(together(ns, serverPorts), together(ns, clientPorts))}, device{ns: ns, name: bridge})
 }
 
-// sentBy joins what one port sent to the server and another to the client.
+// together adds up what devices count; what they send is forward.
+func together(ns *space, devices []string) func() (sample.Counters, error) {
+	return func() (sum sample.Counters, err error) {
+		for _, d := range devices {
+			c, err := counters(ns, d, false)()
+			if err != nil {
+				return sum, err
+			}
+			sum = sum.Add(c)
+		}
+		return sum, nil
+	}
+}
+
+// sentBy joins what some ports sent to the servers and others to the clients.
 func sentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		f, err := toServer()

@@ -25,7 +25,7 @@ func TestLinkedNames(t *testing.T) {
 	for _, c := range []struct {
 		place path.Place
 		has   bool
-	}{{p.Client, true}, {p.Server, false}} {
+	}{{p.Clients[0], true}, {p.Servers[0], false}} {
 		proc, err := c.place.Start(path.Command{Args: []string{hostsEnd}})
 		if err != nil {
 			t.Fatal(err)

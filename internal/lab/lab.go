@@ -91,6 +91,10 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
+	if n, m := s.Count(); s.Mode == mode.MacvlanPassthru && (n > 1 || m > 1 && s.From == mode.FromRemoteContainer) {
+		return &path.UnsupportedError{Missing: "passthru gives the network card to one container: a machine cannot have two",
+			Remedy: string(mode.MacvlanBridge)}
+	}
 	for _, n := range l.needsOf(s) {
 		if err := l.need(n); err != nil {
 			return err
@@ -129,8 +133,10 @@ func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	if err := l.build(ctx, build, p); err != nil {
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
-	if got := (mode.Route{Hops: kinds(p.Hops)}).String(); got != route.String() {
-		return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
+	for i := range p.Clients {
+		if got := (mode.Route{Hops: kinds(p.Of(i))}).String(); got != route.String() {
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
+		}
 	}
 	return p, nil
 }
@@ -143,6 +149,7 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 	if err := build(s); err != nil {
 		return err
 	}
+	s.connect()
 	if err := s.tune(); err != nil {
 		return err
 	}

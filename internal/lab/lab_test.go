@@ -116,7 +116,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name := p.Proxy.Name; !strings.HasPrefix(name, "our own") {
+	if name := p.Proxies[0].Name; !strings.HasPrefix(name, "our own") {
 		t.Errorf("proxy %q", name)
 	}
 	if err := p.Close(); err != nil {
@@ -130,7 +130,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 // of its loopback device.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
-	container := publishTarget()
+	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), serverPort)
 	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), publishedPort)
 	switch {
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
@@ -160,6 +160,10 @@ func TestRulesAreDockers(t *testing.T) {
 		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
 		{"docker-28.5.2-routed-two.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer}},
 		{"docker-28.5.2-link.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-default-crowd.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
+		{"docker-28.5.2-noproxy-crowd.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
+		{"docker-28.5.2-routed-crowd.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, Servers: 3}},
+		{"docker-28.5.2-link-crowd.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, Servers: 2, Clients: 3}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			var a *space

@@ -17,15 +17,15 @@ func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
 		prepare: s.outerBridge,
-		attach: func(m *machine, host byte, name, port string) (*container, error) {
-			c, err := s.bridged(m, outer, host, name, port)
+		attach: func(m *machine, at seat) (*container, error) {
+			c, err := s.bridged(m, outer, at)
 			if err != nil {
 				return nil, err
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *machine, toServer, toClient string) []path.Hop {
-			if toClient == "" {
+		between: func(m *machine, toServer, toClient []string) []path.Hop {
+			if toClient == nil {
 				return []path.Hop{s.bridgeHop(m, outer.bridge, true)}
 			}
 			return []path.Hop{s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)}
@@ -39,10 +39,10 @@ type lan struct {
 	// prepare makes a machine's switch.
 	prepare func(*machine) error
 	// attach makes a container on it.
-	attach func(m *machine, host byte, name, port string) (*container, error)
-	// between is what a machine has between the port on the client's side ("" is
-	// the machine itself) and that on the server's.
-	between func(m *machine, toServer, toClient string) []path.Hop
+	attach func(m *machine, at seat) (*container, error)
+	// between is what a machine has between the ports on the clients' side (none
+	// is the machine itself) and those on the servers'.
+	between func(m *machine, toServer, toClient []string) []path.Hop
 }
 
 // onLAN builds the path.
@@ -57,38 +57,36 @@ func (s *site) onLAN(l lan) error {
 	if err := ready(s.a); err != nil {
 		return err
 	}
-	server, err := l.attach(s.a, outerServer, serverBox, serverPortName)
-	if err != nil {
+	attachTo := func(m *machine) func(seat) (*container, error) {
+		return func(at seat) (*container, error) { return l.attach(m, at) }
+	}
+	if err := s.addServers(attachTo(s.a)); err != nil {
 		return err
 	}
-	s.serve(server)
+	toServer, card := ports(s.servers), []string{wireName}
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = on(s.a)
-		p.Hops = l.between(s.a, server.port, "")
+		s.placeClients(on(s.a))
+		p.Hops = l.between(s.a, toServer, nil)
 	case mode.FromContainer:
-		client, err := l.attach(s.a, outerClient, clientBox, clientPortName)
-		if err != nil {
+		if err := s.addClients(s.a, attachTo(s.a)); err != nil {
 			return err
 		}
-		p.Client = in(client)
-		p.Hops = append([]path.Hop{s.hop(client, false)}, l.between(s.a, server.port, client.port)...)
+		p.Hops = append(s.clientHops(), l.between(s.a, toServer, ports(s.clients))...)
 	case mode.FromRemote:
-		p.Client = on(s.b)
-		p.Hops = append([]path.Hop{s.wireHop()}, l.between(s.a, server.port, wireName)...)
+		s.placeClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, l.between(s.a, toServer, card)...)
 	case mode.FromRemoteContainer:
 		if err := ready(s.b); err != nil {
 			return err
 		}
-		client, err := l.attach(s.b, outerClient, remoteBox, clientPortName)
-		if err != nil {
+		if err := s.addClients(s.b, attachTo(s.b)); err != nil {
 			return err
 		}
-		p.Client = in(client)
-		p.Hops = slices.Concat([]path.Hop{s.hop(client, false)}, l.between(s.b, wireName, client.port),
-			[]path.Hop{s.wireHop()}, l.between(s.a, server.port, wireName))
+		p.Hops = slices.Concat(s.clientHops(), l.between(s.b, card, ports(s.clients)),
+			[]path.Hop{s.wireHop()}, l.between(s.a, toServer, card))
 	}
-	p.Hops = append(p.Hops, s.hop(server, true))
+	p.Hops = append(p.Hops, s.serverHops()...)
 	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
 	return nil
 }

@@ -2,37 +2,49 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
-// linked is a container that was started with `--link server:db` beside a
+// linked are containers that were started with `--link server:db` beside a
 // daemon with "icc": false: the default network keeps containers apart, and
-// one pair of rules lets the linked two through (Docker Engine 28.5.2).
+// for each pair of linked ones two rules let them through (Docker Engine 28.5.2).
 func (s *site) linked() error {
+	d := daemon{noICC: true}
+	servers := s.serverSeats()
+	for i, at := range s.clientSeats(s.a) {
+		server := docker0.of(servers[i%len(servers)]).Addr()
+		d.links = append(d.links, pair{docker0.of(at).Addr(), netip.AddrPortFrom(server, serverPort)})
+	}
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	if err := s.addServers(func(at seat) (*container, error) { return s.bridged(s.a, docker0, at) }); err != nil {
+		return err
+	}
 	p := s.path
-	client, target := docker0.nth(clientHost).Addr(), netip.AddrPortFrom(docker0.nth(serverHost).Addr(), serverPort)
-	if err := s.install(s.a, daemon{noICC: true, links: []pair{{client, target}}}); err != nil {
-		return err
+	var rules []path.Hop
+	for i, at := range s.clientSeats(s.a) {
+		c, err := s.bridged(s.a, docker0, at)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+		box := contained(s.a, c.ns, c.name)
+		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" + d.links[i].client.String() + "\tclient\n"
+		s.placeClient(box)
+		// The rule sees each connection's first packet; later ones are accepted
+		// before, because they belong to it.
+		r := ruleHop(s.a, mode.HopAccept, "filter", "DOCKER", numbered(tagLink, i), path.Matches)
+		if len(d.links) > 1 {
+			r.Clients = []int{i}
+		}
+		rules = append(rules, r)
 	}
-	server, err := s.bridged(s.a, docker0, serverHost, serverBox, serverPortName)
-	if err != nil {
-		return err
-	}
-	other, err := s.bridged(s.a, docker0, clientHost, clientBox, clientPortName)
-	if err != nil {
-		return err
-	}
-	s.serve(server)
-	box := contained(s.a, other.ns, other.name)
-	box.hosts = target.Addr().String() + "\tdb server\n" + client.String() + "\tclient\n"
-	p.Client = box
-	// The rule sees each connection's first packet; later ones are accepted
-	// before, because they belong to it.
-	p.Hops = []path.Hop{s.hop(other, false),
-		ruleHop(s.a, mode.HopAccept, "filter", "DOCKER", tagLink, path.Matches),
-		s.switchedHop(s.a.ns, s.a.name, docker0.bridge, other.port, server.port), s.hop(server, true)}
+	p.Hops = slices.Concat(s.clientHops(), rules,
+		[]path.Hop{s.switchedHop(s.a.ns, s.a.name, docker0.bridge, ports(s.clients), ports(s.servers))}, s.serverHops())
 	p.Guards = []path.Hop{unused(s.bridgeHop(s.a, docker0.bridge, true)),
 		s.noDefaultNAT()}
 	return nil

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -10,8 +11,7 @@ import (
 
 // native is a process of the machine, and a machine without Docker.
 func (s *site) native() error {
-	s.path.Server = on(s.a)
-	s.onMachine()
+	s.onMachine(on(s.a))
 	return nil
 }
 
@@ -27,122 +27,135 @@ func (s *site) host() error {
 			return err
 		}
 	}
-	s.path.Server = contained(s.a, s.a.ns, "container with the network of machine A")
-	s.onMachine()
+	s.onMachine(contained(s.a, s.a.ns, "container with the network of machine A"))
 	s.path.Guards = append(s.path.Guards, s.noNAT())
 	return nil
 }
 
-// onMachine places the client for a server in the machine's own namespace
-// and lists the hops.
-func (s *site) onMachine() {
+// onMachine places servers in the machine's own namespace, where each needs a
+// port of its own, and the clients, and lists the hops.
+func (s *site) onMachine(server path.Place) {
 	p := s.path
-	p.Listen = netip.AddrPortFrom(anyAddr, serverPort)
-	p.Dial = netip.AddrPortFrom(loopback, serverPort)
-	switch p.Spec.From {
-	case mode.FromRemote, mode.FromRemoteContainer:
-		p.Client = on(s.b)
-		if p.Spec.From == mode.FromRemoteContainer {
-			p.Client = contained(s.b, s.b.ns, "container with the network of machine B")
-		}
-		p.Dial = netip.AddrPortFrom(s.a.addr.Addr(), serverPort)
-		p.Hops = []path.Hop{s.wireHop()}
-		p.Guards = []path.Hop{unused(s.loHop(s.a.ns, s.a.name))}
-		return
-	case mode.FromContainer:
-		p.Client = contained(s.a, s.a.ns, "another container with the network of machine A")
-	default:
-		p.Client = on(s.a)
+	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
+	dial := loopback
+	if remote {
+		dial = s.a.addr.Addr()
 	}
-	p.Hops = []path.Hop{s.loHop(s.a.ns, s.a.name)}
+	for i := range s.serverSeats() {
+		port := uint16(serverPort + i)
+		s.listen(server, port, netip.AddrPortFrom(dial, port))
+	}
+	switch p.Spec.From {
+	case mode.FromRemote:
+		s.placeClients(on(s.b))
+	case mode.FromRemoteContainer:
+		s.placeClients(contained(s.b, s.b.ns, "container with the network of machine B"))
+	case mode.FromContainer:
+		s.placeClients(contained(s.a, s.a.ns, "another container with the network of machine A"))
+	default:
+		s.placeClients(on(s.a))
+	}
+	lo := s.loHop(s.a.ns, s.a.name)
+	if remote {
+		p.Hops, p.Guards = []path.Hop{s.wireHop()}, []path.Hop{unused(lo)}
+		return
+	}
+	p.Hops = []path.Hop{lo}
 }
 
-// shared is two containers in one network namespace.
+// shared is two containers in one network namespace, a pod; a server has as
+// many clients with it as talk to it.
 func (s *site) shared() error {
-	server, err := s.dockerServer(daemon{}, netip.AddrPort{})
-	if err != nil {
+	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
 	}
-	s.serve(server)
 	p := s.path
-	p.Client = contained(s.a, server.ns, "another container with the network of "+server.name)
-	p.Dial = netip.AddrPortFrom(loopback, serverPort)
-	p.Hops = []path.Hop{s.loHop(server.ns, server.name)}
-	p.Guards = []path.Hop{s.noNAT(), unused(s.hop(server, true))}
+	p.Guards = []path.Hop{s.noNAT()}
+	for i, c := range s.servers {
+		s.dial[i] = netip.AddrPortFrom(loopback, serverPort)
+		p.Guards = append(p.Guards, unused(s.hop(c, true)))
+	}
+	for i := range s.clientSeats(s.a) {
+		pod := s.servers[i%len(s.servers)]
+		s.placeClient(contained(s.a, pod.ns, "another container with the network of "+pod.name))
+	}
+	p.Hops = s.eachServer(func(i int) path.Hop { return s.loHop(s.servers[i].ns, s.servers[i].name) })
 	return nil
 }
 
 // bridge is a container on a user-defined bridge, dialled by its address
 // (devices, addresses and rules as Docker Engine 28.5.2 makes them).
 func (s *site) bridge() error {
-	server, err := s.dockerServer(daemon{}, netip.AddrPort{})
-	if err != nil {
+	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
 	}
-	s.serve(server)
 	p := s.path
 	p.Guards = []path.Hop{s.noNAT()}
+	own := s.bridgeHop(s.a, tollNet.bridge, true)
 	if p.Spec.From == mode.FromHost {
-		p.Client = on(s.a)
-		p.Hops = []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
+		s.placeClients(on(s.a))
+		p.Hops = append([]path.Hop{own}, s.serverHops()...)
 		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 		return nil
 	}
-	client, err := s.dockerClient()
-	if err != nil {
+	if err := s.dockerClients(); err != nil {
 		return err
 	}
-	p.Hops = []path.Hop{s.hop(client, false), s.switched(client, server), s.hop(server, true)}
+	p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.switched()}, s.serverHops())
 	// Switched, not routed: the machine's own stack sees nothing of it.
-	p.Guards = append(p.Guards, unused(s.bridgeHop(s.a, tollNet.bridge, true)))
+	p.Guards = append(p.Guards, unused(own))
 	return nil
 }
 
 // userNetwork is a daemon with one user-defined network.
 func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
 
-// dockerServer puts Docker on machine A, with one user-defined network and
-// perhaps a published port, and the server's container on it.
-func (s *site) dockerServer(d daemon, publish netip.AddrPort) (*container, error) {
-	n := dockerNet{network: tollNet, publish: publish, containers: []netip.Prefix{tollNet.nth(serverHost)}}
+// dockerServers puts Docker on machine A, with one user-defined network and
+// perhaps published ports, and the servers' containers on it.
+func (s *site) dockerServers(d daemon, publish bool) error {
+	n := dockerNet{network: tollNet}
+	for i, at := range s.serverSeats() {
+		n.containers = append(n.containers, tollNet.of(at))
+		if publish {
+			n.published = append(n.published, published{uint16(publishedPort + i), netip.AddrPortFrom(tollNet.of(at).Addr(), serverPort)})
+		}
+	}
 	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {
-		n.containers = append(n.containers, tollNet.nth(clientHost))
+		for _, at := range s.clientSeats(s.a) {
+			n.containers = append(n.containers, tollNet.of(at))
+		}
 	}
 	d.networks = append(d.networks, n)
 	if err := s.install(s.a, d); err != nil {
-		return nil, err
+		return err
 	}
-	c, err := s.bridged(s.a, tollNet, serverHost, serverBox, serverPortName)
-	if err == nil && d.noProxy {
-		err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
-	}
-	return c, err
+	return s.addServers(func(at seat) (*container, error) {
+		c, err := s.bridged(s.a, tollNet, at)
+		if err == nil && d.noProxy {
+			err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
+		}
+		return c, err
+	})
 }
 
-// dockerClient makes the client's container beside the server's, and places
-// the client in it.
-func (s *site) dockerClient() (*container, error) {
-	c, err := s.bridged(s.a, tollNet, clientHost, clientBox, clientPortName)
-	if err == nil {
-		s.path.Client = in(c)
-	}
-	return c, err
+// dockerClients makes the clients' containers beside the servers'.
+func (s *site) dockerClients() error {
+	return s.addClients(s.a, func(at seat) (*container, error) { return s.bridged(s.a, tollNet, at) })
 }
 
-// remoteClient puts Docker on machine B, with the user-defined network n and
-// the client's container on it, and places the client there.
-func (s *site) remoteClient(n dockerNet) (*container, error) {
+// remoteClients puts Docker on machine B, with the user-defined network n and
+// the clients' containers on it. Unless it is routed, it protects them.
+func (s *site) remoteClients(n dockerNet) error {
+	for _, at := range s.clientSeats(s.b) {
+		n.containers = append(n.containers, n.of(at))
+	}
 	if err := s.install(s.b, userNetwork(n)); err != nil {
-		return nil, err
+		return err
 	}
-	c, err := s.bridged(s.b, n.network, clientHost, remoteBox, clientPortName)
-	if err == nil {
-		s.path.Client = in(c)
-	}
-	return c, err
+	return s.addClients(s.b, func(at seat) (*container, error) { return s.bridged(s.b, n.network, at) })
 }
 
-// switched is machine A's user-defined bridge between two containers.
-func (s *site) switched(client, server *container) path.Hop {
-	return s.switchedHop(s.a.ns, s.a.name, tollNet.bridge, client.port, server.port)
+// switched is machine A's user-defined bridge between containers.
+func (s *site) switched() path.Hop {
+	return s.switchedHop(s.a.ns, s.a.name, tollNet.bridge, ports(s.clients), ports(s.servers))
 }

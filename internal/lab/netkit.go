@@ -15,59 +15,66 @@ import (
 // ends forward.
 func (s *site) netkitPairs() error {
 	p := s.path
-	server, client := "nk-server", "nk-client"
-	if err := s.install(s.a, daemon{foreign: []string{server, client}}); err != nil {
+	seats := s.serverSeats()
+	if p.Spec.From == mode.FromContainer {
+		seats = append(seats, s.clientSeats(s.a)...)
+	}
+	var d daemon
+	for _, at := range seats {
+		d.foreign = append(d.foreign, at.netkit())
+	}
+	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	attach := func(host byte, name, port string) (*container, error) {
-		c, err := s.box(s.a, name)
-		if err != nil {
-			return nil, err
-		}
-		c.kind, c.port, c.portNS = mode.HopNetkit, port, s.a.ns
-		tid, err := c.ns.TID()
-		if err != nil {
-			return nil, err
-		}
-		self := single(tollNet.nth(host).Addr())
-		if err := s.a.ns.Do(func() error { return link.AddNetkit(port, inside, tid) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := c.address(self, none); err != nil {
-			return nil, err
-		}
-		if err := c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) }); err != nil {
-			return nil, err
-		}
-		if err := s.a.ns.Do(func() error { return link.Up(port) }); err != nil {
-			return nil, err
-		}
-		return c, s.a.ns.Do(func() error { return link.AddDeviceRoute(self, port) })
-	}
-	box, err := attach(serverHost, serverBox, server)
-	if err != nil {
+	if err := s.addServers(s.netkitPair); err != nil {
 		return err
 	}
-	s.serve(box)
 	p.Guards = []path.Hop{s.noDefaultNAT(), unused(s.loHop(s.a.ns, s.a.name))}
-	last := s.hop(box, true)
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = on(s.a)
-		p.Hops = []path.Hop{last}
+		s.placeClients(on(s.a))
+		p.Hops = s.serverHops()
 	case mode.FromContainer:
-		other, err := attach(clientHost, clientBox, client)
-		if err != nil {
+		if err := s.addClients(s.a, s.netkitPair); err != nil {
 			return err
 		}
-		p.Client = in(other)
-		p.Hops = []path.Hop{s.hop(other, false), last}
+		p.Hops = append(s.clientHops(), s.serverHops()...)
 	case mode.FromRemote:
 		if err := route(s.b, tollNet, s.a); err != nil {
 			return err
 		}
-		p.Client = on(s.b)
-		p.Hops = []path.Hop{s.wireHop(), last}
+		s.placeClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, s.serverHops()...)
 	}
 	return nil
+}
+
+// netkit is the name of the pair's end outside.
+func (at seat) netkit() string { return "nk-" + at.end }
+
+// netkitPair makes a container on machine A behind a pair.
+func (s *site) netkitPair(at seat) (*container, error) {
+	c, err := s.box(s.a, at.name)
+	if err != nil {
+		return nil, err
+	}
+	c.kind, c.port, c.portNS = mode.HopNetkit, at.netkit(), s.a.ns
+	tid, err := c.ns.TID()
+	if err != nil {
+		return nil, err
+	}
+	self := single(tollNet.of(at).Addr())
+	if err := s.a.ns.Do(func() error { return link.AddNetkit(c.port, inside, tid) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	if err := c.address(self, none); err != nil {
+		return nil, err
+	}
+	if err := c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) }); err != nil {
+		return nil, err
+	}
+	if err := s.a.ns.Do(func() error { return link.Up(c.port) }); err != nil {
+		return nil, err
+	}
+	return c, s.a.ns.Do(func() error { return link.AddDeviceRoute(self, c.port) })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -52,21 +53,15 @@ func (s *site) overlay() error {
 	if err != nil {
 		return err
 	}
-	server, err := s.overlaid(a, serverHost, serverBox, serverPortName)
-	if err != nil {
+	if err := s.addServers(a.attach(s)); err != nil {
 		return err
 	}
-	s.serve(server)
-	last := s.hop(server, true)
 	p.Guards = []path.Hop{s.noNAT(), unused(s.loHop(s.a.ns, s.a.name))}
 	if p.Spec.From == mode.FromContainer {
-		client, err := s.overlaid(a, clientHost, clientBox, clientPortName)
-		if err != nil {
+		if err := s.addClients(s.a, a.attach(s)); err != nil {
 			return err
 		}
-		p.Client = in(client)
-		p.Hops = []path.Hop{s.hop(client, false),
-			s.switchedHop(a.ns, a.where(), overlayBridge, client.port, server.port), last}
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.overlaySwitch(a, ports(s.clients), ports(s.servers))}, s.serverHops())
 		p.Guards = append(p.Guards, unused(s.vxlanHop(a, true)))
 		return nil
 	}
@@ -74,28 +69,34 @@ func (s *site) overlay() error {
 	if err != nil {
 		return err
 	}
-	client, err := s.overlaid(b, clientHost, remoteBox, clientPortName)
-	if err != nil {
+	if err := s.addClients(s.b, b.attach(s)); err != nil {
 		return err
 	}
-	if err := a.knows(client); err != nil {
-		return err
-	}
-	if err := b.knows(server); err != nil {
-		return err
-	}
-	p.Client = in(client)
-	tunnel := []path.Hop{s.wireHop()}
-	if encrypted {
-		if tunnel, err = s.encrypt(); err != nil {
+	for _, c := range s.clients {
+		if err := a.knows(c); err != nil {
 			return err
 		}
 	}
-	p.Hops = append([]path.Hop{s.hop(client, false),
-		s.switchedHop(b.ns, b.where(), overlayBridge, client.port, overlayVXLAN), s.vxlanHop(b, false)}, tunnel...)
-	p.Hops = append(p.Hops, s.vxlanHop(a, true),
-		s.switchedHop(a.ns, a.where(), overlayBridge, overlayVXLAN, server.port), last)
+	for _, c := range s.servers {
+		if err := b.knows(c); err != nil {
+			return err
+		}
+	}
+	between := []path.Hop{s.wireHop()}
+	if encrypted {
+		if between, err = s.encrypt(); err != nil {
+			return err
+		}
+	}
+	tunnel := []string{overlayVXLAN}
+	p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.overlaySwitch(b, ports(s.clients), tunnel), s.vxlanHop(b, false)},
+		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.servers))}, s.serverHops())
 	return nil
+}
+
+// overlaySwitch is the network's bridge on one machine.
+func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path.Hop {
+	return s.switchedHop(b.ns, b.where(), overlayBridge, clientPorts, serverPorts)
 }
 
 // sandbox puts Docker on a machine, and the overlay network's namespace.
@@ -144,26 +145,28 @@ func (s *site) sandbox(m *machine, mtu int, encrypted bool) (*sandbox, error) {
 	})
 }
 
-// overlaid makes a container on the network.
-func (s *site) overlaid(b *sandbox, host byte, name, port string) (*container, error) {
-	c, err := s.box(b.on, name)
-	if err != nil {
-		return nil, err
+// attach makes a container on the network.
+func (b *sandbox) attach(s *site) func(seat) (*container, error) {
+	return func(at seat) (*container, error) {
+		c, err := s.box(b.on, at.name)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.plug(at.veth(), b.ns); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.name, err)
+		}
+		if err := b.ns.Do(func() error { return link.SetMaster(c.port, overlayBridge) }); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.name, err)
+		}
+		if err := c.setMTU(b.mtu); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.name, err)
+		}
+		addr := tollNet.of(at)
+		if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
+			return nil, fmt.Errorf("%s: %w", at.name, err)
+		}
+		return c, c.address(addr, none)
 	}
-	if err := c.plug(port, b.ns); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := b.ns.Do(func() error { return link.SetMaster(port, overlayBridge) }); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := c.setMTU(b.mtu); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	addr := tollNet.nth(host)
-	if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return c, c.address(addr, none)
 }
 
 // dockerMAC is the MAC address that libnetwork derives from an IPv4 address.

@@ -113,9 +113,9 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.err()))
 	}
-	s.path.Proxy = &path.Proxy{Name: name, PID: cmd.Process.Pid}
+	s.path.Proxies = append(s.path.Proxies, path.Proxy{Name: name, PID: cmd.Process.Pid})
 	s.path.Facts["proxy"] = name
-	return s.proxyHop(cmd.Process.Pid, name, target), nil
+	return s.proxyHop(cmd.Process.Pid, name, listen.Port(), target), nil
 }
 
 // awaitProxy reads docker-proxy's word on whether it listens: "0\n", or
@@ -146,7 +146,7 @@ func (t *tail) err() error {
 // proxyHop is the proxy's own sockets: what it received from clients and sent
 // on to the server, and the other way round. Sockets end with their
 // connections, so the last that was seen of each is kept.
-func (s *site) proxyHop(pid int, name string, target netip.AddrPort) path.Hop {
+func (s *site) proxyHop(pid int, name string, listens uint16, target netip.AddrPort) path.Hop {
 	type leg struct {
 		toServer bool
 		conn     sock.Conn
@@ -159,7 +159,7 @@ func (s *site) proxyHop(pid int, name string, target netip.AddrPort) path.Hop {
 			return sample.Counters{}, err
 		}
 		for _, c := range conns {
-			seen[c.Inode] = leg{c.RemotePort == target.Port() && c.LocalPort != publishedPort, c}
+			seen[c.Inode] = leg{c.RemotePort == target.Port() && c.LocalPort != listens, c}
 		}
 		var up, down sample.Counters // the client's leg, the server's leg
 		for _, l := range seen {

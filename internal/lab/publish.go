@@ -2,6 +2,7 @@ package lab
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -10,39 +11,37 @@ import (
 // publishNAT is a published port that the kernel rewrites: a daemon with
 // "userland-proxy": false (Docker Engine 28.5.2).
 func (s *site) publishNAT() error {
-	server, err := s.dockerServer(daemon{noProxy: true}, publishTarget())
-	if err != nil {
+	if err := s.dockerServers(daemon{noProxy: true}, true); err != nil {
 		return err
 	}
-	s.publish(server)
+	s.publish()
 	p := s.path
-	dnat := ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", tagPublish, path.Matches)
+	dnat := s.eachServer(func(i int) path.Hop {
+		return ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", numbered(tagPublish, i), path.Matches)
+	})
 	masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
-	bridge := s.bridgeHop(s.a, tollNet.bridge, true)
+	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.serverHops()...)
 	p.Guards = []path.Hop{unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = on(s.a)
-		p.Hops = []path.Hop{dnat, masq, bridge, s.hop(server, true)}
+		s.placeClients(on(s.a))
+		p.Hops = slices.Concat(dnat, []path.Hop{masq}, last)
 	case mode.FromContainer:
-		client, err := s.dockerClient()
-		if err != nil {
+		if err := s.dockerClients(); err != nil {
 			return err
 		}
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
-		p.Hops = []path.Hop{s.hop(client, false), dnat, s.switched(client, server), s.hop(server, true)}
+		p.Hops = slices.Concat(s.clientHops(), dnat, []path.Hop{s.switched()}, s.serverHops())
 	case mode.FromRemote:
-		p.Client = on(s.b)
-		p.Hops = []path.Hop{s.wireHop(), dnat, bridge, s.hop(server, true)}
+		s.placeClients(on(s.b))
+		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)
 	case mode.FromRemoteContainer:
-		client, err := s.remoteClient(dockerNet{network: remoteNet, containers: []netip.Prefix{remoteNet.nth(clientHost)}})
-		if err != nil {
+		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
 			return err
 		}
-		p.Hops = []path.Hop{s.hop(client, false), s.bridgeHop(s.b, remoteNet.bridge, false),
-			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches),
-			s.wireHop(), dnat, bridge, s.hop(server, true)}
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
+			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
 	}
 	return nil
 }
@@ -53,50 +52,49 @@ func (s *site) publishNAT() error {
 func (s *site) publishProxy() error {
 	p := s.path
 	d := daemon{noIPTables: p.Spec.From == mode.FromRemote}
-	server, err := s.dockerServer(d, publishTarget())
-	if err != nil {
+	if err := s.dockerServers(d, true); err != nil {
 		return err
 	}
-	s.publish(server)
-	listen := netip.AddrPortFrom(anyAddr, publishedPort)
+	s.publish()
+	anywhere := anyAddr
 	if p.Spec.To == mode.ToLoopback6 {
-		listen = netip.AddrPortFrom(netip.IPv6Unspecified(), publishedPort)
+		anywhere = netip.IPv6Unspecified()
 	}
-	proxy, err := s.startProxy(listen, publishTarget())
-	if err != nil {
-		return err
-	}
-	rest := []path.Hop{proxy, s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
-	if !d.noIPTables {
-		p.Guards = []path.Hop{s.noNAT(), ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", tagPublish, path.Untouched)}
-	}
-	switch p.Spec.From {
-	case mode.FromHost:
-		p.Client = on(s.a)
-		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
-	case mode.FromContainer:
-		client, err := s.dockerClient()
+	var proxies []path.Hop
+	for i, c := range s.servers {
+		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, s.dial[i].Port()), netip.AddrPortFrom(c.addr.Addr(), serverPort))
 		if err != nil {
 			return err
 		}
-		p.Hops = []path.Hop{s.hop(client, false), s.bridgeLeg("in"), proxy, s.bridgeLeg("out"), s.hop(server, true)}
+		proxy.Clients = s.talkTo(i)
+		proxies = append(proxies, proxy)
+		if !d.noIPTables {
+			p.Guards = append(p.Guards, ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", numbered(tagPublish, i), path.Untouched))
+		}
+	}
+	if !d.noIPTables {
+		p.Guards = append(p.Guards, s.noNAT())
+	}
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.serverHops())
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.placeClients(on(s.a))
+		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
+	case mode.FromContainer:
+		if err := s.dockerClients(); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeLeg("in")}, proxies, []path.Hop{s.bridgeLeg("out")}, s.serverHops())
 	case mode.FromRemote:
-		p.Client = on(s.b)
+		s.placeClients(on(s.b))
 		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
 		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 	}
 	return nil
 }
 
-// publishTarget is what the published port leads to.
-func publishTarget() netip.AddrPort {
-	return netip.AddrPortFrom(tollNet.nth(serverHost).Addr(), serverPort)
-}
-
-// publish places the server in its container and the client's target on the
-// published port.
-func (s *site) publish(server *container) {
-	s.serve(server)
+// publish lets clients dial the published ports.
+func (s *site) publish() {
 	to := s.a.addr.Addr()
 	switch s.path.Spec.To {
 	case mode.ToLoopback:
@@ -104,7 +102,9 @@ func (s *site) publish(server *container) {
 	case mode.ToLoopback6:
 		to = loopback6
 	}
-	s.path.Dial = netip.AddrPortFrom(to, publishedPort)
+	for i := range s.dial {
+		s.dial[i] = netip.AddrPortFrom(to, uint16(publishedPort+i))
+	}
 }
 
 // bridgeLeg is a bridge that the load crosses twice, up to the proxy and down

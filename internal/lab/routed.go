@@ -1,6 +1,9 @@
 package lab
 
 import (
+	"net/netip"
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -10,43 +13,42 @@ import (
 // port: no NAT, and routes on the peers (Docker Engine 28.5.2).
 func (s *site) routed() error {
 	p := s.path
-	d := userNetwork(dockerNet{network: tollNet, routed: true, publish: publishTarget()})
+	n := dockerNet{network: tollNet, routed: true}
+	for _, at := range s.serverSeats() {
+		n.published = append(n.published, published{to: netip.AddrPortFrom(tollNet.of(at).Addr(), serverPort)})
+	}
+	d := userNetwork(n)
 	if p.Spec.From == mode.FromContainer {
 		d.networks = append(d.networks, dockerNet{network: secondNet, routed: true})
 	}
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	server, err := s.bridged(s.a, tollNet, serverHost, serverBox, serverPortName)
-	if err != nil {
+	if err := s.addServers(func(at seat) (*container, error) { return s.bridged(s.a, tollNet, at) }); err != nil {
 		return err
 	}
-	s.serve(server)
-	last := []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true), s.hop(server, true)}
+	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.serverHops()...)
 	// Docker writes no rule that would rewrite this network's packets; the one
 	// that is left is the default network's.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
 	case mode.FromHost:
-		p.Client = on(s.a)
+		s.placeClients(on(s.a))
 		p.Hops = last
 	case mode.FromContainer:
-		client, err := s.bridged(s.a, secondNet, clientHost, clientBox, clientPortName)
-		if err != nil {
+		if err := s.addClients(s.a, func(at seat) (*container, error) { return s.bridged(s.a, secondNet, at) }); err != nil {
 			return err
 		}
-		p.Client = in(client)
-		p.Hops = append([]path.Hop{s.hop(client, false), s.bridgeHop(s.a, secondNet.bridge, false)}, last...)
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeHop(s.a, secondNet.bridge, false)}, last)
 	case mode.FromRemote:
 		if err := route(s.b, tollNet, s.a); err != nil {
 			return err
 		}
-		p.Client = on(s.b)
+		s.placeClients(on(s.b))
 		p.Hops = append([]path.Hop{s.wireHop()}, last...)
 	case mode.FromRemoteContainer:
-		client, err := s.remoteClient(dockerNet{network: remoteNet, routed: true})
-		if err != nil {
+		if err := s.remoteClients(dockerNet{network: remoteNet, routed: true}); err != nil {
 			return err
 		}
 		if err := route(s.b, tollNet, s.a); err != nil {
@@ -55,7 +57,7 @@ func (s *site) routed() error {
 		if err := route(s.a, remoteNet, s.b); err != nil {
 			return err
 		}
-		p.Hops = append([]path.Hop{s.hop(client, false), s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last...)
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
 	}
 	return nil
 }

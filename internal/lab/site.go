@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ import (
 type network struct {
 	bridge string
 	subnet netip.Prefix
+	first  int  // number of the first container's address
 	noExit bool // it has no gateway
 }
 
@@ -27,7 +29,7 @@ type network struct {
 var (
 	// outer is the wire's own, on which A and B are hosts like any other, and a
 	// bridge on it.
-	outer = network{"br1", netip.MustParsePrefix("198.18.0.0/24"), true}
+	outer = network{"br1", netip.MustParsePrefix("198.18.0.0/24"), firstOuter, true}
 
 	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16")         // the server's user-defined network
 	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16")        // another one on machine A
@@ -37,15 +39,18 @@ var (
 )
 
 func dockerNetwork(bridge, subnet string) network {
-	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet)}
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), first: firstDocker}
 }
 
 // nth is the network's n-th address with the network's prefix length.
-func (n network) nth(i byte) netip.Prefix {
+func (n network) nth(i int) netip.Prefix {
 	a := n.subnet.Addr().As4()
-	a[3] = i
+	a[3] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
 }
+
+// of is the address of a container with that seat.
+func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
 // gateway is the network's first address, or the zero value if it has no
 // gateway.
@@ -61,11 +66,8 @@ const (
 	machineA = 1
 	machineB = 2
 
-	serverHost = 2
-	clientHost = 3
-
-	outerServer = 10 // containers with an address on the wire
-	outerClient = 11
+	firstDocker = 2  // containers', after the gateway
+	firstOuter  = 10 // of containers with an address on the wire
 )
 
 var (
@@ -80,8 +82,8 @@ var (
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 const (
-	serverPort    = 5201 // where the server listens, in its container
-	publishedPort = 8080
+	serverPort    = 5201 // where a server listens, in its container
+	publishedPort = 8080 // the first server's; others' follow
 
 	wireName = "eth0" // the machine's end of the wire
 	inside   = "eth0" // a container's device
@@ -143,6 +145,9 @@ type site struct {
 	path  *path.Path
 	a, b  *machine
 	boxes []*container
+	// servers and clients are those of the boxes that are an end, in order.
+	servers, clients []*container
+	dial             []netip.AddrPort // of each server
 	// more are namespaces besides machines' and containers'.
 	more []spot
 	// devices are those that a hop is made of, by the hop's identity.
@@ -161,7 +166,7 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 	for _, m := range []struct {
 		to   **machine
 		name string
-		host byte
+		host int
 	}{{&s.a, "machine A", machineA}, {&s.b, "machine B", machineB}} {
 		ns, err := s.namespace(m.name)
 		if err != nil {
@@ -251,26 +256,19 @@ func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 
 // bridged makes a container whose veth pair is a port of the network's bridge
 // on a machine.
-func (s *site) bridged(on *machine, n network, host byte, name, port string) (*container, error) {
-	c, err := s.box(on, name)
+func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
+	c, err := s.box(on, at.name)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.plug(port, on.ns); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := c.plug(at.veth(), on.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	if err := on.ns.Do(func() error { return link.SetMaster(port, n.bridge) }); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := on.ns.Do(func() error { return link.SetMaster(c.port, n.bridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	return c, c.address(n.nth(host), n.gateway().Addr())
+	return c, c.address(n.of(at), n.gateway().Addr())
 }
-
-// Names of containers and of their ports.
-const (
-	serverBox, serverPortName = "server container", "veth-server"
-	clientBox, clientPortName = "client container", "veth-client"
-	remoteBox                 = "client container on machine B"
-)
 
 // describe notes what a result must say of the path's devices and settings.
 func (s *site) describe() error {
@@ -280,6 +278,9 @@ func (s *site) describe() error {
 		spots = append(spots, spot{s.b.ns, s.b.name})
 	}
 	for _, c := range s.boxes {
+		if len(s.servers) > 1 && slices.Contains(s.servers[1:], c) || len(s.clients) > 1 && slices.Contains(s.clients[1:], c) {
+			continue // it is like the first
+		}
 		spots = append(spots, spot{c.ns, c.name})
 	}
 	for _, at := range append(spots, s.more...) {
@@ -326,11 +327,4 @@ func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 func contained(m *machine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
-}
-
-// serve places the server in its container and lets the client dial it there.
-func (s *site) serve(c *container) {
-	s.path.Server = in(c)
-	s.path.Listen = netip.AddrPortFrom(anyAddr, serverPort)
-	s.path.Dial = netip.AddrPortFrom(c.addr.Addr(), serverPort)
 }

@@ -47,21 +47,21 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	}
 	return s.onLAN(lan{
 		prepare: func(*machine) error { return nil },
-		attach: func(m *machine, host byte, name, _ string) (*container, error) {
-			c, err := s.box(m, name)
+		attach: func(m *machine, at seat) (*container, error) {
+			c, err := s.box(m, at.name)
 			if err != nil {
 				return nil, err
 			}
 			c.kind = kind
-			if err := s.subInterface(c, fmt.Sprintf("sub%d", host), add); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			if err := s.subInterface(c, "sub-"+at.end, add); err != nil {
+				return nil, fmt.Errorf("%s: %w", at.name, err)
 			}
-			if err := c.address(networks[m].nth(host), none); err != nil || !routed {
+			if err := c.address(networks[m].of(at), none); err != nil || !routed {
 				return c, err
 			}
 			return c, c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) })
 		},
-		between: func(*machine, string, string) []path.Hop {
+		between: func(*machine, []string, []string) []path.Hop {
 			if s.path.Spec.Mode == mode.MacvlanVEPA && s.path.Spec.From == mode.FromContainer {
 				return []path.Hop{s.reflectedHop()}
 			}

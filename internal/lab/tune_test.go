@@ -61,7 +61,7 @@ func TestTunesAreSet(t *testing.T) {
 		{"tso=off", offload("tso", false)},
 		{"tso=on", offload("tso", true)},
 		{"rps=on", func(t *testing.T, s *site) {
-			for _, dev := range []string{serverPortName, clientPortName} {
+			for _, dev := range []string{"veth-server", "veth-client"} {
 				if got := strings.TrimSpace(output(t, s.a.ns, "unshare", "-m", "sh", "-c", showRPS, dev)); strings.Trim(got, "0,") == "" {
 					t.Errorf("%s is steered to %q", dev, got)
 				}

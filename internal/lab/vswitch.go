@@ -21,30 +21,33 @@ import (
 // it: a veth pair and `ovs-vsctl add-port`, with no option. The bridge, the
 // card in it and the machine's address on it are the administrator's.
 func (s *site) vswitch() error {
-	switches := map[*machine]*ovs.Switch{}
+	switches := map[*machine]*virtualSwitch{}
 	err := s.onLAN(lan{
 		foreign: []string{outer.bridge},
 		prepare: func(m *machine) (err error) {
 			switches[m], err = s.startOVS(m)
 			return err
 		},
-		attach: func(m *machine, host byte, name, port string) (*container, error) {
-			c, err := s.box(m, name)
+		attach: func(m *machine, at seat) (*container, error) {
+			c, err := s.box(m, at.name)
 			if err != nil {
 				return nil, err
 			}
-			if err := c.plug(port, m.ns); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			if err := c.plug(at.veth(), m.ns); err != nil {
+				return nil, fmt.Errorf("%s: %w", at.name, err)
 			}
-			if err := switches[m].Set(addPort(port)...); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			if err := switches[m].Set(switches[m].addPort(c.port)...); err != nil {
+				return nil, fmt.Errorf("%s: %w", at.name, err)
 			}
-			if err := c.address(outer.nth(host), none); err != nil {
+			if err := c.address(outer.of(at), none); err != nil {
 				return nil, err
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *machine, toServer, toClient string) []path.Hop {
+		between: func(m *machine, toServer, toClient []string) []path.Hop {
+			if toClient == nil {
+				toClient = []string{ovs.Local}
+			}
 			return []path.Hop{s.ovsHop(m, switches[m], toServer, toClient)}
 		},
 	})
@@ -54,18 +57,25 @@ func (s *site) vswitch() error {
 	return s.withoutOffloads()
 }
 
-// ofports are the OpenFlow numbers of the bridge's ports.
-var ofports = map[string]string{wireName: "1", serverPortName: "2", clientPortName: "3", "": ovs.Local}
+// virtualSwitch is an Open vSwitch with the OpenFlow numbers of its bridge's
+// ports.
+type virtualSwitch struct {
+	*ovs.Switch
+	ports map[string]string
+}
 
-func addPort(port string) []string {
-	return []string{"add-port", outer.bridge, port, "--", "set", "Interface", port, "ofport_request=" + ofports[port]}
+// addPort is the command that makes a device the next port.
+func (v *virtualSwitch) addPort(device string) []string {
+	n := strconv.Itoa(len(v.ports)) // the machine's own is there already
+	v.ports[device] = n
+	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device, "ofport_request=" + n}
 }
 
 // kernelDatapath reports whether the kernel has Open vSwitch's datapath.
 func kernelDatapath() bool { return link.HasFamily("ovs_datapath") == nil }
 
 // startOVS runs Open vSwitch on a machine and makes the bridge.
-func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
+func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	cmd, stderr := marked(self, ovs.Arg)
 	sw, err := ovs.Start(cmd, m.ns.Start)
 	if err != nil {
@@ -75,6 +85,7 @@ func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
 		return nil, err
 	}
 	s.path.Undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
+	v := &virtualSwitch{sw, map[string]string{ovs.Local: ovs.Local}}
 	kind, words := "netdev", "userspace (datapath_type=netdev)"
 	if kernelDatapath() {
 		kind, words = "system", "kernel"
@@ -83,12 +94,12 @@ func (s *site) startOVS(m *machine) (*ovs.Switch, error) {
 	// Without a QoS record of a kind that does nothing, ovs-vswitchd would take
 	// the card's queueing discipline off, and with it the wire's shape.
 	err = sw.Set(slices.Concat(
-		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, addPort(wireName),
+		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, v.addPort(wireName),
 		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos", "type=linux-noop"})...)
 	if err != nil {
 		return nil, err
 	}
-	return sw, m.ns.Do(func() error { return moveAddress(m) })
+	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
 // withoutOffloads switches off what the userspace datapath cannot take over:
@@ -109,25 +120,35 @@ func (s *site) withoutOffloads() error {
 		}
 		where = append(where, e.where)
 	}
+	if n, m := s.path.Spec.Count(); n > 1 || m > 1 {
+		where = []string{"every client and server"}
+	}
 	s.path.Facts["offloads"] = "checksum and segmentation off at " + strings.Join(where, " and ") +
 		": the userspace datapath passes on what they leave undone"
 	return nil
 }
 
 // ovsHop is the bridge as Open vSwitch counts it, by port.
-func (s *site) ovsHop(m *machine, sw *ovs.Switch, toServer, toClient string) path.Hop {
+func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
 		ports, err := sw.Ports(outer.bridge)
 		if err != nil {
 			return sample.Counters{}, err
 		}
-		f, up := ports[ofports[toServer]]
-		b, down := ports[ofports[toClient]]
-		if !up || !down {
-			return sample.Counters{}, fmt.Errorf("the bridge has the ports %v", ports)
+		sent := func(devices []string) func() (sample.Counters, error) {
+			return func() (sum sample.Counters, err error) {
+				for _, d := range devices {
+					p, ok := ports[sw.ports[d]]
+					if !ok {
+						return sum, fmt.Errorf("the bridge has no port for %s, but %v", d, ports)
+					}
+					sum.ForwardBytes += p.TxBytes
+					sum.ForwardPackets += p.TxPackets
+				}
+				return sum, nil
+			}
 		}
-		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
-			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, nil
+		return sentBy(sent(toServer), sent(toClient))()
 	}}
 	return s.madeOf(h, device{ns: m.ns, name: outer.bridge, setMTU: func(mtu int) error {
 		return sw.Set("set", "Interface", outer.bridge, "mtu_request="+strconv.Itoa(mtu))

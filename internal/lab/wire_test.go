@@ -115,9 +115,9 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 	tr := pathtest.Exchange(t, p)
 	tr.Stop()
 	const slack = 0.7 // what fits into the buckets and the queues at once
-	least := time.Duration(slack * float64(tr.Forward) * 8 / 200e6 * float64(time.Second))
+	least := time.Duration(slack * float64(tr.Moved[0].Forward) * 8 / 200e6 * float64(time.Second))
 	if took := time.Since(began); took < least {
-		t.Errorf("%d bytes took %s at 200 Mbit/s, at least %s was to be expected", tr.Forward, took, least)
+		t.Errorf("%d bytes took %s at 200 Mbit/s, at least %s was to be expected", tr.Moved[0].Forward, took, least)
 	}
 }
 

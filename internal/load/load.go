@@ -69,13 +69,25 @@ type Stats struct {
 	CPU         int64 // ns of CPU time of the whole process in the window
 	Busiest     float64
 	Involuntary int64 // involuntary context switches in the window
-	Late        int64 // ns from Start to the first byte of the last thread
+	Late        int64 // ns from Start to the first byte of the last thread; 0 of the end that does not send first
 	Retransmits int64 // segments in the window
 	Resent      int64 // bytes sent again, from the first byte to the last
 	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
 	// Latency holds each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
+	// Flows are the connections one by one, if the load is one of a crowd.
+	Flows []Flow
+}
+
+// Flow is what one connection did in the window.
+type Flow struct {
+	Client    int   // the number that the client's end gave itself
+	Sent      int64 // payload bytes that the other end's kernel acknowledged
+	Received  int64 // payload bytes
+	Trips     int64
+	TotalRecv int64 // from the first byte to the last
+	Resent    int64 // bytes that this end sent again, likewise
 }
 
 // workload is the table: what each end does on one connection.
@@ -94,6 +106,11 @@ var workloads = map[string]workload{
 type Options struct {
 	Spec Spec
 	CPUs []int // threads are pinned to them in turn; empty: not pinned
+	// Crowd says that the end is one of many. Then its counts are taken at the
+	// window's bounds by a watcher, because a thread that starves comes past
+	// them late or never, and each connection begins with its client's number.
+	Crowd  bool
+	Client int // that number, of the client's end
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
 }
@@ -134,7 +151,14 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: fd}
-	s.crew = newCrew(o, w, w.server, func() (int, error) { return accept(fd, w.nodelay) })
+	s.crew = newCrew(o, w, w.server, func(t *thread) (err error) {
+		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
+			return err
+		}
+		t.client, err = greeted(t.fd)
+		return err
+	})
+	s.begins = o.Spec.Reverse
 	return s, nil
 }
 
@@ -147,12 +171,15 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{newCrew(o, w, w.client, func() (int, error) {
-		fd, err := connect(addr, w.nodelay)
-		if err != nil {
-			return -1, fmt.Errorf("connect to %s: %w", addr, err)
+	c := &Client{newCrew(o, w, w.client, func(t *thread) (err error) {
+		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
+			err = greet(t.fd, o.Client)
 		}
-		return fd, nil
+		if err != nil {
+			return fmt.Errorf("connect to %s: %w", addr, err)
+		}
+		return nil
 	})}
+	c.begins = !o.Spec.Reverse
 	return c, c.open()
 }

@@ -238,3 +238,92 @@ func TestClockIsMonotonicClock(t *testing.T) {
 		t.Errorf("Now() = %d, CLOCK_MONOTONIC from %d to %d", now, before, after)
 	}
 }
+
+// crowd runs a server's end and so many clients' ends, one connection each, over
+// the loopback device. Those that are idle send nothing in the window.
+func crowd(t *testing.T, s Spec, clients int, idle func(i int) bool) Stats {
+	t.Helper()
+	Prepare(4 * clients)
+	addr := freePort(t)
+	o := options(s)
+	o.Crowd = true
+	o.Spec.Streams = clients
+	srv, err := Listen(addr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := Now() + int64(30*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	ended := make(chan error, clients)
+	for i := range clients {
+		o := options(s)
+		o.Crowd, o.Client = true, 100+i
+		cli, err := Dial(addr, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := when
+		if idle(i) { // it starts when all is over
+			mine.Start = when.To + int64(window)
+		}
+		go func() {
+			_, err := cli.Run(mine)
+			ended <- errors.Join(err, cli.Close())
+		}()
+	}
+	got, err := srv.Run(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range clients {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+// A crowd is counted flow by flow at the window's bounds, and a client that
+// starves counts nothing instead of being missing.
+func TestCrowd(t *testing.T) {
+	for _, spec := range []Spec{{Kind: "bulk"}, {Kind: "rr", Request: 10}, {Kind: "bulk", Reverse: true}} {
+		name := spec.Kind
+		if spec.Reverse {
+			name += "-reverse"
+		}
+		t.Run(name, func(t *testing.T) {
+			const clients, starving = 6, 3
+			idle := func(i int) bool { return !spec.Reverse && i == starving }
+			got := crowd(t, spec, clients, idle)
+			seen := map[int]Flow{}
+			var sum, trips, acked int64
+			for _, f := range got.Flows {
+				seen[f.Client] = f
+				sum, trips, acked = sum+f.Received, trips+f.Trips, acked+f.Sent
+			}
+			if len(seen) != clients {
+				t.Fatalf("flows %+v", got.Flows)
+			}
+			for c, f := range seen {
+				if c < 100 || c >= 100+clients {
+					t.Errorf("client %d", c)
+				}
+				if moved := f.Received + f.Trips + f.Sent; (moved == 0) != idle(c-100) {
+					t.Errorf("flow %+v", f)
+				}
+			}
+			if sum != got.Received || trips != got.Trips || (spec.Reverse && acked == 0) {
+				t.Errorf("flows' sums %d, %d; %+v", sum, trips, got)
+			}
+			if got.Window < int64(window)/2 || got.Window > 3*int64(window) {
+				t.Errorf("window %d", got.Window)
+			}
+			if got.CPU <= 0 || got.Busiest <= 0 {
+				t.Errorf("no CPU time: %+v", got)
+			}
+		})
+	}
+}

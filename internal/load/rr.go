@@ -46,7 +46,7 @@ func rrServer(t *thread) {
 		if !t.sendFull(t.spec.Reply) {
 			return
 		}
-		if t.trips++; t.trips%clockEvery == 0 {
+		if t.trips++; t.watched || t.trips%clockEvery == 0 {
 			t.passed(Now())
 		}
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 const (
 	connectTimeout = 3 * time.Second
 	backlog        = 4096
+	greeting       = 4 // bytes
 )
 
 func sockaddr(a netip.AddrPort) (family int, sa unix.Sockaddr) {
@@ -81,6 +83,33 @@ func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 		}
 		return setNodelay(fd, nodelay)
 	})
+}
+
+// greet says the client's number, by which the server's end tells its clients
+// apart: behind NAT or a proxy their addresses do not.
+func greet(fd, client int) error {
+	var b [greeting]byte
+	binary.BigEndian.PutUint32(b[:], uint32(client))
+	if n, e := send(fd, b[:]); e != 0 || n < greeting {
+		return fmt.Errorf("greet: %d bytes sent: %w", n, e)
+	}
+	return nil
+}
+
+// greeted reads the client's number.
+func greeted(fd int) (client int, err error) {
+	var b [greeting]byte
+	for got := 0; got < greeting; {
+		n, e := recv(fd, b[got:])
+		switch {
+		case e != 0:
+			return 0, fmt.Errorf("read the client's number: %w", e)
+		case n == 0:
+			return 0, errors.New("the client went before it said its number")
+		}
+		got += n
+	}
+	return int(binary.BigEndian.Uint32(b[:])), nil
 }
 
 func setNodelay(fd int, on bool) error {

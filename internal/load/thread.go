@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -32,12 +33,26 @@ type thread struct {
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
 
-	when  Schedule
-	next  int64 // the bound of the window that comes next
-	marks []mark
-	first bool // this thread also reads the process's clocks
-	late  int64
-	err   error
+	when   Schedule
+	next   int64 // the bound of the window that comes next
+	bounds int   // of the window that were passed
+	marks  []mark
+	first  bool // this thread also reads the process's clocks
+	late   int64
+	err    error
+
+	// Of a crowd: the marks are the watcher's, and the counts are shown to it.
+	watched bool
+	client  int          // the number that the client's end gave itself
+	tid     atomic.Int32 // of its thread; 0: it has no connection yet
+	shown   struct{ sent, recvd, trips atomic.Int64 }
+}
+
+// show lets the watcher see the counts.
+func (t *thread) show() {
+	t.shown.sent.Store(t.sent)
+	t.shown.recvd.Store(t.recvd)
+	t.shown.trips.Store(t.trips)
 }
 
 // mark is a thread's state as it crosses a bound of the window.
@@ -55,6 +70,9 @@ const windowBounds = 2
 // passed is called after every operation with the time; once a bound of the
 // window has been reached it takes a mark. It is true when the load is over.
 func (t *thread) passed(now int64) bool {
+	if t.watched {
+		t.show()
+	}
 	if now < t.next {
 		return false
 	}
@@ -62,19 +80,23 @@ func (t *thread) passed(now int64) bool {
 }
 
 func (t *thread) cross(now int64) bool {
-	if len(t.marks) < windowBounds {
-		t.mark(now)
+	if t.bounds < windowBounds {
+		t.bounds++
+		if !t.watched {
+			t.mark(mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
+				threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)})
+		}
 	}
 	t.next = t.when.To
-	if len(t.marks) == windowBounds {
+	if t.bounds == windowBounds {
 		t.next = max(t.when.To, t.when.End)
 	}
-	return len(t.marks) == windowBounds && now >= t.next
+	return t.bounds == windowBounds && now >= t.next
 }
 
-func (t *thread) mark(now int64) {
-	m := mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
-		threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID), tcp: tcpInfo(t.fd)}
+// mark takes a mark, of which the counts and the thread's clock are given.
+func (t *thread) mark(m mark) {
+	m.tcp = tcpInfo(t.fd)
 	if t.first {
 		m.processCPU = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 		var u unix.Rusage
@@ -86,7 +108,7 @@ func (t *thread) mark(now int64) {
 }
 
 // inWindow is true between the two bounds.
-func (t *thread) inWindow() bool { return len(t.marks) == 1 }
+func (t *thread) inWindow() bool { return t.bounds == 1 }
 
 // failed notes why the loop cannot go on.
 func (t *thread) failed(what string, e syscall.Errno) {
@@ -140,11 +162,12 @@ type crew struct {
 	done    chan struct{} // closed when all threads have ended
 	once    sync.Once
 	ran     bool
+	begins  bool // it sends first; the other end waits for what comes
 }
 
 // newCrew starts the threads; each opens its connection at once and then
 // waits for Run.
-func newCrew(o Options, w workload, loop func(*thread), open func() (int, error)) *crew {
+func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error) *crew {
 	spec := o.Spec.withDefaults()
 	c := &crew{
 		opened: make(chan error, spec.Streams),
@@ -153,7 +176,7 @@ func newCrew(o Options, w workload, loop func(*thread), open func() (int, error)
 	}
 	var wg sync.WaitGroup
 	for i := range spec.Streams {
-		t := &thread{spec: spec, fd: -1, first: i == 0, marks: make([]mark, 0, windowBounds),
+		t := &thread{spec: spec, fd: -1, first: i == 0, watched: o.Crowd, marks: make([]mark, 0, windowBounds),
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if w.latency && o.NewHistogram != nil {
 			t.hist = o.NewHistogram()
@@ -185,11 +208,14 @@ func (o Options) cpu(i int) int {
 	return o.CPUs[i%len(o.CPUs)]
 }
 
-func (c *crew) live(t *thread, cpu int, loop func(*thread), open func() (int, error), done func()) {
+func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) error, done func()) {
 	defer done()
 	err := pin(cpu)
 	if err == nil {
-		t.fd, err = open()
+		err = open(t)
+	}
+	if err == nil {
+		t.tid.Store(int32(unix.Gettid()))
 	}
 	c.opened <- err
 	if err != nil {
@@ -201,8 +227,10 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func() (int, er
 		return
 	}
 	t.when, t.next = when, when.From
-	SleepUntil(when.Start)
-	t.late = Now() - when.Start
+	if c.begins {
+		SleepUntil(when.Start)
+		t.late = Now() - when.Start
+	}
 	loop(t)
 }
 
@@ -238,7 +266,10 @@ func (c *crew) Run(when Schedule) (Stats, error) {
 	for range c.threads {
 		c.start <- when
 	}
+	watched := make(chan struct{})
+	go func() { c.watch(when); close(watched) }()
 	<-c.done
+	<-watched
 	return c.stats()
 }
 
@@ -283,6 +314,9 @@ func (c *crew) stats() (Stats, error) {
 			continue
 		}
 		s.add(t, t.marks[0], t.marks[1], n)
+		if t.watched {
+			s.Flows = append(s.Flows, t.flow(t.marks[0], t.marks[1]))
+		}
 	}
 	return s, errors.Join(errs...)
 }

@@ -22,10 +22,20 @@ type Spec struct {
 	From mode.Placement
 	To   mode.Target
 	Tune mode.Tunes
+	// Servers and Clients are how many containers there are of each, 0 is one;
+	// client i talks to server i mod Servers.
+	Servers, Clients int
 }
 
+// Count is how many servers and clients the path has.
+func (s Spec) Count() (servers, clients int) { return max(1, s.Servers), max(1, s.Clients) }
+
 func (s Spec) String() string {
-	return fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
+	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
+	if n, m := s.Count(); n > 1 || m > 1 {
+		out = fmt.Sprintf("%s (servers: %d, clients: %d)", out, n, m)
+	}
+	return out
 }
 
 // Builder builds paths.
@@ -92,21 +102,33 @@ type Place interface {
 	Start(c Command) (*Process, error)
 }
 
+// Server is the end that listens.
+type Server struct {
+	Place
+	Listen netip.AddrPort // in its place
+}
+
+// Client is the end that dials.
+type Client struct {
+	Place
+	Dial   netip.AddrPort // in its place
+	Server int            // whom that reaches: an index into Path.Servers
+}
+
 // Path is a live mode.
 type Path struct {
-	Spec   Spec
-	Client Place
-	Server Place
-	Listen netip.AddrPort // where the server listens in its place
-	Dial   netip.AddrPort // what the client dials in its place
+	Spec    Spec
+	Servers []Server
+	Clients []Client
 
-	// Hops are what the load's bytes cross, from client to server.
+	// Hops are what the load's bytes cross, from client to server. Those of
+	// several clients stand together: the hops of each client are in order.
 	Hops []Hop
 	// Guards are what they must not touch: the rule or device that a wrong
 	// path would use.
 	Guards []Hop
 
-	Proxy   *Proxy // nil if no user-space proxy is on the path
+	Proxies []Proxy // user-space ones on the path
 	Links   []sample.Link
 	Sysctls map[string]string
 	Facts   map[string]string
@@ -124,11 +146,22 @@ type Proxy struct {
 // nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Kinds are the hops' kinds in order.
+// Of are the hops that a client's bytes cross, in order.
+func (p *Path) Of(client int) []Hop {
+	var out []Hop
+	for _, h := range p.Hops {
+		if h.Carry(client) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// Kinds are the kinds of the first client's hops in order.
 func (p *Path) Kinds() []string {
-	out := make([]string, len(p.Hops))
-	for i, h := range p.Hops {
-		out[i] = string(h.Kind)
+	var out []string
+	for _, h := range p.Of(0) {
+		out = append(out, string(h.Kind))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package path
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -30,10 +31,16 @@ type Hop struct {
 	Name   string // device, rule or process
 	Where  string // "machine A", "container"
 	Expect Expect
+	// Clients are those whose bytes cross it: indexes into Path.Clients; nil is
+	// all.
+	Clients []int
 	// Read reads the counters now. It costs the load nothing: the counters
 	// are the kernel's own and run anyway.
 	Read func() (sample.Counters, error)
 }
+
+// Carry reports whether the client's bytes cross the hop.
+func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
 
 // ReadAll reads the counters of hops. A hop that cannot be read is an error,
 // because its path cannot be proved.
@@ -50,13 +57,18 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	return out, errors.Join(errs...)
 }
 
-// Moved is what a load says that it moved in a whole visit, warm-up included.
+// Moved is what a load says that a client moved in a whole visit, warm-up
+// included.
 type Moved struct {
 	Forward     int64 // payload bytes, client to server, that arrived
 	Backward    int64 // payload bytes, server to client, that arrived
 	Trips       int64 // request/response pairs, of which only one is under way at a time
 	Resent      int64 // bytes that TCP sent again
 	Connections int   // opened
+}
+
+func (m Moved) plus(o Moved) Moved {
+	return Moved{m.Forward + o.Forward, m.Backward + o.Backward, m.Trips + o.Trips, m.Resent + o.Resent, m.Connections + o.Connections}
 }
 
 // Bounds of the witness. Below, there is no slack: every payload byte that
@@ -73,16 +85,22 @@ const (
 	extraProbes = 2 // connections a rule may see beyond the load's own (SYN sent again)
 )
 
-// Witness compares what the hops counted with what the load moved, and says
+// Witness compares what the hops counted with what each client moved, and says
 // which hop contradicts the path.
-func Witness(hops []Hop, before, after []sample.Counters, m Moved) sample.Witness {
+func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
 	var against []string
 	for i, h := range hops {
+		var m Moved
+		for c, moved := range clients {
+			if h.Carry(c) {
+				m = m.plus(moved)
+			}
+		}
 		if s := h.judge(after[i].Sub(before[i]), m); s != "" {
 			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
 		}
 	}
-	if m.Forward+m.Backward == 0 {
+	if !slices.ContainsFunc(clients, func(m Moved) bool { return m.Forward+m.Backward > 0 }) {
 		against = append(against, "the load moved no byte")
 	}
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}

@@ -26,6 +26,7 @@ type Request struct {
 	Loads     []sample.Load
 	Tunes     []mode.Tunes   // variants, besides the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
+	Turn      float64        // of a crowd's process, seconds; see sample.Plan
 	Wire      sample.Wire
 	On        []string // backends
 	Rounds    int      // 0: until Precision or Budget
@@ -37,14 +38,18 @@ type Request struct {
 }
 
 // visitOverhead is what a visit takes beyond warm-up and window, in seconds:
-// starting two processes and reading counters. Only estimates use it.
-const visitOverhead = 0.05
+// starting two processes and reading counters. Only estimates use it. Each
+// further end of a crowd takes eachOverhead.
+const (
+	visitOverhead = 0.05
+	eachOverhead  = 0.005
+)
 
 // Make lists the cells of the request in the catalogue's order, one control
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads}
+		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -192,8 +197,9 @@ func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 func RoundTime(p sample.Plan) float64 {
 	t := 0.0
 	for _, c := range p.Cells {
-		l := p.LoadOf(c.Load)
-		t += l.Warmup + l.Window + visitOverhead
+		l := p.LoadFor(c)
+		ends := max(1, c.Shape.Servers) + max(1, c.Shape.Clients*c.Shape.Procs)
+		t += l.Warmup + l.Window + visitOverhead + eachOverhead*float64(ends-2)
 	}
 	return t
 }

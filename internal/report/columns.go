@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
 
@@ -34,6 +35,9 @@ const (
 
 // columnsOf are the columns of a load's tables.
 func (p *printer) columnsOf(r *analysis.Report, load string) []column {
+	if r.Study == sample.StudyScale {
+		return scaleColumns(r, load)
+	}
 	to := "to " + r.Plan.Baseline
 	first := []column{modeColumn, pathColumn}
 	if p.below {
@@ -125,7 +129,7 @@ func orDash(s string) string {
 
 // verdictOf is the verdict that a row's colour shows.
 func verdictOf(c analysis.Cell) stats.Verdict {
-	if r := c.Metrics[analysis.Primary(c.Load)].Ratio; r != nil {
+	if r := c.Metrics[analysis.PrimaryOf(c.Load, c.Shape)].Ratio; r != nil {
 		return r.Verdict
 	}
 	return ""
@@ -152,8 +156,9 @@ func (p *printer) tableWidth(widths []int) int {
 	return indent + sum(widths) + p.gap*(len(widths)-1)
 }
 
-// rows prints cells as a table.
-func (p *printer) rows(cols []column, cells []analysis.Cell) {
+// rows prints cells as a table. Before each cell for which it is not "", above
+// is printed.
+func (p *printer) rows(cols []column, cells []analysis.Cell, above func(i int) string) {
 	texts := grid(cols, cells, p.short)
 	widths := measure(cols, texts)
 	row := func(cellsOf func(i int) string, style func(string) string) {
@@ -171,6 +176,9 @@ func (p *printer) rows(cols []column, cells []analysis.Cell) {
 		row(func(i int) string { return cols[i].head[l] }, p.dim)
 	}
 	for r, c := range cells {
+		if s := above(r); s != "" {
+			p.line("  " + s)
+		}
 		row(func(i int) string { return texts[r][i] }, p.verdict(verdictOf(c)))
 		if p.below {
 			p.line(p.dim(strings.Repeat(" ", 2*indent) + pathColumn.text(c)))

@@ -28,6 +28,9 @@ type layout struct {
 // layouts are tried in this order; the last is taken if none fits.
 var layouts = []layout{{gap: 2}, {short: true, gap: 2}, {short: true, gap: 1}, {below: true, gap: 2}, {below: true, gap: 1}}
 
+// onlyGaps are those of tables whose rows have no path.
+var onlyGaps = []layout{{gap: 2}, {gap: 1}}
+
 func newPrinter(o Options) *printer {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.Ascii)

@@ -95,7 +95,7 @@ func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
 	for _, g := range r.Control.Groups {
-		f, ok := g.Floor[analysis.Primary(g.Load)]
+		f, ok := g.Floor[analysis.PrimaryOf(g.Load, g.Shape)]
 		if !ok {
 			continue
 		}
@@ -137,7 +137,11 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
 	p.line("")
 	p.line(p.bold(left))
-	p.rows(p.columnsOf(r, c.Load), cells)
+	above := func(int) string { return "" }
+	if r.Study == sample.StudyScale {
+		above = p.blocks(cells)
+	}
+	p.rows(p.columnsOf(r, c.Load), cells, above)
 }
 
 // fit shortens hop names, narrows gaps and at last puts paths below their rows
@@ -151,7 +155,11 @@ func (p *printer) fit(r *analysis.Report, gs [][]analysis.Cell) {
 		}
 		return n
 	}
-	for _, p.layout = range layouts {
+	tries := layouts
+	if r.Study == sample.StudyScale {
+		tries = onlyGaps
+	}
+	for _, p.layout = range tries {
 		if widest() <= p.width {
 			return
 		}
@@ -206,6 +214,9 @@ func (p *printer) foot(r *analysis.Report) {
 				f.show(fmt.Sprintf(f.format, fact))
 			}
 		}
+	}
+	if r.Study == sample.StudyScale && len(r.Cells) > 0 {
+		p.item(legend)
 	}
 	if len(r.Cells) > 0 {
 		p.line("  " + p.dim("Ratios are taken round by round and then summarized: they need not be a quotient of two rows."))

@@ -15,6 +15,7 @@ const (
 	maxCells  = 10_000
 	maxVisits = 1_000_000
 	maxCPUs   = 4096
+	maxRate   = 1e15 // a second
 )
 
 // line is one line of the file: exactly one member is set.
@@ -165,6 +166,11 @@ func (h Header) check() error {
 	if n := len(h.Plan.Cells); n > maxCells {
 		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
 	}
+	for _, c := range h.Plan.Cells {
+		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 || max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
+			return fmt.Errorf("impossible shape %s", s)
+		}
+	}
 	return nil
 }
 
@@ -190,6 +196,13 @@ func (v Visit) check(cells int) error {
 	if v.Proxy != nil {
 		if err := times(math.Abs(v.Proxy.CPU)); err != nil {
 			return err
+		}
+	}
+	for _, client := range v.Rates {
+		for _, r := range client {
+			if !(r >= 0 && r <= maxRate) {
+				return fmt.Errorf("impossible rate %v", r)
+			}
 		}
 	}
 	for _, p := range []Party{v.Client, v.Server} {

@@ -40,6 +40,13 @@ type Shape struct {
 	Procs   int `json:"procs"`
 }
 
+// MaxEnds bounds each number of a shape, and MaxProcs the client processes in
+// all.
+const (
+	MaxEnds  = 100
+	MaxProcs = 1024
+)
+
 // Crowd reports whether the shape is a crowd.
 func (s Shape) Crowd() bool { return s != Shape{} }
 
@@ -83,9 +90,12 @@ type Plan struct {
 	Pin       string  `json:"pin"`
 	CPUs      CPUs    `json:"cpus"`
 	Loads     []Load  `json:"loads"`
-	Wire      *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
-	Cells     []Cell  `json:"cells"`
-	Skipped   []Skip  `json:"skipped,omitempty"`
+	// Turn is how long a CPU-bound thread may have to wait for its turn for each
+	// client process of a crowd.
+	Turn    float64 `json:"turn_s,omitempty"`
+	Wire    *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
+	Cells   []Cell  `json:"cells"`
+	Skipped []Skip  `json:"skipped,omitempty"`
 }
 
 // CPUs are those that the ends' threads were pinned to; none: not pinned.
@@ -103,6 +113,20 @@ func (p Plan) LoadOf(kind string) Load {
 		}
 	}
 	return Load{Kind: kind}
+}
+
+// windowTurns is how many turns each process has in a window at least.
+const windowTurns = 3
+
+// LoadFor returns the options of a cell's load. A crowd gets a warm-up that is
+// longer by one turn of all its processes, and a window that holds several: on
+// few CPUs a short one would only see some of them run.
+func (p Plan) LoadFor(c Cell) Load {
+	l := p.LoadOf(c.Load)
+	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
+	l.Warmup += turns
+	l.Window = max(l.Window, windowTurns*turns)
+	return l
 }
 
 // Skip is a cell that was asked for and cannot be measured here.
@@ -144,10 +168,12 @@ type Path struct {
 	From    string            `json:"from"`
 	To      string            `json:"to"`
 	Tune    string            `json:"tune,omitempty"`
+	Servers int               `json:"servers,omitempty"` // of a crowd
+	Clients int               `json:"clients,omitempty"`
 	On      string            `json:"on"`
-	Dial    string            `json:"dial"`   // what the client dials
+	Dial    string            `json:"dial"`   // what the (first) client dials
 	Listen  string            `json:"listen"` // where the server listens
-	Hops    []string          `json:"hops"`   // kinds, client to server
+	Hops    []string          `json:"hops"`   // kinds, (first) client to server
 	Built   float64           `json:"built_s"`
 	Links   []Link            `json:"links,omitempty"`
 	Sysctls map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
@@ -177,7 +203,8 @@ type Header struct {
 // has none.
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
-		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On {
+		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
+			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients {
 			return p, true
 		}
 	}
@@ -187,11 +214,18 @@ func (h Header) PathOf(c Cell) (p Path, ok bool) {
 // Visit is one visit to one cell: what the loads, the meters and the hops
 // said. A visit that failed has Failure set and may lack the rest.
 type Visit struct {
-	Round   int           `json:"round"` // from 0
-	Cell    int           `json:"cell"`  // index into Plan.Cells
-	At      float64       `json:"at_s"`  // since the run's start
-	Client  Party         `json:"client"`
-	Server  Party         `json:"server"`
+	Round  int     `json:"round"`  // from 0
+	Cell   int     `json:"cell"`   // index into Plan.Cells
+	At     float64 `json:"at_s"`   // since the run's start
+	Client Party   `json:"client"` // of a crowd: all clients together
+	Server Party   `json:"server"` // of a crowd: all servers together
+	// Rates are what came through for each process of each client container of
+	// a crowd, as the servers counted it: payload bytes (bulk) or round trips
+	// (rr) a second.
+	Rates [][]float64 `json:"rates,omitempty"`
+	// Setup is how long it took to start a crowd's processes and to connect
+	// them all.
+	Setup   float64       `json:"setup_s,omitempty"`
 	Proxy   *ProxyUse     `json:"proxy,omitempty"`
 	Machine []CPU         `json:"machine,omitempty"` // by CPU
 	Elapsed float64       `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
@@ -268,6 +302,17 @@ type Counters struct {
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
 	Hits            uint64 `json:"hits"` // a rule's packets
+}
+
+// Add is what both counted.
+func (c Counters) Add(o Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes + o.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets + o.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes + o.BackwardBytes,
+		BackwardPackets: c.BackwardPackets + o.BackwardPackets,
+		Hits:            c.Hits + o.Hits,
+	}
 }
 
 // Sub is what was counted since before.

@@ -88,13 +88,13 @@ func (s *Session) Open(ctx context.Context, o Order) error {
 // Go tells the worker when to start, measure and stop.
 func (s *Session) Go(when load.Schedule) error { return s.send(when) }
 
-// Done waits for the load's end.
-func (s *Session) Done(ctx context.Context) (sample.Party, *sample.EncodedHisto, error) {
+// Done waits for the load's end. The answer's Done is never nil.
+func (s *Session) Done(ctx context.Context) (Reply, error) {
 	r, err := s.await(ctx)
 	if r.Done == nil {
-		return sample.Party{}, nil, err
+		r.Done = &sample.Party{}
 	}
-	return *r.Done, r.Latency, err
+	return r, err
 }
 
 // Close ends the worker's input, at which it exits.

@@ -52,6 +52,10 @@ type Order struct {
 	Load sample.Load    `json:"load"`
 	Addr netip.AddrPort `json:"addr"` // to listen on, or to dial
 	CPUs []int          `json:"cpus,omitempty"`
+	// Crowd says that the end is one of many; then Client is the number that a
+	// client's end gives itself.
+	Crowd  bool `json:"crowd,omitempty"`
+	Client int  `json:"client,omitempty"`
 }
 
 // Reply is what a worker says.
@@ -59,6 +63,8 @@ type Reply struct {
 	Ready   bool                 `json:"ready,omitempty"`
 	Done    *sample.Party        `json:"done,omitempty"`
 	Latency *sample.EncodedHisto `json:"latency,omitempty"`
+	Flows   []load.Flow          `json:"flows,omitempty"`  // of a crowd
+	Shared  int64                `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
 	Error   string               `json:"error,omitempty"`
 }
 
@@ -111,6 +117,8 @@ func open(o Order) (end, error) {
 		Spec: load.Spec{Kind: o.Load.Kind, Streams: o.Load.Streams, Write: o.Load.Write,
 			Reverse: o.Load.Reverse, Request: o.Load.Request, Reply: o.Load.Reply, Nodelay: load.Switch(o.Load.Nodelay)},
 		CPUs:         o.CPUs,
+		Crowd:        o.Crowd,
+		Client:       o.Client,
 		NewHistogram: sample.NewHistogram,
 	}
 	load.Prepare(max(1, o.Load.Streams))
@@ -129,10 +137,10 @@ func report(o Order, s load.Stats) Reply {
 		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
 		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
 		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, CPUs: o.CPUs,
-		RSS: peakRSS(), Late: sec(s.Late),
+		RSS: memory("VmHWM"), Late: sec(s.Late),
 		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
 	}
-	r := Reply{Done: &p}
+	r := Reply{Done: &p, Flows: s.Flows, Shared: memory("RssFile")}
 	if s.Latency != nil {
 		h, err := sample.Encode(s.Latency)
 		if err != nil {
@@ -143,15 +151,16 @@ func report(o Order, s load.Stats) Reply {
 	return r
 }
 
-// peakRSS is the process's peak resident memory in bytes; 0 if unknown.
-// (getrusage would do, but its figure begins with the parent's.)
-func peakRSS() int64 {
+// memory is a figure of the process's memory in bytes; 0 if unknown. VmHWM is the
+// peak of what is resident. (getrusage would tell it too, but its figure begins
+// with the parent's.)
+func memory(field string) int64 {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
 			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kb << 10
 		}

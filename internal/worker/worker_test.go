@@ -77,14 +77,15 @@ func TestWorkersMoveALoad(t *testing.T) {
 	if err := errors.Join(server.Go(when), client.Go(when)); err != nil {
 		t.Fatal(err)
 	}
-	c, latency, err := client.Done(ctx)
+	fromClient, err := client.Done(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := server.Done(ctx)
+	fromServer, err := server.Done(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, s, latency := fromClient.Done, fromServer.Done, fromClient.Latency
 	if c.Trips == 0 || c.TotalSent != s.TotalRecv || c.TotalRecv != s.TotalSent || c.RSS == 0 || len(c.CPUs) != 1 {
 		t.Errorf("client %+v\nserver %+v", c, s)
 	}

@@ -32,6 +32,9 @@ type Builder struct {
 	// Die says which visits' servers die in mid-load, Bypass which visits'
 	// bytes no hop sees; nil means none.
 	Die, Bypass func(s path.Spec, n int) bool
+	// Share is what part of the rate each process of a crowd's clients gets; nil
+	// means the same for all.
+	Share func(s path.Spec, client, proc int) float64
 	// Starve says which visits' ends measure a tenth of the window only.
 	Starve func(s path.Spec, n int) bool
 
@@ -59,8 +62,15 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	}
 	l := &line{builder: b, spec: s, visits: map[int64]int{}}
 	addr := netip.MustParseAddrPort("192.0.2.1:5201")
-	p := &path.Path{Spec: s, Client: place{l}, Server: place{l}, Listen: addr, Dial: addr,
+	p := &path.Path{Spec: s,
 		Hops: []path.Hop{{Kind: mode.HopVeth, Name: "fake0", Where: "nowhere", Read: l.read}}}
+	servers, clients := s.Count()
+	for i := range servers {
+		p.Servers = append(p.Servers, path.Server{Place: place{l, i}, Listen: addr})
+	}
+	for i := range clients {
+		p.Clients = append(p.Clients, path.Client{Place: place{l, i}, Dial: addr, Server: i % servers})
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.Open++
@@ -89,7 +99,10 @@ func (l *line) read() (sample.Counters, error) {
 	return l.counted, nil
 }
 
-type place struct{ *line }
+type place struct {
+	*line
+	number int // of the server or client
+}
 
 func (place) Name() string { return "nowhere" }
 
@@ -157,6 +170,9 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 	if b.Starve != nil && b.Starve(p.spec, n) {
 		seconds /= 10
 	}
+	if o.Crowd {
+		return p.moveCrowd(o, rate, seconds, n), nil
+	}
 	amount := int64(rate * seconds)
 	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
@@ -186,6 +202,39 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 		p.count(party)
 	}
 	return reply, nil
+}
+
+// moveCrowd makes the numbers of one end of many, whose rates make up the whole.
+// What each client process gets is its server's word.
+func (p place) moveCrowd(o worker.Order, rate, seconds float64, n int) worker.Reply {
+	b := p.builder
+	servers, clients := p.spec.Count()
+	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, RSS: 6 << 20}
+	reply := worker.Reply{Done: &party}
+	if o.Role == worker.Client {
+		return reply
+	}
+	mine := (clients - p.number + servers - 1) / servers
+	procs := o.Load.Streams / mine
+	party.Connections = o.Load.Streams
+	for c := p.number; c < clients; c += servers {
+		for q := range procs {
+			share := 1 / float64(clients*procs)
+			if b.Share != nil {
+				share = b.Share(p.spec, c, q)
+			}
+			moved := int64(rate * seconds * share)
+			f := load.Flow{Client: c*procs + q, Received: moved, TotalRecv: moved, Trips: moved}
+			party.Received += moved
+			party.TotalRecv += moved
+			party.Trips += moved
+			reply.Flows = append(reply.Flows, f)
+		}
+	}
+	if b.Bypass == nil || !b.Bypass(p.spec, n) {
+		p.counted.ForwardBytes += uint64(party.TotalRecv)
+	}
+	return reply
 }
 
 // visit numbers a path's visits; both ends of one have the same start.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,35 +23,41 @@ import (
 const arg = "pathtest-end"
 
 const (
-	exchanged   = 3 << 20 // bytes each way
+	exchanged   = 3 << 20 // bytes each way of the first client
+	more        = 1 << 20 // of each further one
 	exchangeMax = 20 * time.Second
 )
 
 // Main runs an end of an exchange if this process was started as one; call
 // it first in TestMain.
 func Main() {
-	if len(os.Args) < 4 || os.Args[1] != arg {
+	if len(os.Args) < 5 || os.Args[1] != arg {
 		return
 	}
-	if err := end(os.Args[2], os.Args[3]); err != nil {
+	if err := end(os.Args[2], os.Args[3], os.Args[4]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// end sends random bytes and checks that the other end received the same:
-// the server sends back each byte and then the checksum of what it saw.
-func end(role, addr string) error {
+// end sends n random bytes and checks that the other end received the same:
+// the server sends back each byte and then the checksum of what it saw, to n
+// clients.
+func end(role, addr, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
 	if role == "server" {
-		return serve(addr)
+		return serve(addr, n)
 	}
 	c, err := net.DialTimeout("tcp", addr, exchangeMax)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	data := make([]byte, exchanged)
+	data := make([]byte, n)
 	if _, err := rand.Read(data); err != nil {
 		return err
 	}
@@ -58,7 +66,7 @@ func end(role, addr string) error {
 		_, err := c.Write(data)
 		sent <- errors.Join(err, c.(*net.TCPConn).CloseWrite())
 	}()
-	back := make([]byte, exchanged+sha256.Size)
+	back := make([]byte, n+sha256.Size)
 	if _, err := io.ReadFull(c, back); err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
@@ -66,7 +74,7 @@ func end(role, addr string) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	want := sha256.Sum256(data)
-	if got := sha256.Sum256(back[:exchanged]); got != want || [sha256.Size]byte(back[exchanged:]) != want {
+	if got := sha256.Sum256(back[:n]); got != want || [sha256.Size]byte(back[n:]) != want {
 		return errors.New("the bytes changed on the way")
 	}
 	fmt.Println("done")
@@ -74,54 +82,87 @@ func end(role, addr string) error {
 	return nil
 }
 
-func serve(addr string) error {
+func serve(addr string, clients int) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
-	c, err := ln.Accept()
-	if err != nil {
-		return err
+	answered := make(chan error, clients)
+	for range clients {
+		c, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		go func() { answered <- answer(c) }()
 	}
-	defer c.Close()
-	h := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(c, h), c); err != nil {
-		return err
-	}
-	if _, err := c.Write(h.Sum(nil)); err != nil {
-		return err
+	for range clients {
+		if err := <-answered; err != nil {
+			return err
+		}
 	}
 	fmt.Println("done")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return nil
 }
 
-// Traffic is an exchange whose connection is still open, so that counters
-// which end with it can be read. Stop ends it.
-type Traffic struct {
-	path.Moved
-	Stop func()
+func answer(c net.Conn) error {
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(c, h), c); err != nil {
+		return err
+	}
+	_, err := c.Write(h.Sum(nil))
+	return err
 }
 
-// Exchange moves checksummed bytes both ways over p.
+// Traffic is an exchange whose connections are still open, so that counters
+// which end with them can be read. Stop ends it.
+type Traffic struct {
+	Moved []path.Moved // by client
+	Stop  func()
+}
+
+// Exchange moves checksummed bytes both ways over p, between each client and its
+// server; each client moves another number of them.
 func Exchange(t *testing.T, p *path.Path) Traffic {
 	t.Helper()
-	return ExchangeAt(t, p, p.Dial)
+	return exchange(t, p, func(i int) netip.AddrPort { return p.Clients[i].Dial })
 }
 
 // ExchangeAt is Exchange with another address to dial.
 func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
-	s := startEnd(t, p.Server, "server", p.Listen)
-	s.await(t, "ready")
-	c := startEnd(t, p.Client, "client", dial)
-	c.await(t, "done")
-	s.await(t, "done")
-	return Traffic{
-		Moved: path.Moved{Forward: exchanged, Backward: exchanged + sha256.Size, Connections: 1},
-		Stop:  func() { c.stop(t); s.stop(t) },
+	return exchange(t, p, func(int) netip.AddrPort { return dial })
+}
+
+func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) Traffic {
+	t.Helper()
+	load := make([]int, len(p.Servers))
+	for _, c := range p.Clients {
+		load[c.Server]++
 	}
+	var tr Traffic
+	var ends []*running
+	for i, s := range p.Servers {
+		e := startEnd(t, s.Place, "server", s.Listen, load[i])
+		e.await(t, "ready")
+		ends = append(ends, e)
+	}
+	for i, c := range p.Clients {
+		n := exchanged + i*more
+		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
+		tr.Moved = append(tr.Moved, path.Moved{Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
+	}
+	for _, e := range ends {
+		e.await(t, "done")
+	}
+	tr.Stop = func() {
+		for _, e := range slices.Backward(ends) { // clients first
+			e.stop(t)
+		}
+	}
+	return tr
 }
 
 type running struct {
@@ -130,9 +171,9 @@ type running struct {
 	role  string
 }
 
-func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort) *running {
+func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, n int) *running {
 	t.Helper()
-	proc, err := place.Start(path.Command{Args: []string{arg, role, addr.String()}})
+	proc, err := place.Start(path.Command{Args: []string{arg, role, addr.String(), strconv.Itoa(n)}})
 	if err != nil {
 		t.Fatal(err)
 	}

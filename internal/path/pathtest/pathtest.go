@@ -45,23 +45,80 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		for _, r := range m.Routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, r, o) })
+			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, r, o) })
 		}
 	}
+}
+
+// check skips the route if it is rightly refused.
+func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	t.Helper()
+	err := b.Check(context.Background(), spec)
+	switch {
+	case err == nil:
+		return
+	case !errors.Is(err, path.ErrUnsupported):
+		t.Fatalf("Check: %v", err)
+	}
+	var u *path.UnsupportedError
+	if o.Lacks != nil && errors.As(err, &u) && o.Lacks(u) {
+		t.Skipf("rightly refused: %v", err)
+	}
+	SkipOrFail(t, "%s: %v", spec, err)
+}
+
+// crowd holds b to what it promises of several servers and clients: each
+// client reaches its server, and its bytes are told from the others'.
+func crowd(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
+	before := Observe(t)
+	check(t, b, spec, o)
+	spec.Servers, spec.Clients = 2, 3
+	if err := b.Check(context.Background(), spec); err != nil {
+		var u *path.UnsupportedError
+		if spec.Mode == mode.MacvlanPassthru && errors.As(err, &u) {
+			t.Skipf("rightly refused: %v", err)
+		}
+		t.Fatalf("Check: %v", err)
+	}
+	p, err := b.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range p.Clients {
+		var got []string
+		for _, h := range p.Of(i) {
+			got = append(got, string(h.Kind))
+		}
+		if !slices.Equal(got, hopKinds(r)) || c.Server != i%len(p.Servers) {
+			t.Errorf("client %d: server %d, hops %v, the catalogue says %v", i, c.Server, got, r.Hops)
+		}
+	}
+	if len(p.Clients) != spec.Clients || len(p.Servers) != spec.Servers {
+		t.Errorf("%d servers, %d clients", len(p.Servers), len(p.Clients))
+	}
+	own := slices.ContainsFunc(p.Hops, func(h path.Hop) bool { return h.Clients != nil })
+	for _, swap := range []bool{false, true} { // the last two clients have different servers
+		w, readings := witnessed(t, p, func() Traffic {
+			tr := Exchange(t, p)
+			if swap {
+				tr.Moved[1], tr.Moved[2] = tr.Moved[2], tr.Moved[1]
+			}
+			return tr
+		})
+		if w.OK != !(swap && own) {
+			t.Errorf("clients swapped: %v; witness: %+v\n%s", swap, w, strings.Join(readings, "\n"))
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	NothingLeft(t, before)
 }
 
 func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
 	ctx := context.Background()
 	before := Observe(t)
-	if err := b.Check(ctx, spec); err != nil {
-		if !errors.Is(err, path.ErrUnsupported) {
-			t.Fatalf("Check: %v", err)
-		}
-		var u *path.UnsupportedError
-		if o.Lacks != nil && errors.As(err, &u) && o.Lacks(u) {
-			t.Skipf("rightly refused: %v", err)
-		}
-		SkipOrFail(t, "%s: %v", spec, err)
-	}
+	check(t, b, spec, o)
 	p, err := b.Build(ctx, spec)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +238,7 @@ func witnessed(t *testing.T, p *path.Path, move func() Traffic) (sample.Witness,
 	for i, h := range hops {
 		readings = append(readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, after[i].Sub(before[i])))
 	}
-	return path.Witness(hops, before, after, m.Moved), readings
+	return path.Witness(hops, before, after, m.Moved...), readings
 }
 
 // NothingLeft compares this process and the machine with what they were, until

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// shapeFlags say how many take part.
+type shapeFlags struct {
+	clients, pairs, procs, shapes []string
+}
+
+func newScale(e env) *cobra.Command {
+	var (
+		f runFlags
+		s shapeFlags
+	)
+	c := &cobra.Command{
+		Use:   "scale [MODE…]",
+		Short: "Measure what becomes of modes as servers, clients and processes multiply",
+		Long: `scale measures each mode (bridge unless some are named) with one client container
+and with more: servers × clients × client processes in each. All start at one
+instant. It prints how much all of them get through together, what each client
+container gets, how fairly, and at what price in CPU time. Client i talks to server
+i mod the number of servers.`,
+		Example: `  toll scale
+  toll scale bridge pipework ovs --clients 1,2,4,8,16,20
+  toll scale bridge ovs --pairs 1,2,4,20
+  toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
+  toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
+		RunE: f.command(e, func(r *plan.Request) (err error) {
+			r.Study = sample.StudyScale
+			if len(r.Modes) == 0 {
+				r.Modes = []mode.Name{mode.Bridge}
+			}
+			r.Turn = turn(machine.Machine{})
+			r.Shapes, err = s.parse()
+			return err
+		}),
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVar(&s.clients, "clients", nil, "client containers of one server (default 1,2,4,8,16)")
+	fl.StringSliceVar(&s.pairs, "pairs", nil, "as many servers as clients, each with one of them")
+	fl.StringSliceVar(&s.procs, "procs", nil, "client containers x processes in each, of one server: 4x16")
+	fl.StringSliceVar(&s.shapes, "shape", nil, "servers x client containers x processes in each: 2x8x4")
+	f.addFrom(fl, mode.FromContainer)
+	f.addTo(fl)
+	f.addLoads(fl, "bulk")
+	f.addTune(fl)
+	f.addBaseline(fl)
+	f.addRun(fl)
+	return c
+}
+
+// turn is how much longer a thread may wait for a CPU with each client process,
+// in seconds: that and the server's thread for it may each run for a slice of
+// the scheduler's first.
+func turn(here machine.Machine) float64 {
+	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
+	facts, _ := here.Read()
+	cpus := float64(max(1, len(facts.CPUsAllowed)))
+	if facts.CgroupCPUs > 0 {
+		cpus = min(cpus, facts.CgroupCPUs)
+	}
+	return 2 * slice / cpus
+}
+
+// parse reads the shapes in the order of the flags; the same shape twice counts
+// once.
+func (s shapeFlags) parse() ([]sample.Shape, error) {
+	if len(s.clients)+len(s.pairs)+len(s.procs)+len(s.shapes) == 0 {
+		s.clients = []string{"1", "2", "4", "8", "16"}
+	}
+	var out []sample.Shape
+	for _, f := range []struct {
+		flag    string
+		words   []string
+		numbers int
+		example string
+		shape   func(n []int) sample.Shape
+	}{
+		{"clients", s.clients, 1, "--clients 1,2,4", func(n []int) sample.Shape { return sample.Shape{Servers: 1, Clients: n[0], Procs: 1} }},
+		{"pairs", s.pairs, 1, "--pairs 1,2,4", func(n []int) sample.Shape { return sample.Shape{Servers: n[0], Clients: n[0], Procs: 1} }},
+		{"procs", s.procs, 2, "--procs 1x1,4x16", func(n []int) sample.Shape { return sample.Shape{Servers: 1, Clients: n[0], Procs: n[1]} }},
+		{"shape", s.shapes, 3, "--shape 2x8x4", func(n []int) sample.Shape { return sample.Shape{Servers: n[0], Clients: n[1], Procs: n[2]} }},
+	} {
+		for _, w := range f.words {
+			n, err := product(w, f.numbers)
+			if err != nil {
+				return nil, usage(fmt.Errorf("--%s %q: %w", f.flag, w, err), f.example)
+			}
+			shape := f.shape(n)
+			if err := fits(shape); err != nil {
+				return nil, usage(fmt.Errorf("--%s %s: %w", f.flag, w, err), f.example)
+			}
+			if !slices.Contains(out, shape) {
+				out = append(out, shape)
+			}
+		}
+	}
+	return out, nil
+}
+
+// product reads so many numbers with an x between them.
+func product(word string, numbers int) ([]int, error) {
+	parts := strings.FieldsFunc(word, func(r rune) bool { return r == 'x' || r == '×' })
+	if len(parts) != numbers {
+		if numbers == 1 {
+			return nil, fmt.Errorf("it must be a number")
+		}
+		return nil, fmt.Errorf("it must be %d numbers with an x between them", numbers)
+	}
+	out := make([]int, numbers)
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 1 || n > sample.MaxEnds {
+			return nil, fmt.Errorf("each number must be from 1 to %d", sample.MaxEnds)
+		}
+		out[i] = n
+	}
+	return out, nil
+}
+
+// fits refuses shapes that are more than can be run.
+func fits(s sample.Shape) error {
+	switch {
+	case s.Clients*s.Procs > sample.MaxProcs:
+		return fmt.Errorf("%d client processes, at most %d can be run", s.Clients*s.Procs, sample.MaxProcs)
+	case s.Servers > s.Clients:
+		return fmt.Errorf("%d servers would have only %d clients", s.Servers, s.Clients)
+	}
+	return nil
+}

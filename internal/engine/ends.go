@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/worker"
+)
+
+// hand is a worker: its process and the line to it.
+type hand struct {
+	*worker.Session
+	proc *path.Process
+	role worker.Role
+}
+
+// start starts a worker.
+func start(place path.Place, role worker.Role) (*hand, error) {
+	p, err := place.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env})
+	if err != nil {
+		return nil, err
+	}
+	return &hand{worker.NewSession(p.In, p.Out), p, role}, nil
+}
+
+// stop ends the worker, which has so long to exit by itself, and says how it
+// ended if it had to be killed or died.
+func (h *hand) stop(now bool, limit time.Duration) error {
+	if h == nil {
+		return nil
+	}
+	var errs []error
+	if now {
+		errs = append(errs, h.proc.Kill())
+	}
+	_ = h.Close() // a pipe whose reader is gone: the exit status says more
+	var exit error
+	ended := make(chan struct{})
+	go func() { exit = h.proc.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		if !now && exit != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", h.role, exit))
+		}
+	case <-time.After(limit):
+		errs = append(errs, h.proc.Kill())
+		<-ended
+	}
+	return errors.Join(errs...)
+}
+
+// ends are the workers of a visit: one for each server, and so many for each
+// client, client by client.
+type ends struct {
+	path    *path.Path
+	shape   sample.Shape
+	servers []*hand
+	clients []*hand
+}
+
+func newEnds(p *path.Path, s sample.Shape) *ends {
+	procs := max(1, s.Procs)
+	return &ends{path: p, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
+}
+
+// count is the number of workers.
+func (e *ends) count() int { return len(e.servers) + len(e.clients) }
+
+// of is which of the path's clients worker i belongs to, and its number there.
+func (e *ends) of(i int) (client, proc int) {
+	procs := max(1, e.shape.Procs)
+	return i / procs, i % procs
+}
+
+// atOnce calls f for each i below n, all at once, and joins what they say.
+func atOnce(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return few(errs)
+}
+
+// few joins errors, of which there may be hundreds that say the same.
+func few(errs []error) error {
+	const most = 3
+	var out []error
+	n := 0
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if n++; n <= most {
+			out = append(out, err)
+		}
+	}
+	if n > most {
+		out = append(out, fmt.Errorf("and %d more", n-most))
+	}
+	return errors.Join(out...)
+}
+
+// start starts all workers.
+func (e *ends) start() error {
+	return atOnce(e.count(), func(i int) (err error) {
+		if i < len(e.servers) {
+			e.servers[i], err = start(e.path.Servers[i], worker.Server)
+			return err
+		}
+		i -= len(e.servers)
+		client, _ := e.of(i)
+		e.clients[i], err = start(e.path.Clients[client], worker.Client)
+		return err
+	})
+}
+
+// stop ends all workers.
+func (e *ends) stop(now bool) error {
+	all := append(append([]*hand{}, e.clients...), e.servers...)
+	limit := exitTimeout + time.Duration(len(all))*eachTimeout
+	return atOnce(len(all), func(i int) error { return all[i].stop(now, limit) })
+}
+
+// open brings all ends to where they wait for the schedule.
+func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
+	limit := openTimeout + time.Duration(e.count())*eachTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
+	defer cancel()
+	err := atOnce(len(e.servers), func(i int) error {
+		o := worker.Order{Role: worker.Server, Load: e.serverLoad(l, i), Addr: e.path.Servers[i].Listen, CPUs: cpus.Server, Crowd: e.shape.Crowd()}
+		if err := e.servers[i].Open(ctx, o); err != nil {
+			return fmt.Errorf("server: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return atOnce(len(e.clients), func(i int) error {
+		client, _ := e.of(i)
+		o := worker.Order{Role: worker.Client, Load: l, Addr: e.path.Clients[client].Dial, CPUs: cpus.Client, Crowd: e.shape.Crowd(), Client: i}
+		if err := e.clients[i].Open(ctx, o); err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		return nil
+	})
+}
+
+// serverLoad is the load of one server: a connection for each of its clients'.
+func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
+	if !e.shape.Crowd() {
+		return l
+	}
+	n := 0
+	for i := range e.clients {
+		if client, _ := e.of(i); e.path.Clients[client].Server == server {
+			n++
+		}
+	}
+	l.Streams = n * max(1, l.Streams)
+	return l
+}
+
+// collect waits for all ends' words. If one fails the others are given a
+// moment to say why: what a client sees of a dead server is only a reset.
+func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
+	streams := len(e.clients) * max(1, l.Streams)
+	limit := doneTimeout + time.Duration(streams)*drainTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
+	defer cancel()
+	servers, clients = make([]worker.Reply, len(e.servers)), make([]worker.Reply, len(e.clients))
+	all := append(append([]*hand{}, e.servers...), e.clients...)
+	err = atOnce(len(all), func(i int) error {
+		r, err := all[i].Done(ctx)
+		if i < len(servers) {
+			servers[i] = r
+		} else {
+			clients[i-len(servers)] = r
+		}
+		switch {
+		case errors.Is(err, context.Canceled): // it had nothing to say
+			return nil
+		case err != nil:
+			time.AfterFunc(graceTimeout, cancel)
+			return fmt.Errorf("%s: %w", all[i].role, err)
+		}
+		return nil
+	})
+	return servers, clients, err
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/worker"
+)
+
+// note puts what the ends said into the visit, and refuses one whose window
+// was another than the plan's.
+func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
+	v.Server, v.Client = together(servers), together(clients)
+	var err error
+	if v.Latency, err = latencies(clients); err != nil {
+		return err
+	}
+	if !e.shape.Crowd() {
+		return punctual(l.Window, v.Client, v.Server)
+	}
+	for _, s := range servers { // the clients' own windows count for nothing
+		if err := punctual(l.Window, *s.Done); err != nil {
+			return err
+		}
+	}
+	v.Rates = e.rates(l, servers)
+	return nil
+}
+
+// together is what several ends did as one. Of one end it is that end's own.
+func together(replies []worker.Reply) sample.Party {
+	n := len(replies)
+	if n == 1 {
+		return *replies[0].Done
+	}
+	var out sample.Party
+	shared := int64(0)
+	for _, r := range replies {
+		p := r.Done
+		out.Window += p.Window / float64(n)
+		out.Sent += p.Sent
+		out.Received += p.Received
+		out.Trips += p.Trips
+		out.TotalSent += p.TotalSent
+		out.TotalRecv += p.TotalRecv
+		out.Connections += p.Connections
+		out.CPU += p.CPU
+		out.BusiestCPU = max(out.BusiestCPU, p.BusiestCPU)
+		out.Involuntary += p.Involuntary
+		out.CPUs = p.CPUs
+		out.RSS += p.RSS - r.Shared
+		shared = max(shared, r.Shared)
+		out.Late = max(out.Late, p.Late)
+		out.TCP.Retransmits += p.TCP.Retransmits
+		out.TCP.Resent += p.TCP.Resent
+		out.TCP.RTT += p.TCP.RTT / float64(n)
+		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
+		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
+		out.TCP.MSS += p.TCP.MSS / int64(n)
+	}
+	out.RSS += shared
+	return out
+}
+
+// latencies are the trips of all ends in one histogram; nil if the load times
+// none.
+func latencies(clients []worker.Reply) (*sample.EncodedHisto, error) {
+	if len(clients) == 1 {
+		return clients[0].Latency, nil
+	}
+	all := sample.NewHistogram()
+	timed := false
+	for _, c := range clients {
+		if c.Latency == nil {
+			continue
+		}
+		h, err := c.Latency.Decode()
+		if err != nil {
+			return nil, err
+		}
+		all.Merge(h)
+		timed = true
+	}
+	if !timed {
+		return nil, nil
+	}
+	return sample.Encode(all)
+}
+
+// rates are what came through a second for each client's processes, as the
+// servers counted it.
+func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
+	out := make([][]float64, len(e.path.Clients))
+	for i := range out {
+		out[i] = make([]float64, e.shape.Procs)
+	}
+	e.eachFlow(servers, func(s worker.Reply, client, proc int, f load.Flow) {
+		moved := f.Received
+		switch {
+		case l.Request > 0:
+			moved = f.Trips
+		case l.Reverse:
+			moved = f.Sent
+		}
+		out[client][proc] += float64(moved) / s.Done.Window
+	})
+	return out
+}
+
+// eachFlow calls f for each connection of a crowd whose number is one of the
+// clients'.
+func (e *ends) eachFlow(servers []worker.Reply, f func(s worker.Reply, client, proc int, flow load.Flow)) {
+	for _, s := range servers {
+		for _, flow := range s.Flows {
+			if client, proc := e.of(flow.Client); flow.Client >= 0 && flow.Client < len(e.clients) {
+				f(s, client, proc, flow)
+			}
+		}
+	}
+}
+
+// moved is what each of the path's clients moved in the whole visit, as the
+// ends say.
+func (e *ends) moved(l sample.Load, servers, clients []worker.Reply) []path.Moved {
+	out := make([]path.Moved, len(e.path.Clients))
+	for i, r := range clients {
+		client, _ := e.of(i)
+		m := &out[client]
+		m.Backward += r.Done.TotalRecv
+		m.Connections += r.Done.Connections
+		m.Resent += r.Done.TCP.Resent
+	}
+	if e.shape.Crowd() {
+		e.eachFlow(servers, func(_ worker.Reply, client, _ int, f load.Flow) {
+			out[client].Forward += f.TotalRecv
+			out[client].Resent += f.Resent
+		})
+	} else {
+		out[0].Forward = servers[0].Done.TotalRecv
+		out[0].Resent += servers[0].Done.TCP.Resent
+	}
+	if l.Request > 0 {
+		for i := range out {
+			out[i].Trips = out[i].Forward / int64(l.Request)
+		}
+	}
+	return out
+}
