@@ -38,7 +38,8 @@ var mayImport = map[string][]string{
 	"meter":         {"sample"},
 	"engine":        {"load", "meter", "mode", "path", "plan", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
-	"report":        {"analysis", "mode", "sample", "stats"},
+	"published":     {"analysis", "mode", "sample", "stats"},
+	"report":        {"analysis", "mode", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},
 }
 
