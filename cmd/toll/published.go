@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/published"
+	"github.com/bridgetoll/bridgetoll/internal/report"
+)
+
+func newPublished(e env) *cobra.Command {
+	var out outputFlags
+	var against []string
+	c := &cobra.Command{
+		Use:   "published [STUDY…]",
+		Short: "Put published comparisons beside what this machine measured",
+		Long: `published shows five published comparisons of container networks, with the
+commands that measure the same cells here. With --against it shows, for each
+published ratio, the one in these results files, and which findings still hold.
+
+Studies: ` + strings.Join(published.Names(), ",\n  "),
+		ValidArgs: published.Names(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			studies, err := findStudies(args)
+			if err != nil {
+				return err
+			}
+			files, err := readMeasured(against, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			r, err := published.Compare(studies, files)
+			if err != nil {
+				return err
+			}
+			opts := report.Options{Color: out.file == "" && colored(e.stdout)}
+			return out.write(e, func(w io.Writer) error { return report.Published(w, r, out.format, opts) })
+		},
+	}
+	c.Flags().StringSliceVar(&against, "against", nil, "results files to hold the published ratios against (toll compare --save)")
+	out.add(c.Flags())
+	return c
+}
+
+// findStudies are the studies of these names, in the order of the data; all of
+// them if there are none.
+func findStudies(names []string) ([]published.Study, error) {
+	if len(names) == 0 {
+		return published.Studies, nil
+	}
+	wanted := map[string]bool{}
+	for _, n := range names {
+		if _, ok := published.Find(n); !ok {
+			return nil, usage(fmt.Errorf("unknown study %q", n), "studies are: "+strings.Join(published.Names(), ", "))
+		}
+		wanted[n] = true
+	}
+	var out []published.Study
+	for _, s := range published.Studies {
+		if wanted[s.Name] {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func readMeasured(names []string, stdin io.Reader) ([]published.Measured, error) {
+	var out []published.Measured
+	for _, n := range names {
+		f, err := readResults(n, stdin)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, published.Measured{Name: n, File: f})
+	}
+	return out, nil
+}
