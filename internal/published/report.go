@@ -263,7 +263,7 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)
 		}
-		add(strings.HasPrefix(path.Facts["datapath"], "userspace"), "measured with Open vSwitch's %s datapath", path.Facts["datapath"])
+		add(strings.HasPrefix(path.Facts["datapath"], "userspace"), "measured on another datapath of Open vSwitch: %s", path.Facts["datapath"])
 	}
 	return out
 }
