@@ -26,10 +26,17 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	for _, l := range p.Loads {
 		fmt.Fprintf(w, "%s: warm-up %g s, window %g s\n", l.Kind, l.Warmup, l.Window)
 	}
+	for _, c := range p.Cells {
+		if c.Control { // one of each shape
+			if l := p.LoadFor(c); l != p.LoadOf(c.Load) {
+				fmt.Fprintf(w, "  at %s: warm-up %.3g s, window %.3g s\n", c.Shape, l.Warmup, l.Window)
+			}
+		}
+	}
 	fmt.Fprintln(w, "\nThe first round:")
 	for i, n := range plan.Order(p, 0) {
 		c := p.Cells[n]
-		name := analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune}.Label()
+		name := nameOf(c)
 		if c.Control {
 			name += " (control)"
 		}
@@ -42,4 +49,9 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 		fmt.Fprintln(w, "  "+report.Skipped(s))
 	}
 	return nil
+}
+
+// nameOf is a cell's label and, of a crowd, its shape.
+func nameOf(c sample.Cell) string {
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
 }

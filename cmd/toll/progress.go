@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/engine"
 )
 
@@ -32,11 +31,10 @@ func (p *progress) show(s engine.Progress) {
 	if s.Total > 0 {
 		done = min(cells, int(cells*s.Elapsed/s.Total))
 	}
-	c := analysis.Cell{Mode: s.Cell.Mode, From: s.Cell.From, To: s.Cell.To}
 	left := time.Duration(max(0, s.Total-s.Elapsed) * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(p.w, "%s[%s%s] round %d, %d of %d: %s from %s, %s · at most %s left", clearLine,
 		strings.Repeat("█", done), strings.Repeat("░", cells-done), s.Round+1, s.Visit+1, s.Visits,
-		c.Label(), s.Cell.From, s.Cell.Load, left)
+		nameOf(s.Cell), s.Cell.From, s.Cell.Load, left)
 }
 
 func (p *progress) clear() {

@@ -42,9 +42,12 @@ i mod the number of servers.`,
 			if len(r.Modes) == 0 {
 				r.Modes = []mode.Name{mode.Bridge}
 			}
-			r.Turn = turn(machine.Machine{})
-			r.Shapes, err = s.parse()
-			return err
+			here := machine.Machine{}
+			r.Turn = turn(here)
+			if r.Shapes, err = s.parse(); err != nil {
+				return err
+			}
+			return room(here, r.Shapes, f.streams)
 		}),
 	}
 	fl := c.Flags()
@@ -73,6 +76,31 @@ func turn(here machine.Machine) float64 {
 		cpus = min(cpus, facts.CgroupCPUs)
 	}
 	return 2 * slice / cpus
+}
+
+// room refuses crowds that the machine cannot hold; what each process and each
+// connection takes was measured, and rounded up.
+func room(here machine.Machine, shapes []sample.Shape, streams int) error {
+	const (
+		files      = 4 // of toll: two pipes and the process
+		toll       = 1000
+		threads    = 10
+		bytes      = 3 << 20
+		connection = 256 << 10
+	)
+	for _, s := range shapes {
+		processes := s.Servers + s.Clients*s.Procs
+		connections := s.Clients * s.Procs * streams
+		err := here.Room(machine.Crowd{
+			Threads: toll + threads*processes + 2*connections,
+			Files:   toll/2 + files*processes,
+			Memory:  uint64(bytes*processes + connection*connections),
+		})
+		if err != nil {
+			return &failure{code: exitNothing, err: fmt.Errorf("%s: %w", s, err)}
+		}
+	}
+	return nil
 }
 
 // parse reads the shapes in the order of the flags; the same shape twice counts
@@ -124,7 +152,7 @@ func product(word string, numbers int) ([]int, error) {
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > sample.MaxEnds {
-			return nil, fmt.Errorf("each number must be from 1 to %d", sample.MaxEnds)
+			return nil, fmt.Errorf("numbers must be from 1 to %d", sample.MaxEnds)
 		}
 		out[i] = n
 	}

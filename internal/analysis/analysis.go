@@ -183,7 +183,7 @@ func (j *judged) contradicted(i int) bool {
 // failure says why cell i has no result, from its last bad visit.
 func (j *judged) failure(i int) Failed {
 	c := j.series[i].cell
-	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Reason: "it was never visited"}
+	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Reason: "it was never visited"}
 	for _, v := range j.file.Visits {
 		switch {
 		case v.Cell != i, v.Failure == "" && v.Witness.OK:
@@ -273,6 +273,14 @@ func label(c sample.Cell) string {
 		m.Name = mode.Name(c.Mode) // of a later toll
 	}
 	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
+}
+
+// Name is the cell's label and, of a crowd, its shape.
+func (c Cell) Name() string {
+	if c.Shape.Crowd() {
+		return c.Label() + " " + c.Shape.String()
+	}
+	return c.Label()
 }
 
 // Label is the cell's mode with its target, where the mode has several, and

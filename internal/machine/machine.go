@@ -106,12 +106,18 @@ func (m Machine) osName() string {
 
 // memory is MemTotal in bytes.
 func (m Machine) memory() uint64 {
-	kib := strings.TrimSuffix(field(m.read("/proc/meminfo"), "MemTotal"), " kB")
+	n, _ := kibibytes(m.read("/proc/meminfo"), "MemTotal")
+	return n
+}
+
+// kibibytes is a line of /proc/meminfo in bytes.
+func kibibytes(meminfo, name string) (n uint64, ok bool) {
+	kib := strings.TrimSuffix(field(meminfo, name), " kB")
 	n, err := strconv.ParseUint(strings.TrimSpace(kib), 10, 64)
 	if err != nil || n > math.MaxUint64/1024 {
-		return 0
+		return 0, false
 	}
-	return n * 1024
+	return n * 1024, true
 }
 
 // loadAverage is that of the last minute. NaN is a number to ParseFloat and

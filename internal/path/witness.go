@@ -82,6 +82,8 @@ const (
 	slackBytes  = 8 << 20 // the largest send queue that can be under way at the end
 	quietBytes  = 8 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
 	quietPacket = 64
+	eachBytes   = 512 // the same for each connection beyond the first
+	eachPacket  = 8
 	extraProbes = 2 // connections a rule may see beyond the load's own (SYN sent again)
 )
 
@@ -115,7 +117,7 @@ func (h Hop) judge(c sample.Counters, m Moved) string {
 	case Matches:
 		return matched(c.Hits, m.Connections)
 	case Untouched:
-		return untouched(c)
+		return untouched(c, max(0, m.Connections-1))
 	default:
 		if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward, m.Trips, m.Resent); s != "" {
 			return s
@@ -158,12 +160,12 @@ func matched(hits uint64, connections int) string {
 	return ""
 }
 
-func untouched(c sample.Counters) string {
+func untouched(c sample.Counters, more int) string {
 	if c.Hits > 0 {
 		return fmt.Sprintf("hit %d times, the path must not use it", c.Hits)
 	}
 	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
-	if bytes > quietBytes || packets > quietPacket {
+	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPacket+eachPacket*uint64(more) {
 		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes, packets)
 	}
 	return ""

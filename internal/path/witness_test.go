@@ -37,6 +37,8 @@ func TestWitness(t *testing.T) {
 		{"rule-not-hit", Matches, bulk, sample.Counters{}, "hit 0 times by 1 connections"},
 		{"rule-hit-by-others", Matches, bulk, sample.Counters{Hits: 9}, "opened only 1"},
 		{"guard", Untouched, bulk, both(270, 3, 90, 1), ""},
+		{"guard-of-a-crowd", Untouched, Moved{Forward: 1 << 30, Connections: 17}, both(5496, 86, 0, 0), ""},
+		{"guard-of-a-crowd-used", Untouched, Moved{Forward: 1 << 30, Connections: 17}, both(5496, 200, 0, 0), "must not use it"},
 		{"guard-used", Untouched, bulk, both(600_000, 9_000, 0, 0), "must not use it"},
 		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, "must not use it"},
 		{"nothing-moved", Untouched, Moved{}, sample.Counters{}, "moved no byte"},

@@ -26,13 +26,13 @@ func scaleColumns(r *analysis.Report, load string) []column {
 		{[2]string{"", "Jain"}, true, index(analysis.ClientFairness)},
 	}
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Shape.Procs > 1 }) {
-		out = append(out,
-			crowd([2]string{"process", "min"}, analysis.ProcessMin, by),
-			column{[2]string{"", "Jain"}, true, index(analysis.ProcessFairness)})
+		out = append(out, crowd([2]string{"process", "min"}, analysis.ProcessMin, by))
+		if load != "rr" { // where there is no room for it
+			out = append(out, column{[2]string{"", "Jain"}, true, index(analysis.ProcessFairness)})
+		}
 	}
 	if load == "rr" {
 		out = append(out,
-			column{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
 			column{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
 			column{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)})
 	} else {

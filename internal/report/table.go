@@ -225,8 +225,8 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line("")
 		p.line(p.bold("Failed"))
 		for _, f := range r.Failed {
-			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune}
-			text := fmt.Sprintf("%s from %s, %s: %s", c.Label(), f.From, f.Load, f.Reason)
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape}
+			text := fmt.Sprintf("%s from %s, %s: %s", c.Name(), f.From, f.Load, f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
@@ -276,7 +276,7 @@ func (p *printer) warnings(r *analysis.Report) {
 			if _, seen := rows[w.Text]; !seen {
 				texts = append(texts, w.Text)
 			}
-			rows[w.Text] = append(rows[w.Text], c.Label()+from(c)+" "+c.Load)
+			rows[w.Text] = append(rows[w.Text], c.Name()+from(c)+" "+c.Load)
 		}
 	}
 	if len(texts) == 0 {

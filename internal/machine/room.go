@@ -1,0 +1,102 @@
+package machine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Crowd is what a load needs at one time.
+type Crowd struct {
+	Threads int    // of all processes together
+	Files   int    // open in this process
+	Memory  uint64 // bytes
+}
+
+// RoomError says that the machine has too little of something, and what to do.
+type RoomError struct {
+	What       string // "open files"
+	Need, Have uint64
+	Remedy     string
+}
+
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("too little room for so many processes: %s: %d are needed, %d can be had", e.What, e.Need, e.Have)
+}
+
+// Hint is the remedy.
+func (e *RoomError) Hint() string { return e.Remedy }
+
+// Room returns a *RoomError if the limits of this process, of its cgroups or of
+// the machine's memory leave no room for c, and nil if they do or are not known.
+func (m Machine) Room(c Crowd) error {
+	const fewer = "fewer or smaller crowds, or "
+	limits := m.read("/proc/self/limits")
+	checks := []struct {
+		what   string
+		need   uint64
+		have   uint64
+		known  bool
+		remedy string
+	}{
+		{what: "open files", need: uint64(c.Files), remedy: fewer + "ulimit -n " + strconv.Itoa(c.Files)},
+		{what: "threads of this user", need: uint64(c.Threads), remedy: fewer + "ulimit -u " + strconv.Itoa(c.Threads)},
+		{what: "threads in this cgroup", need: uint64(c.Threads), remedy: fewer + "a larger pids.max, as by docker run --pids-limit"},
+		{what: "bytes of memory in this cgroup", need: c.Memory, remedy: fewer + "a larger memory.max"},
+		{what: "bytes of memory", need: c.Memory, remedy: "fewer or smaller crowds, or close other programs"},
+	}
+	checks[0].have, checks[0].known = softLimit(limits, "Max open files")
+	if !m.privileged() { // root may have as many as it likes
+		checks[1].have, checks[1].known = softLimit(limits, "Max processes")
+	}
+	checks[2].have, checks[2].known = m.left("pids.max", "pids.current")
+	// What is used of it counts for nothing: most may be cache.
+	checks[3].have, checks[3].known = m.left("memory.max", "")
+	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
+	for _, k := range checks {
+		if k.known && k.have < k.need {
+			return &RoomError{What: k.what, Need: k.need, Have: k.have, Remedy: k.remedy}
+		}
+	}
+	return nil
+}
+
+// softLimit reads a line of /proc/self/limits; ok is false if it is unlimited
+// or missing.
+func softLimit(limits, name string) (n uint64, ok bool) {
+	for line := range strings.Lines(limits) {
+		rest, is := strings.CutPrefix(line, name)
+		if !is {
+			continue
+		}
+		f := strings.Fields(rest)
+		if len(f) == 0 {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(f[0], 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// left is the least that this process's cgroup and those above it leave of a
+// resource; current is the file of what is used, "" if that does not count.
+func (m Machine) left(most, current string) (least uint64, ok bool) {
+	for _, dir := range m.cpuGroups() {
+		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)
+		if err != nil { // "max", or there is none
+			continue
+		}
+		used, err := uint64(0), error(nil)
+		if current != "" {
+			used, err = strconv.ParseUint(m.text(dir+"/"+current), 10, 64)
+		}
+		if err != nil {
+			continue
+		}
+		if free := limit - min(limit, used); !ok || free < least {
+			least, ok = free, true
+		}
+	}
+	return least, ok
+}
