@@ -135,13 +135,15 @@ func TestInterrupt(t *testing.T) {
 		user   *syscall.Credential
 		signal syscall.Signal
 		code   int
+		args   string
 	}{
-		{"root-SIGINT", nil, syscall.SIGINT, 130},
-		{"root-SIGTERM", nil, syscall.SIGTERM, 143},
-		{"user-SIGINT", nobody, syscall.SIGINT, 130},
+		{"root-SIGINT", nil, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
+		{"root-SIGTERM", nil, syscall.SIGTERM, 143, "compare bridge publish-proxy --load rr"},
+		{"user-SIGINT", nobody, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
+		{"crowd", nobody, syscall.SIGINT, 130, "scale bridge --shape 2x4x2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := startToll(t, bin, c.user, "compare", "bridge", "publish-proxy", "--load", "rr", "--window", "50ms", "--rounds", "1000")
+			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--window", "50ms", "--rounds", "1000")...)
 			r.find(t, " worker")
 			time.Sleep(time.Second) // some visits
 			if err := r.cmd.Process.Signal(c.signal); err != nil {
@@ -166,21 +168,23 @@ func TestKillToll(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		user *syscall.Credential
-		mode string
+		args string
 		wait string // kill it when a process whose command line has this is there
 	}{
-		{"root-while-building", nil, "publish-proxy", "-container-ip"}, // docker-proxy's or our own's
-		{"root-while-measuring", nil, "publish-proxy", " worker"},
-		{"user-while-measuring", nobody, "publish-proxy", " worker"},
-		{"open-vswitch-while-building", nil, "ovs", "ovsdb-server"},
-		{"open-vswitch-while-measuring", nil, "ovs", " worker"},
+		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or our own's
+		{"root-while-measuring", nil, "compare publish-proxy", " worker"},
+		{"user-while-measuring", nobody, "compare publish-proxy", " worker"},
+		{"open-vswitch-while-building", nil, "compare ovs", "ovsdb-server"},
+		{"open-vswitch-while-measuring", nil, "compare ovs", " worker"},
+		{"crowd", nil, "scale publish-proxy --procs 8x8", " worker"},
+		{"crowd-of-a-user", nobody, "scale bridge --procs 8x8", " worker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := ovs.Find("ovs-vswitchd"); err != nil && c.mode == "ovs" {
+			if _, err := ovs.Find("ovs-vswitchd"); err != nil && strings.Contains(c.args, "ovs") {
 				pathtest.SkipOrFail(t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
 			before := files(t)
-			r := startToll(t, bin, c.user, "compare", "bridge", c.mode, "--rounds", "1000")
+			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--rounds", "1000")...)
 			r.find(t, c.wait)
 			if err := r.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
