@@ -47,7 +47,7 @@ func medianSorted(s []float64) float64 {
 	if n%2 == 1 {
 		return s[n/2]
 	}
-	return s[n/2-1] + (s[n/2]-s[n/2-1])/2
+	return s[n/2-1]/2 + s[n/2]/2 // halved first: differences may lie as far apart as floats go
 }
 
 // Summarize returns the median of xs with its bootstrap interval. The same
@@ -81,6 +81,12 @@ func Summarize(xs []float64) Summary {
 // rounds that only one of them has, or whose ratio is not finite, are left
 // out.
 func Ratios(x, base map[int]float64) []float64 {
+	return paired(x, base, func(x, base float64) float64 { return x / base })
+}
+
+// paired compares x with base in each round that both have, in the rounds'
+// order.
+func paired(x, base map[int]float64, compare func(x, base float64) float64) []float64 {
 	rounds := make([]int, 0, len(x))
 	for r := range x {
 		if _, ok := base[r]; ok {
@@ -90,7 +96,7 @@ func Ratios(x, base map[int]float64) []float64 {
 	slices.Sort(rounds)
 	out := make([]float64, 0, len(rounds))
 	for _, r := range rounds {
-		out = append(out, x[r]/base[r])
+		out = append(out, compare(x[r], base[r]))
 	}
 	return finite(out)
 }
