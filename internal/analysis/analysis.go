@@ -50,7 +50,7 @@ func Judge(f *sample.File) *Report {
 	for i, s := range j.series {
 		switch {
 		case s.cell.Control:
-		case len(s.visits) == 0, j.contradicted(i):
+		case j.failed(i):
 			r.Failed = append(r.Failed, j.failure(i))
 		default:
 			r.Cells = append(r.Cells, j.cell(i))
@@ -62,6 +62,11 @@ func Judge(f *sample.File) *Report {
 	case sample.StudyScale:
 		sortByMode(r.Cells, f.Header.Plan)
 		r.Findings = scaling(r)
+	case sample.StudyLadder:
+		sortCells(r.Cells, j)
+		l := newLadder(j)
+		r.Steps = l.steps()
+		r.Findings = l.findings(r)
 	default:
 		sortCells(r.Cells, j)
 		r.Findings = append(r.Findings, j.findings(r)...)
@@ -104,11 +109,17 @@ func collect(f *sample.File) *judged {
 // ratio is cell i's metric against its group's baseline; N is 0 if there is
 // none.
 func (j *judged) ratio(i int, metric string) stats.Summary {
-	b, ok := j.base[groupOf(j.series[i].cell)]
+	b, ok := j.baseline(i)
 	if !ok {
 		return stats.Summary{}
 	}
 	return j.between(i, b, metric)
+}
+
+// baseline is the cell that cell i is compared with.
+func (j *judged) baseline(i int) (b int, ok bool) {
+	b, ok = j.base[groupOf(j.series[i].cell)]
+	return b, ok
 }
 
 // between is cell i's metric against cell b's.
@@ -164,6 +175,9 @@ func (j *judged) cell(i int) Cell {
 	out.Warnings = j.cellWarnings(i)
 	return out
 }
+
+// failed reports whether cell i has no result.
+func (j *judged) failed(i int) bool { return len(j.series[i].visits) == 0 || j.contradicted(i) }
 
 // contradictedShare is the share of a cell's visits that may contradict its
 // path before none of them is believed.
@@ -250,14 +264,20 @@ func (c Cell) fillsWire() bool { return c.LimitedBy == string(mode.HopWire) }
 
 // Converged reports whether every cell's ratio in its load's own metric, the
 // control's included, is known to within the plan's precision (relative
-// half-width of its interval). Cells without any ratio do not hold it up.
+// half-width of its interval). The ratio is to the baseline, or on a ladder to
+// the rung below. Cells without any ratio do not hold it up.
 func Converged(p sample.Plan, visits []sample.Visit) bool {
 	j := collect(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+	partner := j.baseline
+	if p.Study == sample.StudyLadder {
+		partner = newLadder(j).partner
+	}
 	for i, s := range j.series {
-		if b, ok := j.base[groupOf(s.cell)]; !ok || b == i {
+		b, ok := partner(i)
+		if !ok || b == i {
 			continue
 		}
-		x := j.ratio(i, PrimaryOf(s.cell.Load, s.cell.Shape))
+		x := j.between(i, b, PrimaryOf(s.cell.Load, s.cell.Shape))
 		if x.N > 0 && (x.N < stats.MinValues || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}

@@ -24,6 +24,7 @@ type Report struct {
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`
 	Cells       []Cell             `json:"cells"`
+	Steps       []Step             `json:"steps,omitempty"` // of a ladder
 	Failed      []Failed           `json:"failed"`
 	Skipped     []sample.Skip      `json:"skipped"`
 	Warnings    []Warning          `json:"warnings"`
@@ -107,19 +108,29 @@ type Ratio struct {
 }
 
 // HalfWidth is the larger distance from the median to an end.
-func (r Ratio) HalfWidth() float64 { return max(r.High-r.Median, r.Median-r.Low) }
+func (r Ratio) HalfWidth() float64 { return r.summary().HalfWidth() }
+
+func (r Ratio) summary() stats.Summary {
+	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
+}
 
 // String is the median with its interval: "0.93 ±0.02" where that is even on
 // both sides, else "0.82 -0.21 +0.02". One round has no interval.
 func (r Ratio) String() string {
-	if r.N < 2 {
-		return fmt.Sprintf("%.2f ±?", r.Median)
+	return fmt.Sprintf("%.*f %s", ratioDecimals, r.Median, interval(r.summary(), ratioDecimals))
+}
+
+// interval is what follows a median that is printed with so many decimals.
+func interval(s stats.Summary, decimals int) string {
+	const even = 1.5 // what rounding makes of equal halves, in last digits
+	down, up := s.Median-s.Low, s.High-s.Median
+	switch {
+	case s.N < 2:
+		return "±?"
+	case math.Abs(up-down)*math.Pow10(decimals) > even:
+		return fmt.Sprintf("-%.*f +%.*f", decimals, down, decimals, up)
 	}
-	const even = 0.015 // what rounding to two digits makes of equal halves
-	if down, up := r.Median-r.Low, r.High-r.Median; math.Abs(up-down) > even {
-		return fmt.Sprintf("%.2f -%.2f +%.2f", r.Median, down, up)
-	}
-	return fmt.Sprintf("%.2f ±%.2f", r.Median, r.HalfWidth())
+	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }
 
 // CPUSplit says who spent the CPU time of a payload byte (bulk) or a round
