@@ -161,29 +161,40 @@ func (p *printer) tableWidth(widths []int) int {
 func (p *printer) rows(cols []column, cells []analysis.Cell, above func(i int) string) {
 	texts := grid(cols, cells, p.short)
 	widths := measure(cols, texts)
-	row := func(cellsOf func(i int) string, style func(string) string) {
-		var b strings.Builder
-		b.WriteString(strings.Repeat(" ", indent))
-		for i, col := range cols {
-			if i > 0 {
-				b.WriteString(strings.Repeat(" ", p.gap))
-			}
-			b.WriteString(align(cellsOf(i), widths[i], col.right))
-		}
-		p.line(style(strings.TrimRight(b.String(), " ")))
-	}
-	for l := range cols[0].head {
-		row(func(i int) string { return cols[i].head[l] }, p.dim)
-	}
+	p.heads(cols, widths)
 	for r, c := range cells {
 		if s := above(r); s != "" {
 			p.line("  " + s)
 		}
-		row(func(i int) string { return texts[r][i] }, p.verdict(verdictOf(c)))
+		p.row(cols, widths, texts[r], p.verdict(verdictOf(c)))
 		if p.below {
 			p.line(p.dim(strings.Repeat(" ", 2*indent) + pathColumn.text(c)))
 		}
 	}
+}
+
+// heads prints the two lines above a table.
+func (p *printer) heads(cols []column, widths []int) {
+	for l := range cols[0].head {
+		texts := make([]string, len(cols))
+		for i, col := range cols {
+			texts[i] = col.head[l]
+		}
+		p.row(cols, widths, texts, p.dim)
+	}
+}
+
+// row prints one line of a table.
+func (p *printer) row(cols []column, widths []int, texts []string, style func(string) string) {
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", indent))
+	for i, col := range cols {
+		if i > 0 {
+			b.WriteString(strings.Repeat(" ", p.gap))
+		}
+		b.WriteString(align(texts[i], widths[i], col.right))
+	}
+	p.line(style(strings.TrimRight(b.String(), " ")))
 }
 
 func measure(cols []column, grid [][]string) []int {

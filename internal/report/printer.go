@@ -48,7 +48,7 @@ func (p *printer) dim(s string) string  { return p.styles.NewStyle().Faint(true)
 // verdict is how a row with that verdict looks.
 func (p *printer) verdict(v stats.Verdict) func(string) string {
 	const green, red, yellow = "2", "1", "3"
-	color := map[stats.Verdict]string{stats.Better: green, stats.Worse: red, stats.Unclear: yellow}[v]
+	color := map[stats.Verdict]string{stats.Better: green, stats.Gains: green, stats.Worse: red, stats.Costs: red, stats.Unclear: yellow}[v]
 	if color == "" {
 		return func(s string) string { return s }
 	}
@@ -85,4 +85,12 @@ func (p *printer) wrapped(indent, s, sep string) {
 		}
 	}
 	p.line(line)
+}
+
+// faint is wrapped, in faint words.
+func (p *printer) faint(indent, s string) {
+	for l := range strings.Lines(Wrapped(indent, s, p.width)) {
+		words := strings.TrimLeft(l, " ")
+		p.line(l[:len(l)-len(words)] + p.dim(strings.TrimSuffix(words, "\n")))
+	}
 }

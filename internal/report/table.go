@@ -17,16 +17,25 @@ func Table(w io.Writer, r *analysis.Report, o Options) error {
 	}
 	p := newPrinter(o)
 	p.head(r)
-	gs := groups(r.Cells)
-	p.fit(r, gs)
-	for _, g := range gs {
-		p.group(r, g)
+	if r.Study == sample.StudyLadder {
+		p.ladder(r)
+	} else {
+		p.groups(r)
 	}
 	p.foot(r)
 	if _, err := io.WriteString(w, p.b.String()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+// groups prints a table for each group of cells.
+func (p *printer) groups(r *analysis.Report) {
+	gs := groups(r.Cells)
+	p.fit(r, gs)
+	for _, g := range gs {
+		p.group(r, g)
+	}
 }
 
 // groups splits cells, which are sorted, where placement, load or backend
@@ -218,8 +227,12 @@ func (p *printer) foot(r *analysis.Report) {
 	if r.Study == sample.StudyScale && len(r.Cells) > 0 {
 		p.item(legend)
 	}
-	if len(r.Cells) > 0 {
-		p.line("  " + p.dim("Ratios are taken round by round and then summarized: they need not be a quotient of two rows."))
+	switch {
+	case len(r.Cells) == 0:
+	case r.Study == sample.StudyLadder:
+		p.faint("  ", ladderLegend)
+	default:
+		p.faint("  ", "Ratios are taken round by round and then summarized: they need not be a quotient of two rows.")
 	}
 	if len(r.Failed) > 0 {
 		p.line("")
@@ -273,6 +286,9 @@ func (p *printer) warnings(r *analysis.Report) {
 	}
 	for _, c := range r.Cells {
 		for _, w := range c.Warnings {
+			if r.Study == sample.StudyLadder && w.Code == "thin-tail" { // it shows no tail
+				continue
+			}
 			if _, seen := rows[w.Text]; !seen {
 				texts = append(texts, w.Text)
 			}
