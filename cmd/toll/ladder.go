@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+func newLadder(e env) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "ladder [MODE…]",
+		Short: "Price each part that one mode has more than another",
+		Long: `ladder lines up modes that differ by one part (from the host: native, host,
+bridge, publish-nat, publish-proxy) and prints what each part adds in latency,
+CPU time and throughput, with 95 % intervals. With names it climbs to those modes
+("all" is every one), else to Docker's usual ones. What cannot be built here is
+left out, and the next mode is priced with its part and the missing one's.`,
+		Example: `  toll ladder
+  toll ladder publish-proxy --load rr
+  toll ladder overlay-encrypted --from remote-container --wire mtu=9000
+  toll ladder all --from container --budget 5m --save ladder.jsonl`,
+		RunE: func(c *cobra.Command, args []string) error {
+			all := slices.Contains(args, allModes)
+			return f.command(e, func(r *plan.Request) error { return climb(r, all) })(c, args)
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	f.addFrom(fl, mode.FromHost)
+	f.addLoads(fl, "rr", "bulk")
+	f.addRun(fl)
+	return c
+}
+
+// climb makes r a request for the rungs from the bottom to the modes that it
+// names.
+func climb(r *plan.Request, all bool) error {
+	if len(r.From) != 1 {
+		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)), "one run for each: --from "+string(r.From[0]))
+	}
+	from, to := r.From[0], r.Modes
+	if len(to) == 0 {
+		to = mode.Usual()
+	}
+	for _, n := range r.Modes {
+		if _, ok := mode.FindRung(from, n); !ok && !all {
+			m, _ := mode.Find(n)
+			why, around := m.WhyNot(from)
+			return usage(fmt.Errorf("no ladder leads to %s from %s: %s", n, from, why), around)
+		}
+	}
+	rungs := mode.Climb(from, to)
+	if len(rungs) < 2 {
+		return usage(fmt.Errorf("%s is the bottom of the ladder from %s: it has no part to price", rungs[0].Mode, from),
+			"toll ladder --from "+string(from))
+	}
+	r.Study, r.Baseline = sample.StudyLadder, rungs[0].Mode
+	for _, rung := range rungs {
+		r.To = append(r.To, rung.To)
+		if !slices.Contains(r.Modes, rung.Mode) {
+			r.Modes = append(r.Modes, rung.Mode)
+		}
+	}
+	return nil
+}
