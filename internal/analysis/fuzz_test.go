@@ -109,6 +109,8 @@ func FuzzJudge(f *testing.F) {
 		`{"mode":"host","from":"host","to":"loopback","load":"bulk"},{"mode":"host","from":"host","to":"loopback","load":"bulk","control":true},` +
 		`{"mode":"publish-proxy","from":"host","to":"loopback","load":"rr"},{"mode":"host","from":"host","to":"loopback","load":"rr"}]}}}` + "\n"
 	f.Add([]byte(header))
+	f.Add([]byte(strings.Replace(header, `"plan":{`, `"plan":{"study":"ladder",`, 1) +
+		`{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"visit":{"cell":3,"witness":{"ok":true}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" + `{"end":{"reason":"budget"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

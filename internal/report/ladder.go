@@ -62,12 +62,12 @@ func (p *printer) steps(r *analysis.Report, steps []analysis.Step) {
 	p.line("")
 	p.line(p.bold(fmt.Sprintf("%s → container: %s", steps[0].From, strings.Join(loads, "; "))))
 	all := stepColumns(r)
-	if p.stepsWidth(r, steps, all) <= p.width {
+	other := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load })
+	if other < 0 || p.stepsWidth(r, steps, all) <= p.width {
 		p.stepTable(r, steps, all, p.part)
 		return
 	}
 	// Side by side the loads are too wide: the second one is below the first.
-	other := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load })
 	p.stepTable(r, steps, all[:other], p.part)
 	p.line("")
 	p.stepTable(r, steps, all[other:], nil)

@@ -101,3 +101,25 @@ func TestFewFalseCosts(t *testing.T) {
 	}
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
 }
+
+// What a part does cost must be found by as many rounds.
+func TestRealCostsAreFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 2))
+	const runs, rounds = 200, 12
+	found := 0
+	for range runs {
+		base, control, x := map[int]float64{}, map[int]float64{}, map[int]float64{}
+		for r := range rounds {
+			drift := math.Exp(0.3 * rng.NormFloat64())
+			visit := func(level float64) float64 { return level * drift * math.Exp(0.04*rng.NormFloat64()) }
+			base[r], control[r], x[r] = visit(1), visit(1), visit(1.25)
+		}
+		d := Summarize(Differences(x, base))
+		if JudgeDifference(d, 1, Floor(Summarize(Ratios(control, base))), 0.02) == Costs {
+			found++
+		}
+	}
+	if share := float64(found) / runs; share < 0.9 {
+		t.Errorf("a part that costs a quarter was found in %.0f %% of runs", 100*share)
+	}
+}

@@ -1,0 +1,220 @@
+package analysis
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// chain is the ladder from p to the mode, with a control.
+func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
+	var cells []sample.Cell
+	for _, load := range loads {
+		for i, r := range mode.Climb(p, []mode.Name{to}) {
+			c := cell(r.Mode, p, r.To, load)
+			if cells = append(cells, c); i == 0 {
+				cells = append(cells, control(c))
+			}
+		}
+	}
+	return cells
+}
+
+func newLadderRun(t *testing.T, cells ...sample.Cell) *run {
+	t.Helper()
+	r := newRun(t, cells...)
+	r.f.Header.Plan.Study, r.f.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	return r
+}
+
+func step(t *testing.T, r *Report, m mode.Name) Step {
+	t.Helper()
+	for _, s := range r.Steps {
+		if s.Mode == string(m) {
+			return s
+		}
+	}
+	t.Fatalf("no step %s among %+v", m, r.Steps)
+	return Step{}
+}
+
+func TestSteps(t *testing.T) {
+	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
+	// native, its control, host, bridge, publish-nat, publish-proxy
+	r := newLadderRun(t, cells...).rounds(8, steady(20, 20, 20, 30, 33, 60, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
+		if v.Cell == 5 { // with half a CPU more
+			v.Machine[1].User = 0.5
+		}
+	}).judge()
+	if len(r.Steps) != 5 || r.Steps[0].Mode != "native" || r.Steps[4].Mode != "publish-proxy" {
+		t.Fatalf("steps %+v", r.Steps)
+	}
+	if s := r.Steps[0]; s.Below != "" || s.Part != "" || s.Prices == nil || len(s.Prices) > 0 {
+		t.Errorf("the bottom: %+v", s)
+	}
+	proxy := step(t, r, mode.PublishProxy)
+	if proxy.Label != "publish-proxy :lo" || proxy.Below != "publish-nat :lo" || proxy.Part != "docker-proxy instead of NAT" ||
+		proxy.From != "host" || proxy.To != "loopback" || proxy.On != "lab" {
+		t.Errorf("step %+v", proxy)
+	}
+	for _, tt := range []struct {
+		of     mode.Name
+		metric string
+		want   Price // the interval is the median
+	}{
+		{mode.Host, LatencyP50, Price{Unit: "s", Verdict: stats.Nothing}},
+		{mode.Host, Throughput, Price{Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
+		{mode.Bridge, LatencyP50, Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
+		{mode.PublishNAT, LatencyP50, Price{Unit: "s", Median: 3e-6, Verdict: stats.Costs}},
+		{mode.PublishNAT, Throughput, Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
+		{mode.PublishNAT, CPUPerByte, Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
+		{mode.PublishProxy, LatencyP50, Price{Unit: "s", Median: 27e-6, Verdict: stats.Costs}},
+		{mode.PublishProxy, CPUPerTrip, Price{Unit: "s", Median: 0.5 / tripsPerVisit, Verdict: stats.Costs}},
+		{mode.PublishProxy, CPUPerByte, Price{Unit: "s/B", Verdict: stats.Nothing}},
+	} {
+		t.Run(string(tt.of)+"-"+tt.metric, func(t *testing.T) {
+			got, ok := step(t, r, tt.of).Prices[tt.metric]
+			apart := math.Abs(got.Median-tt.want.Median) + got.High - got.Low
+			if !ok || got.Unit != tt.want.Unit || apart > 4e-3*math.Abs(tt.want.Median) || got.Verdict != tt.want.Verdict || got.N != 8 {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+	wantFinding(t, r, "Of publish-proxy :lo's +40.016 ±0.000 µs of median latency over native, "+
+		"a network namespace of its own, with a veth pair on a bridge is +10.")
+	wantFinding(t, r, "docker-proxy instead of NAT is +27.")
+	wantFinding(t, r, "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time a gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
+	wantFinding(t, r, "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs).")
+	wantFinding(t, r, "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
+	for _, f := range r.Findings {
+		if strings.Contains(f, "Cheapest") {
+			t.Errorf("a ladder is no comparison: %q", f)
+		}
+	}
+}
+
+// A machine that drifts changes what a part costs no more than the part does.
+func TestStepsPairByRound(t *testing.T) {
+	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
+	r.rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
+	if p := step(t, r.judge(), mode.Host).Prices[Throughput]; !near(p.Low, 0.75) || !near(p.High, 0.75) || p.Verdict != stats.Costs {
+		t.Errorf("price %+v", p)
+	}
+}
+
+// What has no result is bridged: the next rung is priced with both parts, and
+// for all loads against the same rung.
+func TestStepsOverGaps(t *testing.T) {
+	const both = "a network namespace of its own, with a veth pair on a bridge, and NAT of a published port instead of the container's address"
+	for _, tt := range []struct {
+		name string
+		cell func(i int) bool // fails
+	}{
+		{"every-load", func(i int) bool { return i == 3 || i == 9 }},
+		{"one-load", func(i int) bool { return i == 9 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
+			r.rounds(6, steady(20, 20, 20, 30, 33, 60, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
+			s := step(t, r.judge(), mode.PublishNAT)
+			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !near(s.Prices[LatencyP50].Median, 13e-6) {
+				t.Errorf("step %+v", s)
+			}
+		})
+	}
+	t.Run("not-built", func(t *testing.T) { // the plan has lost its cells
+		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
+		s := step(t, newLadderRun(t, append(cells[:3], cells[4:]...)...).rounds(6, steady(20, 20, 20, 30)).judge(), mode.IPvlanL2)
+		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
+			!strings.HasSuffix(s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
+			t.Errorf("step %+v", s)
+		}
+	})
+	t.Run("no-bottom", func(t *testing.T) {
+		r := newLadderRun(t, chain(mode.FromHost, mode.Host, "rr")...)
+		r.rounds(6, steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
+		if s := r.judge().Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
+			t.Errorf("steps %+v", s)
+		}
+	})
+}
+
+// Rungs that both fill the wire are as fast: that says nothing of the part. One
+// that no longer does is slower for sure.
+func TestStepsOverAFullWire(t *testing.T) {
+	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
+	r := newLadderRun(t, cells...)
+	r.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	got := r.rounds(6, steady(9.4, 9.4, 9.4, 9.4, 5)).judge()
+	if p := step(t, got, mode.Routed).Prices[Throughput]; p.LimitedBy != "wire" || p.Verdict != stats.Unclear || p.String() != "wire full" {
+		t.Errorf("price %+v", p)
+	}
+	if p := step(t, got, mode.Routed).Prices[CPUPerByte]; p.LimitedBy != "" || p.Verdict != stats.Nothing {
+		t.Errorf("CPU price %+v", p)
+	}
+	if p := step(t, got, mode.PublishNAT).Prices[Throughput]; p.LimitedBy != "" || p.Verdict != stats.Costs {
+		t.Errorf("price %+v", p)
+	}
+	wantFinding(t, got, "The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
+}
+
+// Each step must be known, also where the ratios to the bottom already are.
+func TestLadderConverged(t *testing.T) {
+	cells := chain(mode.FromHost, mode.PublishNAT, "bulk") // native, control, host, bridge, publish-nat
+	for _, tt := range []struct {
+		name  string
+		noise []float64
+		want  bool
+	}{
+		{"steady", []float64{0, 0, 0, 0, 0}, true},
+		{"the-control-is-noisy", []float64{0, 0.1, 0, 0, 0}, false},
+		{"a-step-is-noisy", []float64{0, 0, 0, 0.015, -0.015}, false},
+		{"the-bottom-is-noisy", []float64{0.015, 0.015, 0.015, 0.015, 0.015}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newLadderRun(t, cells...).rounds(8, noisy(tt.noise, 8, 8, 7, 6, 5))
+			if got := Converged(r.f.Header.Plan, r.f.Visits); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestPriceString(t *testing.T) {
+	us := func(median, low, high float64, v stats.Verdict) Price {
+		return Price{Unit: "s", Median: median * 1e-6, Low: low * 1e-6, High: high * 1e-6, N: 9, Verdict: v}
+	}
+	ratio := func(median, low, high float64, v stats.Verdict) Price {
+		return Price{Unit: "ratio", Median: median, Low: low, High: high, N: 9, Verdict: v}
+	}
+	once := us(51.107, 51.107, 51.107, stats.Unclear)
+	once.N = 1
+	for _, tt := range []struct {
+		name string
+		p    Price
+		want string
+	}{
+		{"even", us(3.4, 2.6, 4.2, stats.Costs), "+3.4 ±0.8"},
+		{"uneven", us(17.1, 16.3, 20.5, stats.Costs), "+17 -1 +3"},
+		{"gain", us(-31, -45, -17, stats.Gains), "-31 ±14"},
+		{"unclear", us(3, -20, 26, stats.Unclear), "+3 ±23 ?"},
+		{"no-negative-zero", us(-0.2, -11, 11, stats.Unclear), "+0 ±11 ?"},
+		{"one-round", once, "+51 ±?"},
+		{"nothing-is-rounded-up", us(0.1, -0.31, 0.502, stats.Nothing), "≤ 0.6"},
+		{"nothing-gained", us(-0.1, -2.31, 0, stats.Nothing), "≤ 3"},
+		{"per-gigabyte", Price{Unit: "s/B", Median: 0.152e-9, Low: 0.131e-9, High: 0.173e-9, N: 9, Verdict: stats.Costs}, "+0.15 ±0.02"},
+		{"ratio", ratio(0.62, 0.59, 0.65, stats.Costs), "0.62 ±0.03"},
+		{"ratio-unclear", ratio(0.95, 0.74, 0.96, stats.Unclear), "0.95 -0.21 +0.01 ?"},
+		{"ratio-nothing", ratio(0.99, 0.974, 1.01, stats.Nothing), "≤ 3 %"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.p.String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
