@@ -62,15 +62,18 @@ func (p *printer) steps(r *analysis.Report, steps []analysis.Step) {
 	p.line("")
 	p.line(p.bold(fmt.Sprintf("%s → container: %s", steps[0].From, strings.Join(loads, "; "))))
 	all := stepColumns(r)
-	other := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load })
-	if other < 0 || p.stepsWidth(r, steps, all) <= p.width {
-		p.stepTable(r, steps, all, p.part)
-		return
+	second := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load })
+	for _, p.gap = range []int{2, 1} {
+		if second < 0 || p.stepsWidth(r, steps, all) <= p.width {
+			p.stepTable(r, steps, all, p.part)
+			return
+		}
 	}
 	// Side by side the loads are too wide: the second one is below the first.
-	p.stepTable(r, steps, all[:other], p.part)
+	p.gap = 2
+	p.stepTable(r, steps, all[:second], p.part)
 	p.line("")
-	p.stepTable(r, steps, all[other:], nil)
+	p.stepTable(r, steps, all[second:], nil)
 }
 
 // stepGrid is the rows' texts, and the columns with that of the modes.
