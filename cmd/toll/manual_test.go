@@ -67,7 +67,7 @@ func TestManual(t *testing.T) {
 
 var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
-	changing    = regexp.MustCompile(`\d[\d.,k]*|±\??|better|worse|same|unclear|\bclient$|all cores|\bserver\b|\bproxy\b|\bclient\b|[-+]`)
+	changing    = regexp.MustCompile(`\d[\d.,k]*|±\??|better|worse|same|unclear|\bclient$|all cores|\bserver\b|\bproxy\b|\bclient\b|[-+≤?%]`)
 	spaces      = regexp.MustCompile(`\s+`)
 )
 
@@ -81,7 +81,8 @@ func shape(out string) []string {
 		case strings.HasPrefix(l, "Warnings"):
 			return lines
 		case machineLine.MatchString(l), strings.Contains(l, "heapest"), strings.HasPrefix(l, "    "),
-			strings.Contains(l, "Publishing"), strings.Contains(l, "gets through"), strings.Contains(l, "largest crowd"), strings.Contains(l, "noise floor"),
+			strings.Contains(l, "Publishing"), strings.Contains(l, "gets through"), strings.Contains(l, "largest crowd"),
+			strings.Contains(l, "noise floor"), strings.Contains(l, "measurable"), strings.HasPrefix(l, "  Of "),
 			strings.Contains(l, "From host the machine"), strings.HasPrefix(l, "  machine A:"), strings.Contains(l, "container: "):
 			continue
 		}

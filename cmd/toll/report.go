@@ -16,8 +16,8 @@ func newReport(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Judge a results file again",
-		Long: `report judges a file that "toll compare --save" wrote, on any machine and as
-often as you like. "-" reads the standard input. A file whose run was killed is
+		Long: `report judges a file that "toll compare --save" or "toll ladder --save" wrote, on
+any machine and as often as you like. "-" reads the standard input. A file whose run was killed is
 judged as far as it goes.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
