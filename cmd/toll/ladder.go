@@ -34,6 +34,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
 	f.addLoads(fl, "rr", "bulk")
+	f.addPin(fl)
 	f.addRun(fl)
 	return c
 }
