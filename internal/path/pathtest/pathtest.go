@@ -105,7 +105,7 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 			}
 			return tr
 		})
-		if w.OK != !(swap && own) {
+		if wrong := swap && own; w.OK == wrong {
 			t.Errorf("clients swapped: %v; witness: %+v\n%s", swap, w, strings.Join(readings, "\n"))
 		}
 	}
