@@ -67,7 +67,7 @@ func closed(what string, known ...string) func(string) (string, error) {
 }
 
 var (
-	parseLoad    = closed("load", "bulk", "rr")
+	parseLoad    = closed("load", loadNames...)
 	parseBackend = closed("backend", "lab")
 )
 

@@ -41,7 +41,7 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Wire, err = parseWire(f.wire); err != nil {
 		return r, err
 	}
-	if r.Loads, err = f.loads(r.Wire); err != nil {
+	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
 	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
@@ -50,25 +50,18 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 
 // Bounds of what the flags take.
 const (
-	minWindow  = 10 * time.Millisecond
-	maxWindow  = time.Hour
-	maxStreams = 256
-	maxBytes   = 64 << 20
+	minWindow = 10 * time.Millisecond
+	maxWindow = time.Hour
 )
 
-func (f *runFlags) loads(w sample.Wire) ([]sample.Load, error) {
+func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if f.window < minWindow || f.window > maxWindow {
 		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
 	}
-	for _, n := range []struct {
-		flag       string
-		value, top int
-	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
-		if n.value < 1 || n.value > n.top {
-			return nil, usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
-		}
+	if err := f.loads.check(); err != nil {
+		return nil, err
 	}
-	kinds, err := parseAll(f.load, parseLoad)
+	kinds, err := parseAll(f.loads.kinds, parseLoad)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +71,8 @@ func (f *runFlags) loads(w sample.Wire) ([]sample.Load, error) {
 	}
 	var out []sample.Load
 	for _, kind := range kinds {
-		l := sample.Load{Kind: kind, Window: window}
-		switch kind {
-		case "bulk": // past slow start
-			l.Warmup, l.Streams, l.Reverse = 0.1+slowStart*w.RoundTrip(), f.streams, f.reverse
-		case "rr":
-			l.Warmup, l.Request, l.Reply = 0.05+settled*w.RoundTrip(), f.request, f.reply
-		}
+		l := loadKinds[kind].load(&f.loads, w)
+		l.Kind, l.Window = kind, window
 		out = append(out, l)
 	}
 	return out, nil
@@ -118,7 +106,7 @@ func (f *runFlags) cpus() (p sample.CPUs, err error) {
 	case "none", "":
 		return p, nil
 	case "auto":
-		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.streams)
+		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.streams)
 		return p, err
 	}
 	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"

@@ -9,7 +9,7 @@ import (
 
 // Warm-up and window hold enough round trips of a slow wire.
 func TestLoadsOverASlowWire(t *testing.T) {
-	f := runFlags{load: []string{"bulk", "rr"}, window: 250 * time.Millisecond, streams: 1, request: 1, reply: 1}
+	f := runFlags{window: 250 * time.Millisecond, loads: loadFlags{kinds: []string{"bulk", "rr"}, streams: 1, request: 1, reply: 1}}
 	for _, tt := range []struct {
 		delay                        float64
 		bulkWarmup, rrWarmup, window float64
@@ -18,7 +18,7 @@ func TestLoadsOverASlowWire(t *testing.T) {
 		{0.001, 0.14, 0.054, 0.25},
 		{0.1, 4.1, 0.45, 2},
 	} {
-		loads, err := f.loads(sample.Wire{Delay: tt.delay})
+		loads, err := f.loadsOver(sample.Wire{Delay: tt.delay})
 		if err != nil || len(loads) != 2 {
 			t.Fatal(loads, err)
 		}

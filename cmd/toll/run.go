@@ -28,22 +28,20 @@ import (
 // runFlags are the flags of the commands that measure. Each command adds those
 // that it has.
 type runFlags struct {
-	from, to, load, on []string
-	tune               []string
-	wire               string
-	rounds             int
-	window, budget     time.Duration
-	windowSet          bool // by the user
-	precision          string
-	baseline, pin      string
-	seed               uint64
-	streams            int
-	reverse            bool
-	request, reply     int
-	save               string
-	out                outputFlags
-	dryRun, quiet      bool
-	proxy, congestion  string
+	from, to, on      []string
+	tune              []string
+	wire              string
+	rounds            int
+	window, budget    time.Duration
+	windowSet         bool // by the user
+	precision         string
+	baseline, pin     string
+	seed              uint64
+	loads             loadFlags
+	save              string
+	out               outputFlags
+	dryRun, quiet     bool
+	proxy, congestion string
 }
 
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
@@ -52,15 +50,6 @@ func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the host dials of a published port")
-}
-
-// addLoads adds the flags of the loads, of which those in kinds are the default.
-func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
-	fl.StringSliceVar(&f.load, "load", kinds, "the traffic: bulk (TCP stream), rr (request/response)")
-	fl.IntVar(&f.streams, "streams", 1, "bulk: connections")
-	fl.BoolVar(&f.reverse, "reverse", false, "bulk: from the server to the client")
-	fl.IntVar(&f.request, "request", 1, "rr: bytes of a request")
-	fl.IntVar(&f.reply, "reply", 1, "rr: bytes of a reply")
 }
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {

@@ -47,7 +47,7 @@ i mod the number of servers.`,
 			if r.Shapes, err = s.parse(); err != nil {
 				return err
 			}
-			return room(here, r.Shapes, f.streams)
+			return room(here, r.Shapes, f.loads.streams)
 		}),
 	}
 	fl := c.Flags()

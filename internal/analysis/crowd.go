@@ -7,7 +7,7 @@ import (
 )
 
 // addCrowd adds a visit of a crowd, whose rates are the servers' word.
-func (s *series) addCrowd(v sample.Visit, l sample.Load, busy float64) {
+func (s *series) addCrowd(v sample.Visit, busy float64) {
 	var clients, procs []float64
 	total := 0.0
 	for _, c := range v.Rates {
@@ -20,10 +20,8 @@ func (s *series) addCrowd(v sample.Visit, l sample.Load, busy float64) {
 		total += sum
 	}
 	unit := 1.0
-	if v.Latency != nil || l.Request > 0 {
-		if v.Latency != nil {
-			s.addLatency(v)
-		}
+	if trafficOf(s.cell.Load).trips {
+		s.addLatency(v)
 		s.addTrips(v, total, busy)
 	} else {
 		s.addBulk(v, total, busy)

@@ -163,10 +163,11 @@ func cheapestIsolated(cells []Cell, from string) string {
 
 // words says a ratio of the load's own metric, and its verdict.
 func words(load string, x Ratio) string {
-	if higherIsBetter(Primary(load)) {
-		return fmt.Sprintf("%s of %s's throughput (%s)", x, x.To, x.Verdict)
+	t := trafficOf(load)
+	if higherIsBetter(t.primary) {
+		return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, t.noun, x.Verdict)
 	}
-	return fmt.Sprintf("%s times %s's median latency (%s)", x, x.To, x.Verdict)
+	return fmt.Sprintf("%s times %s's %s (%s)", x, x.To, t.noun, x.Verdict)
 }
 
 // proxyPrice is what publishing through docker-proxy costs against the same

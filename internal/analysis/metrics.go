@@ -72,16 +72,10 @@ func (s *series) add(v sample.Visit, l sample.Load) {
 	s.set(RTT, v.Round, v.Client.TCP.RTT)
 	s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
 	if s.cell.Shape.Crowd() {
-		s.addCrowd(v, l, busy)
+		s.addCrowd(v, busy)
 		return
 	}
-	if v.Latency == nil {
-		r := receiver(v, l)
-		s.addBulk(v, float64(r.Received)/r.Window, busy)
-		return
-	}
-	s.addLatency(v)
-	s.addTrips(v, float64(v.Client.Trips)/v.Client.Window, busy)
+	trafficOf(s.cell.Load).add(s, v, l, busy)
 }
 
 func sender(v sample.Visit, l sample.Load) sample.Party {
@@ -118,6 +112,9 @@ func (s *series) addBulk(v sample.Visit, rate, busy float64) {
 
 // addLatency adds the latencies of a visit.
 func (s *series) addLatency(v sample.Visit) {
+	if v.Latency == nil {
+		return
+	}
 	h, err := v.Latency.Decode()
 	if err != nil || h.TotalCount() == 0 {
 		return
@@ -191,18 +188,15 @@ func (s *series) foreign() float64 {
 
 // split is who spent the CPU time of a unit of work.
 func (s *series) split(l sample.Load) CPUSplit {
-	c := s.cpu()
+	c, t := s.cpu(), trafficOf(s.cell.Load)
 	c.Unit = units[CPUPerByte]
+	if t.trips {
+		c.Unit = units[CPUPerTrip]
+	}
 	work := 0.0
 	for _, v := range s.visits {
-		if v.Elapsed < shortest {
-			continue
-		}
-		if v.Latency != nil {
-			c.Unit = units[CPUPerTrip]
-			work += float64(v.Client.Trips)
-		} else {
-			work += float64(receiver(v, l).Received)
+		if v.Elapsed >= shortest {
+			work += t.work(v, l)
 		}
 	}
 	if work < 1 {

@@ -198,20 +198,10 @@ const (
 )
 
 // Primary is the metric that decides a load's toll.
-func Primary(load string) string {
-	if load == "rr" {
-		return LatencyP50
-	}
-	return Throughput
-}
+func Primary(load string) string { return trafficOf(load).primary }
 
 // Rate is the metric of how much a load gets through.
-func Rate(load string) string {
-	if load == "rr" {
-		return Transactions
-	}
-	return Throughput
-}
+func Rate(load string) string { return trafficOf(load).rate }
 
 // PrimaryOf is the metric that decides the toll of a cell of that shape: of a
 // crowd how much it gets through, because its latency is mostly its own queue.

@@ -12,8 +12,16 @@ import (
 func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
 	v.Server, v.Client = together(servers), together(clients)
 	var err error
-	if v.Latency, err = latencies(clients); err != nil {
+	if v.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Latency }); err != nil {
 		return err
+	}
+	for name := range clients[0].Times {
+		if v.Times == nil {
+			v.Times = map[string]*sample.EncodedHisto{}
+		}
+		if v.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Times[name] }); err != nil {
+			return err
+		}
 	}
 	if !e.shape.Crowd() {
 		return punctual(l.Window, v.Client, v.Server)
@@ -51,6 +59,12 @@ func together(replies []worker.Reply) sample.Party {
 		out.RSS += p.RSS - r.Shared
 		shared = max(shared, r.Shared)
 		out.Late = max(out.Late, p.Late)
+		for name, n := range p.Counts {
+			if out.Counts == nil {
+				out.Counts = map[string]int64{}
+			}
+			out.Counts[name] += n
+		}
 		out.TCP.Retransmits += p.TCP.Retransmits
 		out.TCP.Resent += p.TCP.Resent
 		out.TCP.RTT += p.TCP.RTT / float64(n)
@@ -62,19 +76,19 @@ func together(replies []worker.Reply) sample.Party {
 	return out
 }
 
-// latencies are the trips of all ends in one histogram; nil if the load times
-// none.
-func latencies(clients []worker.Reply) (*sample.EncodedHisto, error) {
+// merged are the same histograms of all ends in one; nil if they have none.
+func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
 	if len(clients) == 1 {
-		return clients[0].Latency, nil
+		return of(clients[0]), nil
 	}
 	all := sample.NewHistogram()
 	timed := false
 	for _, c := range clients {
-		if c.Latency == nil {
+		e := of(c)
+		if e == nil {
 			continue
 		}
-		h, err := c.Latency.Decode()
+		h, err := e.Decode()
 		if err != nil {
 			return nil, err
 		}

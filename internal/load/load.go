@@ -17,13 +17,24 @@ import (
 
 // Spec is a workload with its options.
 type Spec struct {
-	Kind    string // a key of the table: "bulk", "rr"
-	Streams int    // connections; 0 means 1
-	Write   int    // bytes a write (bulk); 0 means DefaultWrite
-	Reverse bool   // the server sends (bulk)
-	Request int    // bytes (rr); 0 means 1
-	Reply   int    // bytes (rr); 0 means 1
-	Nodelay Switch // TCP_NODELAY on both ends; "" means as the workload has it
+	Kind    string  // a key of the table: "bulk", "rr"
+	Streams int     // connections; 0 means 1
+	Write   int     // bytes a write (bulk); 0 means DefaultWrite
+	Reverse bool    // the server sends (bulk)
+	Bidir   bool    // both send (bulk)
+	Bytes   int64   // to send on each connection; 0: until the window is over (bulk)
+	Send    string  // "zerocopy", "sendfile"; "" means by copying (bulk)
+	Request int     // bytes; 0 means 1
+	Reply   int     // bytes; 0 means 1
+	Rate    float64 // of all connections of this end together, a second: requests, or bit (udp); 0: as fast as can be
+	Beside  bool    // a bulk stream runs beside it (rr)
+	Size    int     // bytes of a datagram (udp)
+	Batch   int     // datagrams a system call (udp)
+	GSO     bool    // the kernel cuts datagrams out of larger buffers (udp)
+	Tokens  int     // of a response (stream)
+	Pace    float64 // tokens a second of a session (stream)
+	Queries int     // of a page (query)
+	Nodelay Switch  // TCP_NODELAY on both ends; "" means as the workload has it
 }
 
 // Switch is "on", "off" or, for what is usual, "".
@@ -76,6 +87,10 @@ type Stats struct {
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
 	// Latency holds each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
+	// Times and Counts are what only this workload times (ns) and counts in the
+	// window, by name.
+	Times  map[string]*hdrhistogram.Histogram
+	Counts map[string]int64
 	// Flows are the connections one by one, if the load is one of a crowd.
 	Flows []Flow
 }
@@ -93,8 +108,9 @@ type Flow struct {
 // workload is the table: what each end does on one connection.
 type workload struct {
 	client, server func(t *thread)
-	latency        bool // the client times its trips
-	nodelay        bool // TCP_NODELAY on both ends
+	latency        bool     // the client times its trips
+	times          []string // what else the client times
+	nodelay        bool     // TCP_NODELAY on both ends
 }
 
 var workloads = map[string]workload{

@@ -32,6 +32,8 @@ type thread struct {
 
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
+	times              map[string]*hdrhistogram.Histogram
+	counts             map[string]int64 // in the window; kept by the loop, outside of what it times
 
 	when   Schedule
 	next   int64 // the bound of the window that comes next
@@ -180,6 +182,14 @@ func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if w.latency && o.NewHistogram != nil {
 			t.hist = o.NewHistogram()
+		}
+		if o.NewHistogram != nil {
+			for _, name := range w.times {
+				if t.times == nil {
+					t.times = map[string]*hdrhistogram.Histogram{}
+				}
+				t.times[name] = o.NewHistogram()
+			}
 		}
 		c.threads = append(c.threads, t)
 		wg.Add(1)
@@ -348,5 +358,21 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		} else {
 			s.Latency.Merge(t.hist)
 		}
+	}
+	for name, h := range t.times {
+		if s.Times == nil {
+			s.Times = map[string]*hdrhistogram.Histogram{}
+		}
+		if s.Times[name] == nil {
+			s.Times[name] = h
+		} else {
+			s.Times[name].Merge(h)
+		}
+	}
+	for name, c := range t.counts {
+		if s.Counts == nil {
+			s.Counts = map[string]int64{}
+		}
+		s.Counts[name] += c
 	}
 }

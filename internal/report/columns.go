@@ -43,23 +43,9 @@ func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 	if p.below {
 		first = first[:1]
 	}
-	if load == "rr" {
-		return append(first, []column{
-			{[2]string{"p50", "µs"}, true, merged(analysis.LatencyP50)},
-			{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
-			{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
-			{[2]string{"CPU µs", "/trip"}, true, scaled(analysis.CPUPerTrip, micro)},
-			retrColumn, limitColumn,
-			{[2]string{"p50 ratio", to}, false, ratio(analysis.LatencyP50)},
-		}...)
-	}
-	return append(first, []column{
-		{[2]string{"", "Gbit/s"}, true, scaled(analysis.Throughput, giga)},
-		{[2]string{"CPU", "s/GB"}, true, scaled(analysis.CPUPerByte, perGB)},
-		{[2]string{"Gbit/s", "/core"}, true, scaled(analysis.PerBusyCore, giga)},
-		retrColumn, limitColumn,
-		{[2]string{"ratio", to}, false, ratio(analysis.Throughput)},
-	}...)
+	l := showing(load)
+	out := append(first, l.columns...)
+	return append(out, column{[2]string{l.ratio, to}, false, ratio(analysis.Primary(load))})
 }
 
 func scaled(metric string, by float64) func(analysis.Cell) string {

@@ -179,21 +179,6 @@ func loadOf(r *analysis.Report, kind string) sample.Load {
 	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
-func describeLoad(r *analysis.Report, kind string) string {
-	l := loadOf(r, kind)
-	switch {
-	case kind == "bulk" && l.Reverse:
-		return "bulk, " + plural(l.Streams, "stream") + ", server to client"
-	case kind == "bulk":
-		return "bulk, " + plural(l.Streams, "stream")
-	case kind == "rr" && l.Request == l.Reply:
-		return "rr, " + plural(l.Request, "byte") + " each way"
-	case kind == "rr":
-		return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte"))
-	}
-	return kind
-}
-
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

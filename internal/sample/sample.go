@@ -67,12 +67,23 @@ const (
 
 // Load is a workload with its options. Which options count depends on Kind.
 type Load struct {
-	Kind    string  `json:"kind"`              // "bulk" or "rr"
-	Streams int     `json:"streams,omitempty"` // connections (bulk)
+	Kind    string  `json:"kind"`              // bulk, rr, crr, udp, udp-rr, stream, query
+	Streams int     `json:"streams,omitempty"` // connections, sessions (stream) or flows (udp)
 	Write   int     `json:"write,omitempty"`   // bytes a write (bulk)
 	Reverse bool    `json:"reverse,omitempty"` // server to client (bulk)
-	Request int     `json:"request,omitempty"` // bytes (rr)
-	Reply   int     `json:"reply,omitempty"`   // bytes (rr)
+	Bidir   bool    `json:"bidir,omitempty"`   // both ways at once (bulk)
+	Bytes   int64   `json:"bytes,omitempty"`   // to move on each connection instead of filling the window (bulk)
+	Send    string  `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying (bulk)
+	Request int     `json:"request,omitempty"` // bytes (rr, crr, udp-rr, query)
+	Reply   int     `json:"reply,omitempty"`   // bytes (rr, crr, udp-rr, query)
+	Rate    float64 `json:"rate,omitempty"`    // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
+	Beside  bool    `json:"beside,omitempty"`  // a bulk stream runs beside it (rr)
+	Size    int     `json:"size,omitempty"`    // bytes of a datagram (udp)
+	Batch   int     `json:"batch,omitempty"`   // datagrams a system call (udp)
+	GSO     bool    `json:"gso,omitempty"`     // the kernel cuts datagrams out of larger buffers (udp)
+	Tokens  int     `json:"tokens,omitempty"`  // of a response (stream)
+	Pace    float64 `json:"pace,omitempty"`    // tokens a second of a session (stream)
+	Queries int     `json:"queries,omitempty"` // of a page (query)
 	Nodelay string  `json:"nodelay,omitempty"` // TCP_NODELAY "on" or "off"; "": as the kind has it
 	Warmup  float64 `json:"warmup_s"`          // thrown away
 	Window  float64 `json:"window_s"`          // measured
@@ -233,6 +244,9 @@ type Visit struct {
 	Witness Witness       `json:"witness"`
 	Failure string        `json:"failure,omitempty"`
 	Latency *EncodedHisto `json:"latency,omitempty"`
+	// Times are what only this load times, by name; Latency is of those that make
+	// round trips.
+	Times map[string]*EncodedHisto `json:"times,omitempty"`
 	// Throttled is how often the cgroup's CPU limit stopped the run in the
 	// window.
 	Throttled int `json:"throttled,omitempty"`
@@ -254,6 +268,8 @@ type Party struct {
 	RSS         int64   `json:"rss_bytes"`   // peak
 	Late        float64 `json:"late_s"`      // first byte after the common start
 	TCP         TCPInfo `json:"tcp"`
+	// Counts are what only this load counts, in the window, by name.
+	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
 // TCPInfo is the kernel's view of the connections, summed or averaged.

@@ -60,12 +60,13 @@ type Order struct {
 
 // Reply is what a worker says.
 type Reply struct {
-	Ready   bool                 `json:"ready,omitempty"`
-	Done    *sample.Party        `json:"done,omitempty"`
-	Latency *sample.EncodedHisto `json:"latency,omitempty"`
-	Flows   []load.Flow          `json:"flows,omitempty"`  // of a crowd
-	Shared  int64                `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
-	Error   string               `json:"error,omitempty"`
+	Ready   bool                            `json:"ready,omitempty"`
+	Done    *sample.Party                   `json:"done,omitempty"`
+	Latency *sample.EncodedHisto            `json:"latency,omitempty"`
+	Times   map[string]*sample.EncodedHisto `json:"times,omitempty"`
+	Flows   []load.Flow                     `json:"flows,omitempty"`  // of a crowd
+	Shared  int64                           `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
+	Error   string                          `json:"error,omitempty"`
 }
 
 // end is either end of a load.
@@ -114,8 +115,7 @@ func exitWith(dec *json.Decoder) {
 
 func open(o Order) (end, error) {
 	opts := load.Options{
-		Spec: load.Spec{Kind: o.Load.Kind, Streams: o.Load.Streams, Write: o.Load.Write,
-			Reverse: o.Load.Reverse, Request: o.Load.Request, Reply: o.Load.Reply, Nodelay: load.Switch(o.Load.Nodelay)},
+		Spec:         spec(o.Load),
 		CPUs:         o.CPUs,
 		Crowd:        o.Crowd,
 		Client:       o.Client,
@@ -131,6 +131,13 @@ func open(o Order) (end, error) {
 	return nil, fmt.Errorf("unknown role %q", o.Role)
 }
 
+// spec is a load as the loops know it.
+func spec(l sample.Load) load.Spec {
+	return load.Spec{Kind: l.Kind, Streams: l.Streams, Write: l.Write, Reverse: l.Reverse, Bidir: l.Bidir, Bytes: l.Bytes, Send: l.Send,
+		Request: l.Request, Reply: l.Reply, Rate: l.Rate, Beside: l.Beside, Size: l.Size, Batch: l.Batch, GSO: l.GSO,
+		Tokens: l.Tokens, Pace: l.Pace, Queries: l.Queries, Nodelay: load.Switch(l.Nodelay)}
+}
+
 func report(o Order, s load.Stats) Reply {
 	sec := func(ns int64) float64 { return time.Duration(ns).Seconds() }
 	p := sample.Party{
@@ -138,7 +145,8 @@ func report(o Order, s load.Stats) Reply {
 		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
 		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, CPUs: o.CPUs,
 		RSS: memory("VmHWM"), Late: sec(s.Late),
-		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+		TCP:    sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+		Counts: s.Counts,
 	}
 	r := Reply{Done: &p, Flows: s.Flows, Shared: memory("RssFile")}
 	if s.Latency != nil {
@@ -147,6 +155,17 @@ func report(o Order, s load.Stats) Reply {
 			r.Error = err.Error()
 		}
 		r.Latency = h
+	}
+	for name, h := range s.Times {
+		e, err := sample.Encode(h)
+		if err != nil {
+			r.Error = err.Error()
+			continue
+		}
+		if r.Times == nil {
+			r.Times = map[string]*sample.EncodedHisto{}
+		}
+		r.Times[name] = e
 	}
 	return r
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// loadFlags are the flags of the loads.
+type loadFlags struct {
+	kinds          []string
+	streams        int
+	reverse        bool
+	request, reply int
+}
+
+// loadKind is a load on the command line.
+type loadKind struct {
+	what string // in a few words
+	// load makes it of the flags, with its warm-up over the wire.
+	load func(f *loadFlags, w sample.Wire) sample.Load
+}
+
+// loadNames are the loads in the order in which they are listed.
+var loadNames = []string{"bulk", "rr"}
+
+var loadKinds = map[string]loadKind{
+	"bulk": {"TCP stream", bulkLoad},
+	"rr":   {"request/response", rrLoad},
+}
+
+// addLoads adds the flags of the loads, of which those in kinds are the default.
+func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
+	var words []string
+	for _, n := range loadNames {
+		words = append(words, n+" ("+loadKinds[n].what+")")
+	}
+	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
+	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
+	fl.BoolVar(&f.loads.reverse, "reverse", false, "bulk: from the server to the client")
+	fl.IntVar(&f.loads.request, "request", 1, "rr: bytes of a request")
+	fl.IntVar(&f.loads.reply, "reply", 1, "rr: bytes of a reply")
+}
+
+// Bounds of what the flags take.
+const (
+	maxStreams = 256
+	maxBytes   = 64 << 20
+)
+
+func (f *loadFlags) check() error {
+	for _, n := range []struct {
+		flag       string
+		value, top int
+	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
+		if n.value < 1 || n.value > n.top {
+			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
+		}
+	}
+	return nil
+}
+
+// bulkLoad's warm-up is past slow start.
+func bulkLoad(f *loadFlags, w sample.Wire) sample.Load {
+	return sample.Load{Warmup: 0.1 + slowStart*w.RoundTrip(), Streams: f.streams, Reverse: f.reverse}
+}
+
+func rrLoad(f *loadFlags, w sample.Wire) sample.Load {
+	return sample.Load{Warmup: 0.05 + settled*w.RoundTrip(), Request: f.request, Reply: f.reply}
+}

@@ -1,0 +1,44 @@
+package analysis
+
+import "github.com/bridgetoll/bridgetoll/internal/sample"
+
+// traffic is what the judge knows of a load.
+type traffic struct {
+	primary string // the metric that decides a cell's toll
+	noun    string // primary in words: "0.9 of host's throughput", "1.2 times host's median latency"
+	rate    string // the metric of how much gets through
+	// add adds a visit's metrics; busy is the CPU time that the machine was busy.
+	add func(s *series, v sample.Visit, l sample.Load, busy float64)
+	// work is what a visit got done, of which CPUSplit says the price: payload bytes
+	// or, if trips is true, transactions.
+	work  func(v sample.Visit, l sample.Load) float64
+	trips bool
+}
+
+var traffics = map[string]traffic{
+	"bulk": {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addStream, work: received},
+	"rr":   {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRoundTrips, work: trips, trips: true},
+}
+
+// trafficOf is what is known of a load; one of a later toll is judged as bulk.
+func trafficOf(load string) traffic {
+	if t, ok := traffics[load]; ok {
+		return t
+	}
+	return traffics["bulk"]
+}
+
+func received(v sample.Visit, l sample.Load) float64 { return float64(receiver(v, l).Received) }
+func trips(v sample.Visit, _ sample.Load) float64    { return float64(v.Client.Trips) }
+
+// addStream adds a visit of bulk.
+func (s *series) addStream(v sample.Visit, l sample.Load, busy float64) {
+	r := receiver(v, l)
+	s.addBulk(v, float64(r.Received)/r.Window, busy)
+}
+
+// addRoundTrips adds a visit of rr.
+func (s *series) addRoundTrips(v sample.Visit, _ sample.Load, busy float64) {
+	s.addLatency(v)
+	s.addTrips(v, float64(v.Client.Trips)/v.Client.Window, busy)
+}
