@@ -15,21 +15,25 @@ type loadFlags struct {
 	streams        int
 	reverse        bool
 	request, reply int
+	queries        int
+	given          func(flag string) bool // by the user
 }
 
 // loadKind is a load on the command line.
 type loadKind struct {
 	what string // in a few words
-	// load makes it of the flags, with its warm-up over the wire.
+	// load makes it of the flags, with its warm-up over the wire, and its window if
+	// that must be longer than others'.
 	load func(f *loadFlags, w sample.Wire) sample.Load
 }
 
 // loadNames are the loads in the order in which they are listed.
-var loadNames = []string{"bulk", "rr"}
+var loadNames = []string{"bulk", "rr", "query"}
 
 var loadKinds = map[string]loadKind{
-	"bulk": {"TCP stream", bulkLoad},
-	"rr":   {"request/response", rrLoad},
+	"bulk":  {"TCP stream", bulkLoad},
+	"rr":    {"request/response", rrLoad},
+	"query": {"a chatty application", queryLoad},
 }
 
 // addLoads adds the flags of the loads, of which those in kinds are the default.
@@ -41,21 +45,24 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
 	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
 	fl.BoolVar(&f.loads.reverse, "reverse", false, "bulk: from the server to the client")
-	fl.IntVar(&f.loads.request, "request", 1, "rr: bytes of a request")
-	fl.IntVar(&f.loads.reply, "reply", 1, "rr: bytes of a reply")
+	fl.IntVar(&f.loads.request, "request", 1, "rr, query: bytes of a request (default of query 100)")
+	fl.IntVar(&f.loads.reply, "reply", 1, "rr, query: bytes of a reply (default of query 1024)")
+	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
+	f.loads.given = fl.Changed
 }
 
 // Bounds of what the flags take.
 const (
 	maxStreams = 256
 	maxBytes   = 64 << 20
+	maxQueries = 10_000
 )
 
 func (f *loadFlags) check() error {
 	for _, n := range []struct {
 		flag       string
 		value, top int
-	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}} {
+	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}, {"queries", f.queries, maxQueries}} {
 		if n.value < 1 || n.value > n.top {
 			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
 		}
@@ -70,4 +77,17 @@ func bulkLoad(f *loadFlags, w sample.Wire) sample.Load {
 
 func rrLoad(f *loadFlags, w sample.Wire) sample.Load {
 	return sample.Load{Warmup: 0.05 + settled*w.RoundTrip(), Request: f.request, Reply: f.reply}
+}
+
+// queryLoad has the sizes of small SQL queries and their answers.
+func queryLoad(f *loadFlags, w sample.Wire) sample.Load {
+	page := float64(f.queries) * w.RoundTrip()
+	l := sample.Load{Warmup: 0.05 + page, Window: measured * page, Request: 100, Reply: 1024, Queries: f.queries}
+	if f.given("request") {
+		l.Request = f.request
+	}
+	if f.given("reply") {
+		l.Reply = f.reply
+	}
+	return l
 }

@@ -72,7 +72,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	var out []sample.Load
 	for _, kind := range kinds {
 		l := loadKinds[kind].load(&f.loads, w)
-		l.Kind, l.Window = kind, window
+		l.Kind, l.Window = kind, max(l.Window, window)
 		out = append(out, l)
 	}
 	return out, nil

@@ -42,6 +42,11 @@ i mod the number of servers.`,
 			if len(r.Modes) == 0 {
 				r.Modes = []mode.Name{mode.Bridge}
 			}
+			for _, l := range r.Loads {
+				if !slices.Contains(crowdLoads, l.Kind) {
+					return usage(fmt.Errorf("scale has no load %s", l.Kind), "--load "+strings.Join(crowdLoads, ", or "))
+				}
+			}
 			here := machine.Machine{}
 			r.Turn = turn(here)
 			if r.Shapes, err = s.parse(); err != nil {
@@ -64,6 +69,9 @@ i mod the number of servers.`,
 	f.addRun(fl)
 	return c
 }
+
+// crowdLoads are those whose connections a crowd's servers count.
+var crowdLoads = []string{"bulk", "rr"}
 
 // turn is how much longer a thread may wait for a CPU with each client process,
 // in seconds: that and the server's thread for it may each run for a slice of

@@ -15,6 +15,7 @@ var units = map[string]string{
 	Transactions: "1/s", CPUPerByte: "s/B", CPUPerTrip: "s",
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
+	QueryP50: "s", QueryP99: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
 }
 

@@ -28,7 +28,7 @@ const ratioUnit = "ratio"
 var printed = map[string]struct {
 	scale float64
 	unit  string
-}{"s": {1e6, "µs"}, "s/B": {1e9, "s"}, ratioUnit: {1, ""}}
+}{"s": {1e6, "µs"}, "s/B": {1e9, "s"}, ratioUnit: {1, ""}, coreUnit: {100, "%"}}
 
 // neutral is the value of a part that costs nothing.
 func (p Price) neutral() float64 {

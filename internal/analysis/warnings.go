@@ -163,7 +163,7 @@ func thinTail(n int64) (Warning, bool) {
 		tail float64
 	}{{"p99", 0.01}, {"p99.9", 0.001}} {
 		if float64(n)*p.tail < tailSamples {
-			return Warning{"thin-tail", "too few round trips in all for " + p.name + ": use more rounds or a longer --window"}, true
+			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or a longer --window"}, true
 		}
 	}
 	return Warning{}, false

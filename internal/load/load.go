@@ -33,7 +33,7 @@ type Spec struct {
 	GSO     bool    // the kernel cuts datagrams out of larger buffers (udp)
 	Tokens  int     // of a response (stream)
 	Pace    float64 // tokens a second of a session (stream)
-	Queries int     // of a page (query)
+	Queries int     // of a page (query); 0 means 1
 	Nodelay Switch  // TCP_NODELAY on both ends; "" means as the workload has it
 }
 
@@ -50,7 +50,7 @@ func (s Spec) withDefaults() Spec {
 	for _, f := range []struct {
 		to   *int
 		size int
-	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}} {
+	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}, {&s.Queries, 1}} {
 		if *f.to == 0 {
 			*f.to = f.size
 		}
@@ -116,6 +116,8 @@ type workload struct {
 var workloads = map[string]workload{
 	"bulk": {client: bulkClient, server: bulkServer},
 	"rr":   {client: rrClient, server: rrServer, latency: true, nodelay: true},
+	// A server answers queries as it answers requests.
+	"query": {client: queryClient, server: rrServer, latency: true, times: []string{queryTimes}, nodelay: true},
 }
 
 // Options are common to both ends.

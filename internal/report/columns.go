@@ -58,14 +58,16 @@ func scaled(metric string, by float64) func(analysis.Cell) string {
 	}
 }
 
-// merged prints a percentile over all rounds' samples.
-func merged(metric string) func(analysis.Cell) string {
+// merged prints a percentile over all rounds' samples in µs.
+func merged(metric string) func(analysis.Cell) string { return scaledMerged(metric, micro) }
+
+func scaledMerged(metric string, by float64) func(analysis.Cell) string {
 	return func(c analysis.Cell) string {
 		m, ok := c.Metrics[metric]
 		if !ok || m.Merged == nil {
 			return "-"
 		}
-		return digits(*m.Merged * micro)
+		return digits(*m.Merged * by)
 	}
 }
 

@@ -45,7 +45,7 @@ func climbed() *analysis.Report {
 	r.Steps[2].Prices[analysis.Throughput] = analysis.Price{Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7, Verdict: stats.Unclear, LimitedBy: "wire"}
 	delete(r.Steps[3].Prices, analysis.CPUPerByte)
 	for i := range r.Cells {
-		r.Cells[i].Warnings = []analysis.Warning{{Code: "thin-tail", Text: "too few round trips in all for p99.9"}}
+		r.Cells[i].Warnings = []analysis.Warning{{Code: "thin-tail", Text: "too few samples in all for p99.9"}}
 	}
 	r.Findings = []string{"Every row was witnessed: its bytes were counted on each hop of its path.",
 		"What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.5 µs)."}

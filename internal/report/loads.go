@@ -16,8 +16,9 @@ type load struct {
 }
 
 var loads = map[string]load{
-	"bulk": {bulkColumns, "ratio", bulkWords},
-	"rr":   {rrColumns, "p50 ratio", rrWords},
+	"bulk":  {bulkColumns, "ratio", bulkWords},
+	"rr":    {rrColumns, "p50 ratio", rrWords},
+	"query": {queryColumns, "page ratio", queryWords},
 }
 
 var bulkColumns = []column{

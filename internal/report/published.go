@@ -42,11 +42,8 @@ func Published(w io.Writer, r *published.Report, format string, o Options) error
 
 func (p *printer) measuredFiles(r *published.Report) {
 	for _, f := range r.Files {
-		e := f.Environment
-		facts := []string{f.Name + ": toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
-		if e.Virtualization != "" {
-			facts = append(facts, e.Virtualization)
-		}
+		facts := machineFacts(f.Environment)
+		facts[0] = f.Name + ": " + facts[0]
 		if f.Wire != nil {
 			facts = append(facts, "wire "+f.Wire.String())
 		}

@@ -131,7 +131,7 @@ func usual() *analysis.Report {
 		trip(mode.PublishNAT, mode.ToAddress, 21.5, 1.41, 0.04, stats.Worse),
 		trip(mode.PublishProxy, mode.ToLoopback, 58.9, 3.88, 0.11, stats.Worse),
 	}
-	few := analysis.Warning{Code: "thin-tail", Text: "too few round trips in all for p99.9: use more rounds or a longer --window"}
+	few := analysis.Warning{Code: "thin-tail", Text: "too few samples in all for p99.9: use more rounds or a longer --window"}
 	bimodal := analysis.Warning{Code: "bimodal", Text: "the rounds fall into two clusters: the median may describe neither"}
 	for i := range r.Cells {
 		if r.Cells[i].Load == "rr" {

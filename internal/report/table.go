@@ -61,11 +61,7 @@ var backends = map[string]string{
 }
 
 func (p *printer) head(r *analysis.Report) {
-	e := r.Environment
-	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
-	if e.Virtualization != "" {
-		facts = append(facts, e.Virtualization)
-	}
+	facts := machineFacts(r.Environment)
 	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
 		if text, ok := backends[on]; ok {
 			on = text
@@ -80,6 +76,15 @@ func (p *printer) head(r *analysis.Report) {
 
 	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan))
 	p.wrapped("", run+noise(r), " · ")
+}
+
+// machineFacts are what a reader must know of the machine.
+func machineFacts(e sample.Environment) []string {
+	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
+	if e.Virtualization != "" {
+		facts = append(facts, e.Virtualization)
+	}
+	return facts
 }
 
 func endedBy(p analysis.Plan) string {
@@ -182,6 +187,9 @@ func loadOf(r *analysis.Report, kind string) sample.Load {
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
