@@ -3,20 +3,11 @@ package load
 // bulk is one TCP stream a connection: as many bytes as go through, from the
 // client to the server or, reversed, the other way.
 
-func bulkClient(t *thread) {
-	if t.spec.Reverse {
-		sink(t)
-		return
-	}
-	source(t)
-}
+func bulkClient(t *thread) { stream(t, !t.spec.Reverse) }
 
 func bulkServer(t *thread) {
-	if t.spec.Reverse {
-		source(t)
-		return
-	}
-	sink(t)
+	t.serves = true
+	stream(t, t.spec.Reverse)
 }
 
 // source sends until the window is over.

@@ -18,7 +18,7 @@ import (
 // Spec is a workload with its options.
 type Spec struct {
 	Kind    string  // a key of the table: "bulk", "rr"
-	Streams int     // connections; 0 means 1
+	Streams int     // connections, without the stream beside them; 0 means 1
 	Write   int     // bytes a write (bulk); 0 means DefaultWrite
 	Reverse bool    // the server sends (bulk)
 	Bidir   bool    // both send (bulk)
@@ -115,9 +115,9 @@ type workload struct {
 
 var workloads = map[string]workload{
 	"bulk": {client: bulkClient, server: bulkServer},
-	"rr":   {client: rrClient, server: rrServer, latency: true, nodelay: true},
 	// A server answers queries as it answers requests.
 	"query": {client: queryClient, server: rrServer, latency: true, times: []string{queryTimes}, nodelay: true},
+	"rr":   {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
 }
 
 // Options are common to both ends.
@@ -149,6 +149,10 @@ func (o Options) workload() (workload, error) {
 	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
 	}
+	w, err := w.with(o)
+	if err != nil {
+		return w, fmt.Errorf("load %s: %w", s.Kind, err)
+	}
 	return w, nil
 }
 
@@ -169,14 +173,14 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: fd}
-	s.crew = newCrew(o, w, w.server, func(t *thread) (err error) {
+	s.crew = newCrew(o, w, w.server, o.seated(func(t *thread) (err error) {
 		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
 			return err
 		}
 		t.client, err = greeted(t.fd)
 		return err
-	})
-	s.begins = o.Spec.Reverse
+	}, true))
+	s.begins = o.Spec.Reverse || o.Spec.Bidir
 	return s, nil
 }
 
@@ -189,7 +193,7 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{newCrew(o, w, w.client, func(t *thread) (err error) {
+	c := &Client{newCrew(o, w, w.client, o.seated(func(t *thread) (err error) {
 		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
 			err = greet(t.fd, o.Client)
 		}
@@ -197,7 +201,7 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 			return fmt.Errorf("connect to %s: %w", addr, err)
 		}
 		return nil
-	})}
+	}, false))}
 	c.begins = !o.Spec.Reverse
 	return c, c.open()
 }

@@ -30,6 +30,12 @@ type thread struct {
 	fd   int
 	buf  []byte // max of what the loop sends and receives at once
 
+	seat     int           // its place among its end's threads
+	twin     *thread       // on whose connection it sends; nil: it has its own
+	serves   bool          // it is of the server's end
+	attached chan struct{} // closed when it has its own connection, or none
+	put      putter        // its way to send; nil: by copying
+
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
 	times              map[string]*hdrhistogram.Histogram
@@ -172,14 +178,17 @@ type crew struct {
 func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error) *crew {
 	spec := o.Spec.withDefaults()
 	c := &crew{
-		opened: make(chan error, spec.Streams),
-		start:  make(chan Schedule, spec.Streams),
+		opened: make(chan error, spec.Threads()),
+		start:  make(chan Schedule, spec.Threads()),
 		done:   make(chan struct{}),
 	}
 	var wg sync.WaitGroup
-	for i := range spec.Streams {
-		t := &thread{spec: spec, fd: -1, first: i == 0, watched: o.Crowd, marks: make([]mark, 0, windowBounds),
+	for i := range spec.Threads() {
+		t := &thread{spec: spec, fd: -1, seat: i, attached: make(chan struct{}), first: i == 0, watched: o.Crowd, marks: make([]mark, 0, windowBounds),
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
+		if spec.Bidir && i >= spec.Streams {
+			t.twin = c.threads[i-spec.Streams]
+		}
 		if w.latency && o.NewHistogram != nil {
 			t.hist = o.NewHistogram()
 		}
@@ -222,7 +231,7 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) e
 	defer done()
 	err := pin(cpu)
 	if err == nil {
-		err = open(t)
+		err = t.attach(open)
 	}
 	if err == nil {
 		t.tid.Store(int32(unix.Gettid()))
@@ -291,8 +300,11 @@ func (c *crew) Close() error {
 			close(c.start)
 		}
 		for _, t := range c.threads {
-			if t.fd >= 0 && c.ran {
+			if t.fd >= 0 && c.ran && t.twin == nil {
 				errs = append(errs, unix.Close(t.fd))
+			}
+			if f, ok := t.put.(*filed); ok && c.ran {
+				errs = append(errs, unix.Close(f.file))
 			}
 		}
 	})
@@ -309,7 +321,7 @@ func (c *crew) stats() (Stats, error) {
 		s    Stats
 		errs []error
 	)
-	n := int64(len(c.threads))
+	n := c.mains()
 	for _, t := range c.threads {
 		if t.err != nil {
 			errs = append(errs, t.err)
@@ -317,7 +329,9 @@ func (c *crew) stats() (Stats, error) {
 		}
 		s.TotalSent += t.sent
 		s.TotalRecv += t.recvd
-		s.Connections++
+		if t.twin == nil {
+			s.Connections++
+		}
 		s.Late = max(s.Late, t.late)
 		if len(t.marks) < windowBounds {
 			errs = append(errs, errors.New("the load ended before the window did"))
@@ -331,27 +345,20 @@ func (c *crew) stats() (Stats, error) {
 	return s, errors.Join(errs...)
 }
 
-// add adds a thread's window, from a to b, to the sums over n threads.
+// add adds a thread's window, from a to b, to the sums over n main threads.
 func (s *Stats) add(t *thread, a, b mark, n int64) {
 	width := b.at - a.at
-	s.Window += width / n
 	s.Sent += b.sent - a.sent
 	s.Received += b.recvd - a.recvd
 	s.Trips += b.trips - a.trips
-	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
 	if width > 0 {
 		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = b.processCPU - a.processCPU
+		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // of a number of bytes, the last thread's is the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
-	const usec = 1000
-	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
-	s.RTT += int64(b.tcp.Rtt) * usec / n
-	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
-	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
-	s.MSS += int64(b.tcp.Snd_mss) / n
+	s.addTCP(t, a, b, n)
 	if t.hist != nil {
 		if s.Latency == nil {
 			s.Latency = t.hist
