@@ -121,7 +121,7 @@ func open(o Order) (end, error) {
 		Client:       o.Client,
 		NewHistogram: sample.NewHistogram,
 	}
-	load.Prepare(max(1, o.Load.Streams))
+	load.Prepare(opts.Spec.Threads())
 	switch o.Role {
 	case Server:
 		return load.Listen(o.Addr, opts)
