@@ -175,6 +175,13 @@ func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []w
 	limit := doneTimeout + time.Duration(streams)*drainTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
 	defer cancel()
+	return e.replies(ctx)
+}
+
+// replies are all ends' words, for which it waits until ctx ends.
+func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	servers, clients = make([]worker.Reply, len(e.servers)), make([]worker.Reply, len(e.clients))
 	all := append(append([]*hand{}, e.servers...), e.clients...)
 	err = atOnce(len(all), func(i int) error {

@@ -23,6 +23,9 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 			return err
 		}
 	}
+	if l.Bytes > 0 { // no window was planned
+		return nil
+	}
 	if !e.shape.Crowd() {
 		return punctual(l.Window, v.Client, v.Server)
 	}
@@ -155,7 +158,7 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply) []path.Move
 	}
 	if l.Request > 0 {
 		for i := range out {
-			out[i].Trips = out[i].Forward / int64(l.Request)
+			out[i].Trips = roundTrips(l, out[i])
 		}
 	}
 	return out

@@ -100,14 +100,14 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	begin := r.Clock.Now() + int64(lead) + int64(e.count())*int64(leadEach)
 	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
 	when.End = when.To + int64(tail)
+	if l.Bytes > 0 { // its bytes end it
+		return r.transfer(ctx, e, l, when, v)
+	}
 	all := append(append([]*hand{}, e.servers...), e.clients...)
 	if err := atOnce(len(all), func(i int) error { return all[i].Go(when) }); err != nil {
 		return nil, nil, err
 	}
-	var pids []int
-	for _, p := range e.path.Proxies {
-		pids = append(pids, p.PID)
-	}
+	pids := e.proxies()
 	first, throttled, err := r.readAt(ctx, when.From, pids)
 	if err != nil {
 		return nil, nil, err
@@ -122,16 +122,29 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 		v.Machine, v.Elapsed = meter.Since(first, last), took
 	}
 	v.Throttled = throttledNow - throttled
+	e.proxyUse(first, last, v)
+	if servers, clients, err = e.collect(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	return servers, clients, e.note(l, servers, clients, v)
+}
+
+// proxies are the processes that relay the load.
+func (e *ends) proxies() (pids []int) {
+	for _, p := range e.path.Proxies {
+		pids = append(pids, p.PID)
+	}
+	return pids
+}
+
+// proxyUse notes what they spent between two readings.
+func (e *ends) proxyUse(first, last meter.Reading, v *sample.Visit) {
 	for i, p := range e.path.Proxies {
 		if v.Proxy == nil {
 			v.Proxy = &sample.ProxyUse{Name: p.Name}
 		}
 		v.Proxy.CPU += last.Procs[i] - first.Procs[i]
 	}
-	if servers, clients, err = e.collect(ctx, l); err != nil {
-		return nil, nil, err
-	}
-	return servers, clients, e.note(l, servers, clients, v)
 }
 
 func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {

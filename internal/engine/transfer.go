@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/worker"
+)
+
+// slowest is the rate, in bytes a second, below which a transfer is given up,
+// unless the wire itself is about that slow.
+const slowest = 10e6
+
+// leastMetered is the shortest transfer of which CPU time is noted, in seconds:
+// /proc/stat counts in ticks of 10 ms.
+const leastMetered = 0.05
+
+// transferLimit is how long a transfer of a number of bytes may take.
+func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
+	rate := slowest
+	if w != nil && w.Rate > 0 {
+		const (
+			bitsPerByte = 8
+			half        = 2 // headers, and what is lost
+		)
+		rate = min(rate, float64(w.Rate)/bitsPerByte/half)
+	}
+	seconds := float64(l.Bytes) * float64(max(1, l.Streams)) / rate
+	return openTimeout + time.Duration(seconds*float64(time.Second))
+}
+
+// transfer runs a load that its bytes end, not the clock: there is no warm-up,
+// and the meters are read at the common start and when both ends have ended.
+func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
+	limit := transferLimit(l, r.Plan.Wire)
+	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
+	all := append(append([]*hand{}, e.servers...), e.clients...)
+	if err := atOnce(len(all), func(i int) error { return all[i].Go(when) }); err != nil {
+		return nil, nil, err
+	}
+	pids := e.proxies()
+	first, throttled, err := r.readAt(ctx, when.Start, pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s", l.Bytes, limit.Round(time.Second)))
+	defer cancel()
+	if servers, clients, err = e.replies(ctx); err != nil {
+		return nil, nil, err
+	}
+	last, throttledNow, err := r.readAt(ctx, r.Clock.Now(), pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.note(l, servers, clients, v); err != nil {
+		return nil, nil, err
+	}
+	v.Throttled = throttledNow - throttled
+	e.proxyUse(first, last, v)
+	// Over a shorter one the meters see ticks, and the ends' own coming and going.
+	took, planned := last.At.Sub(first.At).Seconds(), max(v.Client.Window, v.Server.Window)
+	if took >= leastMetered && took <= planned*(1+maxMeterError) {
+		v.Machine, v.Elapsed = meter.Since(first, last), took
+	}
+	return servers, clients, nil
+}
+
+// roundTrips is how many a client made in the whole visit. Beside a stream only
+// rr's replies come back.
+func roundTrips(l sample.Load, m path.Moved) int64 {
+	if l.Beside {
+		return m.Backward / int64(max(1, l.Reply))
+	}
+	return m.Forward / int64(l.Request)
+}
