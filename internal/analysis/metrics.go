@@ -16,6 +16,8 @@ var units = map[string]string{
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
 	QueryP50: "s", QueryP99: "s",
+	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
+	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
 }
 

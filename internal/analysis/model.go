@@ -215,6 +215,8 @@ func PrimaryOf(load string, s sample.Shape) string {
 // higherIsBetter says which way a metric is good.
 func higherIsBetter(metric string) bool {
 	switch metric {
+	case ThroughputOut, ThroughputBack, BesideThroughput:
+		return true
 	case Throughput, Transactions, PerBusyCore, ClientMean, ClientMin, ClientMax, ClientFairness, ProcessMin, ProcessFairness:
 		return true
 	}

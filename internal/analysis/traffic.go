@@ -16,9 +16,9 @@ type traffic struct {
 }
 
 var traffics = map[string]traffic{
-	"bulk":  {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addStream, work: received},
-	"rr":    {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRoundTrips, work: trips, trips: true},
 	"query": {primary: LatencyP50, noun: "median page time", rate: Transactions, add: (*series).addPages, work: pages, trips: true},
+	"bulk":  {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addTransfer, work: moved},
+	"rr":    {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRequests, work: answered, trips: true},
 }
 
 // trafficOf is what is known of a load; one of a later toll is judged as bulk.

@@ -143,17 +143,17 @@ func (j *judged) cellWarnings(i int) []Warning {
 		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one so: %s",
 			failed, failed+len(s.visits), last)})
 	}
-	warmup := j.file.Header.Plan.LoadFor(s.cell).Warmup
+	l := j.file.Header.Plan.LoadFor(s.cell)
 	late := 0
 	for _, v := range s.visits {
-		if max(v.Client.Late, v.Server.Late) > lateLimit*warmup {
+		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, v) {
 			late++
 		}
 	}
 	if 2*late > len(s.visits) {
-		out = append(out, Warning{"late", "most of its visits started late: the warm-up was cut short"})
+		out = append(out, Warning{"late", "most of its visits started late: " + cutShort(l)})
 	}
-	return out
+	return append(out, s.optionWarnings(l)...)
 }
 
 // thinTail warns of percentiles that rest on too few samples.

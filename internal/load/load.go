@@ -117,7 +117,7 @@ var workloads = map[string]workload{
 	"bulk": {client: bulkClient, server: bulkServer},
 	// A server answers queries as it answers requests.
 	"query": {client: queryClient, server: rrServer, latency: true, times: []string{queryTimes}, nodelay: true},
-	"rr":   {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
+	"rr":    {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
 }
 
 // Options are common to both ends.
