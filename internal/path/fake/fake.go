@@ -174,6 +174,10 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 		return p.moveCrowd(o, rate, seconds, n), nil
 	}
 	amount := int64(rate * seconds)
+	if n := o.Load.Bytes; n > 0 { // they end it, not the clock
+		amount = n * int64(max(1, o.Load.Streams))
+		seconds = float64(amount) / rate
+	}
 	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
 	switch o.Load.Kind {
@@ -192,6 +196,10 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 			reply.Latency = e
 		}
 	default:
+		if o.Load.Bidir {
+			party.Sent, party.TotalSent, party.Received, party.TotalRecv = amount, amount, amount, amount
+			break
+		}
 		if o.Role == worker.Client {
 			party.Sent, party.TotalSent = amount, amount
 		} else {
@@ -250,7 +258,7 @@ func (p place) count(party sample.Party) {
 	if party.TotalRecv == 0 {
 		return
 	}
-	if party.TotalSent > 0 { // rr: each end counts its own direction once
+	if party.TotalSent > 0 { // rr and both ways: each end counts its own direction once
 		p.counted.BackwardBytes += uint64(party.TotalRecv)
 		p.counted.ForwardBytes += uint64(party.TotalSent)
 		return
