@@ -24,6 +24,10 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	}
 	fmt.Fprintf(w, "; seed %d\n", p.Seed)
 	for _, l := range p.Loads {
+		if l.Bytes > 0 {
+			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
+			continue
+		}
 		fmt.Fprintf(w, "%s: warm-up %g s, window %g s\n", l.Kind, l.Warmup, l.Window)
 	}
 	for _, c := range p.Cells {

@@ -17,6 +17,7 @@ type loadFlags struct {
 	request, reply int
 	queries        int
 	given          func(flag string) bool // by the user
+	options        optionFlags
 }
 
 // loadKind is a load on the command line.
@@ -49,6 +50,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 	fl.IntVar(&f.loads.reply, "reply", 1, "rr, query: bytes of a reply (default of query 1024)")
 	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
 	f.loads.given = fl.Changed
+	f.loads.options.add(fl)
 }
 
 // Bounds of what the flags take.
@@ -67,16 +69,18 @@ func (f *loadFlags) check() error {
 			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
 		}
 	}
-	return nil
+	return f.options.check(f.reverse)
 }
 
-// bulkLoad's warm-up is past slow start.
+// bulkWarmup is past slow start.
+func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
+
 func bulkLoad(f *loadFlags, w sample.Wire) sample.Load {
-	return sample.Load{Warmup: 0.1 + slowStart*w.RoundTrip(), Streams: f.streams, Reverse: f.reverse}
+	return f.options.bulk(sample.Load{Warmup: bulkWarmup(w), Streams: f.streams, Reverse: f.reverse})
 }
 
 func rrLoad(f *loadFlags, w sample.Wire) sample.Load {
-	return sample.Load{Warmup: 0.05 + settled*w.RoundTrip(), Request: f.request, Reply: f.reply}
+	return f.options.rr(sample.Load{Warmup: 0.05 + settled*w.RoundTrip(), Request: f.request, Reply: f.reply}, w)
 }
 
 // queryLoad has the sizes of small SQL queries and their answers.

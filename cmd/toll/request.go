@@ -71,6 +71,11 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	}
 	var out []sample.Load
 	for _, kind := range kinds {
+		if kind == "rr" {
+			if err := f.loads.options.fits(window); err != nil {
+				return nil, err
+			}
+		}
 		l := loadKinds[kind].load(&f.loads, w)
 		l.Kind, l.Window = kind, max(l.Window, window)
 		out = append(out, l)
@@ -106,7 +111,7 @@ func (f *runFlags) cpus() (p sample.CPUs, err error) {
 	case "none", "":
 		return p, nil
 	case "auto":
-		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.streams)
+		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.threads())
 		return p, err
 	}
 	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"

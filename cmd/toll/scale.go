@@ -39,6 +39,9 @@ i mod the number of servers.`,
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
 			r.Study = sample.StudyScale
+			if err := f.loads.options.crowd(); err != nil {
+				return err
+			}
 			if len(r.Modes) == 0 {
 				r.Modes = []mode.Name{mode.Bridge}
 			}
@@ -52,7 +55,7 @@ i mod the number of servers.`,
 			if r.Shapes, err = s.parse(); err != nil {
 				return err
 			}
-			return room(here, r.Shapes, f.loads.streams)
+			return room(here, r.Shapes, f.loads.threads())
 		}),
 	}
 	fl := c.Flags()

@@ -7,12 +7,21 @@ const (
 	CountBesideNs = "beside_ns"
 )
 
+// glances reports whether trips may be few and long. A watched thread's window is
+// its watcher's.
+func (t *thread) glances() bool {
+	return !t.watched && (t.spec.Rate > 0 || t.spec.Beside || t.spec.Streams > 1)
+}
+
+// requestsClient and requestsServer choose rr's loops.
 func requestsClient(t *thread) {
 	switch {
 	case t.beside():
 		source(t)
 	case t.spec.Rate > 0:
 		pacedClient(t)
+	case t.glances():
+		glancingClient(t)
 	default:
 		rrClient(t)
 	}
@@ -21,8 +30,8 @@ func requestsClient(t *thread) {
 func requestsServer(t *thread) {
 	switch {
 	case t.beside():
-	case t.spec.Rate > 0:
-		pacedServer(t)
+	case t.glances():
+		glancingServer(t)
 		return
 	default:
 		rrServer(t)

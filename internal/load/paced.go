@@ -1,9 +1,7 @@
 package load
 
 import (
-	"fmt"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +13,8 @@ import (
 // counted from when it was due, as wrk2 counts it. A stall is thus in the
 // latency of every request that it held up, not of one.
 
-// What the client of an open loop counts and times in the window.
+// What the client of an open loop counts and times, of the requests that it sent
+// in the window.
 const (
 	CountSends      = "sends"
 	CountSendsHeld  = "sends_held" // were due while an earlier reply was outstanding
@@ -43,6 +42,9 @@ func (p pace) due(n int64) int64 { return int64(p.first + float64(n)*p.each) }
 
 func pacedClient(t *thread) {
 	exactTimers()
+	if !t.glance() {
+		return
+	}
 	var (
 		p    = paceOf(t.spec, t.seat, t.when.Start)
 		late = t.times[TimeOwnLateness]
@@ -65,12 +67,13 @@ func pacedClient(t *thread) {
 		if slept {
 			own = now - due
 		}
-		if !t.sendFull(t.spec.Request) || !t.recvFull(t.spec.Reply) {
+		counts := t.inWindow()
+		if !t.sendFull(t.spec.Request) || !t.recvGlancing(t.spec.Reply) {
 			return // the server ends first only if it fails
 		}
 		now = Now()
 		t.trips++
-		if t.inWindow() {
+		if counts {
 			_ = t.hist.RecordValue(now - due) // over a minute: the window is long over
 			sends++
 			if slept {
@@ -113,47 +116,4 @@ func sleepUntil(t int64) {
 			return
 		}
 	}
-}
-
-// glances is how often in a window a server looks at the clock if nothing comes.
-const glances = 50
-
-// pacedServer is rrServer for requests that may be far apart: it looks at the
-// clock at each, and in between.
-func pacedServer(t *thread) {
-	glance := unix.NsecToTimeval(max((t.when.To-t.when.From)/glances, int64(time.Millisecond)))
-	if err := unix.SetsockoptTimeval(t.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &glance); err != nil {
-		t.err = fmt.Errorf("set SO_RCVTIMEO: %w", err)
-		return
-	}
-	for t.recvGlancing(t.spec.Request) {
-		if !t.sendFull(t.spec.Reply) {
-			return
-		}
-		t.trips++
-		t.passed(Now())
-	}
-	if t.err == nil {
-		t.passed(Now())
-	}
-}
-
-// recvGlancing is recvFull on a socket with a timeout.
-func (t *thread) recvGlancing(n int) bool {
-	for got := 0; got < n; {
-		k, e := recv(t.fd, t.buf[got:n])
-		switch {
-		case e == syscall.EAGAIN:
-			t.passed(Now())
-			continue
-		case e != 0:
-			t.failed("receive", e)
-			return false
-		case k == 0:
-			return false
-		}
-		got += k
-		t.recvd += int64(k)
-	}
-	return true
 }

@@ -258,6 +258,14 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 		if c.Load == "bulk" {
 			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s", plural(l.Streams, "stream"), plural(s.Streams, "stream"))
 			add(l.Reverse, "bulk was measured from the server to the client")
+			add(l.Bidir, "bulk was measured both ways at once")
+			add(l.Bytes > 0, "bulk was measured as a number of bytes, slow start included")
+			add(l.Send != "", "bulk was measured with %s", l.Send)
+		}
+		if c.Load == "rr" {
+			add(l.Rate > 0, "rr was measured at a fixed rate, in an open loop")
+			add(l.Beside, "rr was measured beside a bulk stream")
+			add(l.Streams > 1, "rr was measured with %d connections", l.Streams)
 		}
 		if slices.Contains(path.Hops, string(mode.HopWire)) {
 			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))

@@ -44,7 +44,7 @@ func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 		first = first[:1]
 	}
 	l := showing(load)
-	out := append(first, l.columns...)
+	out := append(first, withOptions(l.columns, loadOf(r, load))...)
 	return append(out, column{[2]string{l.ratio, to}, false, ratio(analysis.Primary(load))})
 }
 

@@ -41,14 +41,14 @@ func bulkWords(l sample.Load) string {
 	if l.Reverse {
 		text += ", server to client"
 	}
-	return text
+	return text + transferWords(l)
 }
 
 func rrWords(l sample.Load) string {
 	if l.Request == l.Reply {
-		return "rr, " + plural(l.Request, "byte") + " each way"
+		return "rr, " + plural(l.Request, "byte") + " each way" + requestWords(l)
 	}
-	return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte"))
+	return fmt.Sprintf("rr, %s out, %s back", plural(l.Request, "byte"), plural(l.Reply, "byte")) + requestWords(l)
 }
 
 // showing is how a load is shown; one of a later toll as bulk.

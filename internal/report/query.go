@@ -7,8 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
-const milli = 1e3 // s to ms
-
 var queryColumns = []column{
 	{[2]string{"page p50", "ms"}, true, scaledMerged(analysis.LatencyP50, milli)},
 	{[2]string{"p99", "ms"}, true, scaledMerged(analysis.LatencyP99, milli)},

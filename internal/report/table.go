@@ -148,6 +148,9 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	if loadOf(r, c.Load).Reverse {
 		arrow = "←"
 	}
+	if loadOf(r, c.Load).Bidir {
+		arrow = "↔"
+	}
 	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
 	p.line("")
 	p.line(p.bold(left))
