@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/load"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -135,11 +136,28 @@ func (f *optionFlags) crowd() error {
 	return nil
 }
 
+// takeTurns lengthens warm-up and window as a crowd's are, if an end's threads
+// are so many that they must wait for a CPU in turn.
+func takeTurns(l *sample.Load) {
+	n := threads(*l)
+	if n <= load.ManyThreads || l.Bytes > 0 {
+		return
+	}
+	const windowTurns = 3
+	turns := turn(machine.Machine{}) * float64(n)
+	l.Warmup += turns
+	l.Window = max(l.Window, windowTurns*turns)
+}
+
+func threads(l sample.Load) int {
+	return load.Spec{Streams: l.Streams, Bidir: l.Bidir, Beside: l.Beside}.Threads()
+}
+
 // threads are those of an end, of the load that has most of them.
 func (f *loadFlags) threads() int {
 	most := 1
 	for _, l := range []sample.Load{bulkLoad(f, sample.Wire{}), rrLoad(f, sample.Wire{})} {
-		most = max(most, load.Spec{Streams: l.Streams, Bidir: l.Bidir, Beside: l.Beside}.Threads())
+		most = max(most, threads(l))
 	}
 	return most
 }

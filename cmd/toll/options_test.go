@@ -80,6 +80,30 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// Many threads get longer visits, in which each has its turns; few do not.
+func TestTakeTurns(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		load   sample.Load
+		longer bool
+	}{
+		{"one", sample.Load{Streams: 1}, false},
+		{"sixteen", sample.Load{Streams: 16}, false},
+		{"both-ways", sample.Load{Streams: 16, Bidir: true}, true},
+		{"many", sample.Load{Streams: 200}, true},
+		{"many-transfers", sample.Load{Streams: 200, Bytes: 1}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := tt.load
+			l.Warmup, l.Window = 0.1, 0.001
+			takeTurns(&l)
+			if grown := l.Warmup > 0.1 && l.Window > 0.001; grown != tt.longer {
+				t.Errorf("warm-up %g s, window %g s", l.Warmup, l.Window)
+			}
+		})
+	}
+}
+
 // A window holds enough requests, and a crowd has none of the options that it
 // cannot count.
 func TestOptionsThatAreRefused(t *testing.T) {

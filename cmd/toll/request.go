@@ -78,6 +78,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 		}
 		l := loadKinds[kind].load(&f.loads, w)
 		l.Kind, l.Window = kind, max(l.Window, window)
+		takeTurns(&l)
 		out = append(out, l)
 	}
 	return out, nil

@@ -28,19 +28,13 @@ func requestsClient(t *thread) {
 }
 
 func requestsServer(t *thread) {
+	t.serves = true
 	switch {
 	case t.beside():
+		sink(t)
 	case t.glances():
 		glancingServer(t)
-		return
 	default:
 		rrServer(t)
-		return
-	}
-	sink(t)
-	if len(t.marks) == windowBounds {
-		a, b := t.marks[0], t.marks[1]
-		t.count(CountBeside, b.recvd-a.recvd)
-		t.count(CountBesideNs, b.at-a.at)
 	}
 }

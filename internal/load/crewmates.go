@@ -21,6 +21,15 @@ func (s Spec) Threads() int {
 	return n
 }
 
+// ManyThreads is the number of an end's threads beyond which they may starve one
+// another. From there on their counts are taken by a watcher, as a crowd's are.
+const ManyThreads = 16
+
+// watched reports whether a watcher takes the end's counts.
+func (o Options) watched() bool {
+	return o.Crowd || o.Spec.Threads() > ManyThreads && o.Spec.Bytes == 0
+}
+
 // beside reports whether the thread has the stream that runs beside the load.
 func (t *thread) beside() bool { return t.spec.Beside && t.seat == t.spec.Streams }
 
@@ -108,6 +117,14 @@ func (t *thread) count(name string, n int64) {
 	t.counts[name] += n
 }
 
+// count adds to what only this workload counts.
+func (s *Stats) count(name string, n int64) {
+	if s.Counts == nil {
+		s.Counts = map[string]int64{}
+	}
+	s.Counts[name] += n
+}
+
 // addTCP adds the window as the clock and the kernel saw it: of a connection that
 // two threads share once, and means only over the load's own connections.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
@@ -116,6 +133,10 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	}
 	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
 	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
+	if t.beside() && t.serves {
+		s.count(CountBeside, b.recvd-a.recvd)
+		s.count(CountBesideNs, b.at-a.at)
+	}
 	if !t.main() {
 		return
 	}

@@ -8,6 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Many are counted by a watcher, and are no crowd for that.
+func TestManyConnections(t *testing.T) {
+	const n = ManyThreads + 4
+	for _, spec := range []Spec{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Rate: 1000}, {Kind: "rr", Streams: n, Beside: true}} {
+		client, server := between(t, spec, windows(10*warmup, 5*window), direct)
+		if client.Connections != spec.Threads() || client.Trips <= 0 || server.Trips <= 0 || client.Flows != nil || server.Flows != nil {
+			t.Errorf("client %+v\nserver %+v", client, server)
+		}
+		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
+			t.Errorf("client %+v\nserver %+v", client, server)
+		}
+		if (server.Counts[CountBeside] > 0) != spec.Beside || client.Counts[CountBeside] > 0 {
+			t.Errorf("counts %v, %v", client.Counts, server.Counts)
+		}
+	}
+}
+
 func TestConnections(t *testing.T) {
 	client, server := between(t, Spec{Kind: "rr", Streams: 4, Request: 3, Reply: 5}, windows(warmup, window), direct)
 	if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {

@@ -49,7 +49,7 @@ type thread struct {
 	late   int64
 	err    error
 
-	// Of a crowd: the marks are the watcher's, and the counts are shown to it.
+	// Of a crowd, or of many threads: the marks are the watcher's, and the counts are shown to it.
 	watched bool
 	client  int          // the number that the client's end gave itself
 	tid     atomic.Int32 // of its thread; 0: it has no connection yet
@@ -170,6 +170,7 @@ type crew struct {
 	done    chan struct{} // closed when all threads have ended
 	once    sync.Once
 	ran     bool
+	crowd   bool // it is one of many ends
 	begins  bool // it sends first; the other end waits for what comes
 }
 
@@ -178,13 +179,14 @@ type crew struct {
 func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error) *crew {
 	spec := o.Spec.withDefaults()
 	c := &crew{
+		crowd:  o.Crowd,
 		opened: make(chan error, spec.Threads()),
 		start:  make(chan Schedule, spec.Threads()),
 		done:   make(chan struct{}),
 	}
 	var wg sync.WaitGroup
 	for i := range spec.Threads() {
-		t := &thread{spec: spec, fd: -1, seat: i, attached: make(chan struct{}), first: i == 0, watched: o.Crowd, marks: make([]mark, 0, windowBounds),
+		t := &thread{spec: spec, fd: -1, seat: i, attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if spec.Bidir && i >= spec.Streams {
 			t.twin = c.threads[i-spec.Streams]
@@ -338,7 +340,7 @@ func (c *crew) stats() (Stats, error) {
 			continue
 		}
 		s.add(t, t.marks[0], t.marks[1], n)
-		if t.watched {
+		if c.crowd {
 			s.Flows = append(s.Flows, t.flow(t.marks[0], t.marks[1]))
 		}
 	}

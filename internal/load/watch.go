@@ -1,6 +1,6 @@
 package load
 
-// watch takes the marks of a crowd's threads at the window's bounds, whatever
+// watch takes the marks of a crowd's or of many threads at the window's bounds, whatever
 // they are blocked in. One that has no connection yet gets none, and fails.
 func (c *crew) watch(when Schedule) {
 	if !c.threads[0].watched {
