@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +116,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		if (err == nil) != (tt.hint == "") {
 			t.Errorf("rate %g in %g s: %v", tt.rate, tt.window, err)
 		}
-		if f, ok := err.(*failure); ok && f.Hint() != tt.hint {
+		if f := (*failure)(nil); errors.As(err, &f) && f.Hint() != tt.hint {
 			t.Errorf("hint %q, want %q", f.Hint(), tt.hint)
 		}
 	}

@@ -157,7 +157,7 @@ func (s *series) optionWarnings(l sample.Load) (out []Warning) {
 	interval := float64(max(1, l.Streams)) / l.Rate
 	if late := median(OwnLatenessP99); late > interval {
 		out = append(out, Warning{"behind", "the client itself fell behind its schedule: more than 1 % of the requests were sent late by more than " +
-			"the time between two of a connection, for want of CPU time; lower --rate"})
+			"the time between two of a connection, for want of CPU time; close what else runs, or lower --rate"})
 	} else if own, p50 := median(OwnLatenessP50), median(LatencyP50); own > p50/2 {
 		out = append(out, Warning{"own-lateness", "more than half of the median latency is the client's own: the time that it takes to wake up when a request is due"})
 	}
