@@ -50,10 +50,13 @@ func (s Spec) withDefaults() Spec {
 	for _, f := range []struct {
 		to   *int
 		size int
-	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}, {&s.Queries, 1}} {
+	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}, {&s.Queries, 1}, {&s.Tokens, DefaultTokens}} {
 		if *f.to == 0 {
 			*f.to = f.size
 		}
+	}
+	if s.Pace == 0 {
+		s.Pace = DefaultPace
 	}
 	return s
 }
@@ -111,6 +114,9 @@ type workload struct {
 	latency        bool     // the client times its trips
 	times          []string // what else the client times
 	nodelay        bool     // TCP_NODELAY on both ends
+	// threads is how many share the connections, of a workload whose threads
+	// have several each; nil: each has one.
+	threads func(o Options) int
 }
 
 var workloads = map[string]workload{
@@ -118,6 +124,8 @@ var workloads = map[string]workload{
 	// A server answers queries as it answers requests.
 	"query": {client: queryClient, server: rrServer, latency: true, times: []string{queryTimes}, nodelay: true},
 	"rr":    {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
+	"stream": {client: streamClient, server: streamServer, latency: true, nodelay: true, threads: streamThreads,
+		times: []string{TimeGap, TimeFirst, TimeResponse, TimeLate, TimeWait}},
 }
 
 // Options are common to both ends.
@@ -149,11 +157,25 @@ func (o Options) workload() (workload, error) {
 	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
 	}
+	if w.threads != nil && o.Crowd {
+		return w, fmt.Errorf("load %s: not of a crowd", s.Kind)
+	}
+	if s.Kind == "stream" {
+		return w, s.checkStream()
+	}
 	w, err := w.with(o)
 	if err != nil {
 		return w, fmt.Errorf("load %s: %w", s.Kind, err)
 	}
 	return w, nil
+}
+
+// Threads is how many threads an end has, for Prepare.
+func (o Options) Threads() int {
+	if w := workloads[o.Spec.Kind]; w.threads != nil {
+		return w.threads(o)
+	}
+	return o.Spec.Threads()
 }
 
 // Server is the server's end: it listens from the start.
@@ -174,6 +196,9 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 	}
 	s := &Server{listener: fd}
 	s.crew = newCrew(o, w, w.server, o.seated(func(t *thread) (err error) {
+		if w.threads != nil {
+			return t.several(func(n int) ([]int, error) { return acceptMany(fd, n, w.nodelay) }, true)
+		}
 		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
 			return err
 		}
@@ -194,6 +219,12 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{newCrew(o, w, w.client, o.seated(func(t *thread) (err error) {
+		if w.threads != nil {
+			if err = t.several(func(n int) ([]int, error) { return connectMany(addr, n, w.nodelay) }, false); err != nil {
+				return fmt.Errorf("connect to %s: %w", addr, err)
+			}
+			return nil
+		}
 		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
 			err = greet(t.fd, o.Client)
 		}

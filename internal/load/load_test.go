@@ -172,6 +172,7 @@ func TestNodelay(t *testing.T) {
 	}{
 		{Spec{Kind: "bulk"}, 0}, {Spec{Kind: "bulk", Nodelay: "on"}, 1},
 		{Spec{Kind: "rr"}, 1}, {Spec{Kind: "rr", Nodelay: "off"}, 0},
+		{Spec{Kind: "stream"}, 1}, {Spec{Kind: "stream", Nodelay: "off"}, 0},
 	} {
 		addr := freePort(t)
 		srv, err := Listen(addr, options(tt.spec))

@@ -1,164 +1,194 @@
 package load
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The loops of bulk with options. The default is source and sink, which look at
-// none of them.
+// stream is LLM token streaming: sessions that ask one response after another,
+// of which the server sends a token at each of the instants that its pace sets.
+// A token's delay is from the instant at which it was due to its arrival, so
+// that what waits behind a stall counts as waiting. Both ends are event loops:
+// a thousand sessions as a thousand threads would be late by themselves. How
+// late they are, they measure.
 
-// stream runs one direction of a bulk connection.
-func stream(t *thread, sends bool) {
-	if t.spec.Bidir {
-		sends = t.twin != nil
+// MaxTokens bounds a response.
+const MaxTokens = 1_000_000
+
+// What stream uses for what it was not told.
+const (
+	DefaultTokens = 200
+	DefaultPace   = 50 // tokens a second
+)
+
+// Names of what stream times (ns) and counts at the client's end. A token
+// belongs to the window if it was due in it, a response or a first token if it
+// arrived in it.
+const (
+	TimeGap      = "gap"         // between the arrivals of two tokens of a response
+	TimeFirst    = "first_token" // from the request to the first token
+	TimeResponse = "response"    // from the request to the end of the response
+	TimeLate     = "late"        // from when a token was due until the server sent it
+	TimeWait     = "wait"        // that a token may have waited for the client's thread, at most
+
+	CountTokens  = "tokens"  // that arrived
+	CountGlued   = "glued"   // of them, those that came in one receive with another one of their response
+	CountOverdue = "overdue" // tokens that had not come when the load gave up; their delay until then counts
+	CountBlocked = "blocked" // tokens (at the server) that had to wait for room in the socket
+)
+
+// Sessions begin one after another: all at once they would all end, and ask
+// anew, at once.
+const startEvery = int64(500 * time.Microsecond)
+
+// Stagger is how long after the load's start the last session begins, in
+// seconds, or a little less.
+func Stagger(sessions int, pace float64) float64 {
+	if sessions < 2 {
+		return 0
 	}
-	switch {
-	case !sends && t.spec.Bytes > 0:
-		fetch(t)
-	case !sends && t.spec.Bidir && !t.serves:
-		sinkToMark(t)
-	case !sends:
-		sink(t)
-	case t.spec.Bytes > 0:
-		deliver(t)
-	case t.put != nil || t.spec.Bidir:
-		pour(t)
-	default:
-		source(t)
-	}
+	return time.Duration(int64(sessions)*startEvery).Seconds() + 1/pace
 }
 
-// way is how the thread sends.
-func (t *thread) way() putter {
-	if t.put == nil {
-		return &copying{t}
-	}
-	return t.put
+// beginsAfter is when session i begins, in ns after the load's start. Within a
+// token's period the sessions are spread by the golden ratio, which is even for
+// any number of them.
+func beginsAfter(i int, period float64) int64 {
+	whole := math.Floor(float64(int64(i)*startEvery) / period)
+	_, phase := math.Modf(float64(i) * (math.Phi - 1))
+	return int64((whole + phase) * period)
 }
 
-// pour is source with another way to send, or both ways.
-func pour(t *thread) {
-	way := t.way()
-	for {
-		n, e := way.put(t.spec.Write)
-		if e != 0 {
-			t.failed("send", e)
-			return
+// perLoop is how many sessions a loop has at most before there is another one,
+// if there is a CPU for it.
+const perLoop = 250
+
+// StreamLoops is how many threads an end of so many sessions can make use of.
+func StreamLoops(sessions int) int { return (sessions + perLoop - 1) / perLoop }
+
+func streamThreads(o Options) int {
+	n := max(1, o.Spec.Streams)
+	return max(1, min(StreamLoops(n), len(o.CPUs), n))
+}
+
+// streamEnd is what a thread of either end has besides its connections.
+type streamEnd struct {
+	poll   *poller
+	reads  []reading // of the client
+	writes []writing // of the server
+	frames []sseFrame
+	ask    []byte
+	due    calendar
+
+	gap, first, response, late, wait *hdrhistogram.Histogram
+	alive                            int     // connections that the other end has not finished
+	starts                           []int64 // of the client: when sessions begin, ns after the load's start, in order
+	begun                            int     // sessions that have begun
+	polled                           int64   // when the last wait ended
+}
+
+// period is the time between two tokens, in ns.
+func (s Spec) period() float64 { return float64(time.Second) / s.Pace }
+
+// prepareStream readies a thread whose connections are open.
+func prepareStream(t *thread, server bool) error {
+	p, err := newPoller(len(t.fds))
+	if err != nil {
+		return err
+	}
+	s := &streamEnd{poll: p, frames: tokenFrames(), ask: tokenRequest(t.spec.Tokens), alive: len(t.fds),
+		gap: t.times[TimeGap], first: t.times[TimeFirst], response: t.times[TimeResponse], late: t.times[TimeLate], wait: t.times[TimeWait]}
+	t.stream = s
+	t.counts = map[string]int64{CountBlocked: 0}
+	if server {
+		s.writes = make([]writing, len(t.fds))
+		s.due.init(len(t.fds))
+	} else {
+		t.counts = map[string]int64{CountTokens: 0, CountGlued: 0, CountOverdue: 0}
+		s.reads = make([]reading, len(t.fds))
+		for i := range t.fds {
+			s.starts = append(s.starts, beginsAfter(t.number+i*t.of, t.spec.period()))
 		}
-		t.sent += int64(n)
-		if t.passed(Now()) {
+		slices.Sort(s.starts)
+	}
+	for i, fd := range t.fds {
+		if err := p.watch(fd, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Spec) checkStream() error {
+	const slowest, fastest = 1, 100_000
+	if s.Tokens < 1 || s.Tokens > MaxTokens || !(s.Pace >= slowest && s.Pace <= fastest) {
+		return fmt.Errorf("load %+v: tokens must be from 1 to %d and their pace from %d to %d a second", s, MaxTokens, slowest, fastest)
+	}
+	return nil
+}
+
+// calendar is a heap of connections by when their next token is due.
+type calendar struct {
+	at []int64 // by connection
+	h  []int32 // the heap
+}
+
+func (c *calendar) init(n int) { c.at, c.h = make([]int64, n), make([]int32, 0, n) }
+
+// next is the connection that is due first, and when; ok is false if none is.
+func (c *calendar) next() (i int, at int64, ok bool) {
+	if len(c.h) == 0 {
+		return 0, math.MaxInt64, false
+	}
+	return int(c.h[0]), c.at[c.h[0]], true
+}
+
+// add puts in a connection that is not in it.
+func (c *calendar) add(i int, at int64) {
+	c.at[i] = at
+	k := len(c.h)
+	c.h = append(c.h, int32(i))
+	for k > 0 {
+		up := (k - 1) / 2
+		if c.at[c.h[up]] <= at {
 			break
 		}
-	}
-	t.conclude()
-}
-
-// endMark ends the server's half of a stream both ways: were both halves shut,
-// a proxy would take its sockets down before their counters were read. Its
-// bytes are not in what written makes.
-const endMark = 0x746f6c6c2d656e64
-
-// conclude is finish, but for the half that must stay open.
-func (t *thread) conclude() {
-	if !t.spec.Bidir || !t.serves {
-		t.finish()
-		return
-	}
-	if t.spec.Bytes > 0 { // the client knows when it has all
-		return
-	}
-	mark := binary.BigEndian.AppendUint64(nil, endMark)
-	for len(mark) > 0 {
-		n, e := send(t.fd, mark)
-		if e != 0 {
-			t.failed("send", e)
-			return
-		}
-		t.sent += int64(n)
-		mark = mark[n:]
+		c.h[k], c.h[up] = c.h[up], c.h[k]
+		k = up
 	}
 }
 
-// sinkToMark is sink for a half that stays open.
-func sinkToMark(t *thread) {
-	var last tail
-	buf := t.buf[:t.spec.Write]
-	for {
-		n, e := recv(t.fd, buf)
-		if e != 0 {
-			t.failed("receive", e)
-			return
-		}
-		now := Now()
-		t.recvd += int64(n)
-		if n == 0 || last.after(buf[:n]) == endMark {
-			t.passed(now)
-			return
-		}
-		t.passed(now)
-	}
+// later moves the first to another instant.
+func (c *calendar) later(at int64) {
+	c.at[c.h[0]] = at
+	c.sink()
 }
 
-// tail is the last 8 bytes of a stream, the first of them highest.
-type tail uint64
-
-// after is the tail after b, which becomes it.
-func (t *tail) after(b []byte) uint64 {
-	const size = 8
-	if len(b) >= size {
-		*t = tail(binary.BigEndian.Uint64(b[len(b)-size:]))
-		return uint64(*t)
-	}
-	for _, c := range b {
-		*t = *t<<8 | tail(c)
-	}
-	return uint64(*t)
+// drop takes the first out.
+func (c *calendar) drop() {
+	last := len(c.h) - 1
+	c.h[0] = c.h[last]
+	c.h = c.h[:last]
+	c.sink()
 }
 
-// deliver sends exactly the bytes that were asked for.
-func deliver(t *thread) {
-	way := t.way()
-	t.edge(t.when.Start)
-	for t.sent < t.spec.Bytes {
-		n, e := way.put(int(min(t.spec.Bytes-t.sent, int64(t.spec.Write))))
-		if e != 0 {
-			t.failed("send", e)
+func (c *calendar) sink() {
+	for k := 0; ; {
+		down := 2*k + 1
+		if down >= len(c.h) {
 			return
 		}
-		t.sent += int64(n)
+		if r := down + 1; r < len(c.h) && c.at[c.h[r]] < c.at[c.h[down]] {
+			down = r
+		}
+		if c.at[c.h[k]] <= c.at[c.h[down]] {
+			return
+		}
+		c.h[k], c.h[down] = c.h[down], c.h[k]
+		k = down
 	}
-	t.edge(Now())
-	t.conclude()
-	way.settle()
-}
-
-// fetch receives exactly so many.
-func fetch(t *thread) {
-	buf := t.buf[:t.spec.Write]
-	t.edge(t.when.Start)
-	for t.recvd < t.spec.Bytes {
-		n, e := recv(t.fd, buf)
-		if e != 0 {
-			t.failed("receive", e)
-			return
-		}
-		if n == 0 {
-			t.err = fmt.Errorf("receive: the stream ended after %d of %d bytes", t.recvd, t.spec.Bytes)
-			return
-		}
-		t.recvd += int64(n)
-	}
-	t.edge(Now())
-}
-
-// edge is a bound of a window that the bytes themselves make: from the common
-// start to the last byte. Each thread reads the process's clocks, because any
-// of them may be the last to end.
-func (t *thread) edge(at int64) {
-	t.first = true
-	t.bounds++
-	t.mark(mark{at: at, sent: t.sent, recvd: t.recvd, trips: t.trips, threadCPU: cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)})
 }

@@ -49,6 +49,12 @@ type thread struct {
 	late   int64
 	err    error
 
+	// Of a workload whose threads have several connections each: all of them (fd
+	// is the first), which thread of how many this is, and its event loop.
+	fds        []int
+	number, of int
+	stream     *streamEnd
+
 	// Of a crowd, or of many threads: the marks are the watcher's, and the counts are shown to it.
 	watched bool
 	client  int          // the number that the client's end gave itself
@@ -180,13 +186,13 @@ func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error
 	spec := o.Spec.withDefaults()
 	c := &crew{
 		crowd:  o.Crowd,
-		opened: make(chan error, spec.Threads()),
-		start:  make(chan Schedule, spec.Threads()),
+		opened: make(chan error, o.Threads()),
+		start:  make(chan Schedule, o.Threads()),
 		done:   make(chan struct{}),
 	}
 	var wg sync.WaitGroup
-	for i := range spec.Threads() {
-		t := &thread{spec: spec, fd: -1, seat: i, attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
+	for i := range o.Threads() {
+		t := &thread{spec: spec, fd: -1, seat: i, number: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if spec.Bidir && i >= spec.Streams {
 			t.twin = c.threads[i-spec.Streams]
@@ -303,7 +309,7 @@ func (c *crew) Close() error {
 		}
 		for _, t := range c.threads {
 			if t.fd >= 0 && c.ran && t.twin == nil {
-				errs = append(errs, unix.Close(t.fd))
+				errs = append(errs, t.close())
 			}
 			if f, ok := t.put.(*filed); ok && c.ran {
 				errs = append(errs, unix.Close(f.file))
@@ -332,7 +338,7 @@ func (c *crew) stats() (Stats, error) {
 		s.TotalSent += t.sent
 		s.TotalRecv += t.recvd
 		if t.twin == nil {
-			s.Connections++
+			s.Connections += max(1, len(t.fds))
 		}
 		s.Late = max(s.Late, t.late)
 		if len(t.marks) < windowBounds {
@@ -360,6 +366,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // of a number of bytes, the last thread's is the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
+	s.addMany(t)
 	s.addTCP(t, a, b, n)
 	if t.hist != nil {
 		if s.Latency == nil {

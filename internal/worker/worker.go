@@ -121,7 +121,7 @@ func open(o Order) (end, error) {
 		Client:       o.Client,
 		NewHistogram: sample.NewHistogram,
 	}
-	load.Prepare(opts.Spec.Threads())
+	load.Prepare(opts.Threads())
 	switch o.Role {
 	case Server:
 		return load.Listen(o.Addr, opts)

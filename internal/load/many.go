@@ -1,0 +1,134 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// atOnce is how many connections a thread opens at the same time: one after
+// another, a thousand would take a thousand round trips, and all together they
+// would overflow the queues of listeners on the way.
+const atOnce = 64
+
+// connectMany opens n connections that do not block.
+func connectMany(addr netip.AddrPort, n int, nodelay bool) (fds []int, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(fds))
+			fds = nil
+		}
+	}()
+	for len(fds) < n {
+		began := len(fds)
+		for len(fds) < min(n, began+atOnce) {
+			fd, err := tcpSocket(addr, func(fd int, sa unix.Sockaddr) error {
+				if err := unix.SetNonblock(fd, true); err != nil {
+					return err
+				}
+				if err := unix.Connect(fd, sa); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+					return err
+				}
+				return setNodelay(fd, nodelay)
+			})
+			if err != nil {
+				return fds, err
+			}
+			fds = append(fds, fd)
+		}
+		if err := connected(fds[began:]); err != nil {
+			return fds, err
+		}
+	}
+	return fds, nil
+}
+
+// connected waits until all connections are open.
+func connected(fds []int) error {
+	deadline := time.Now().Add(connectTimeout)
+	for _, fd := range fds {
+		for {
+			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+			n, err := unix.Poll(poll, int(max(0, time.Until(deadline).Milliseconds())))
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("wait for a connection: %w", err)
+			}
+			if n == 0 {
+				return unix.ETIMEDOUT
+			}
+			break
+		}
+		e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		switch {
+		case err != nil:
+			return err
+		case e != 0:
+			return unix.Errno(e)
+		}
+	}
+	return nil
+}
+
+// acceptMany takes n connections and makes them not block.
+func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
+	for len(fds) < n {
+		fd, err := accept(listener, nodelay)
+		if err == nil {
+			fds = append(fds, fd)
+			err = unix.SetNonblock(fd, true)
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeAll(fds))
+		}
+	}
+	return fds, nil
+}
+
+// addMany adds what the kernel says of the connections beyond the first. To
+// read a thousand takes a ms, which a mark within the load must not: these are
+// of the whole visit, and read when it is over.
+func (s *Stats) addMany(t *thread) {
+	for i := 1; i < len(t.fds); i++ {
+		info := tcpInfo(t.fds[i])
+		s.Retransmits += int64(info.Total_retrans)
+		s.Resent += int64(info.Bytes_retrans)
+	}
+}
+
+// share is how many of the connections are thread i's, of so many threads.
+func share(connections, i, threads int) int { return (connections - i + threads - 1) / threads }
+
+// several opens the thread's share of the connections.
+func (t *thread) several(open func(n int) ([]int, error), server bool) (err error) {
+	if t.fds, err = open(share(t.spec.Streams, t.number, t.of)); err != nil {
+		return err
+	}
+	t.fd = t.fds[0]
+	return prepareStream(t, server)
+}
+
+// close closes what the thread has open.
+func (t *thread) close() error {
+	if len(t.fds) == 0 {
+		return unix.Close(t.fd)
+	}
+	err := closeAll(t.fds)
+	if t.stream != nil {
+		err = errors.Join(err, t.stream.poll.close())
+	}
+	return err
+}
+
+func closeAll(fds []int) error {
+	var errs []error
+	for _, fd := range fds {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,133 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of
+// server-sent events (WHATWG HTML, 9.2), each a chunk of its own with the JSON
+// of an OpenAI-compatible chat completion chunk. An event says in a member of
+// its own when it was due and when it was sent, in CLOCK_MONOTONIC ns of a
+// fixed width; clients of the interface overlook members that they do not know.
+
+const (
+	streamPath = "/v1/chat/completions"
+	chunkHead  = `{"id":"chatcmpl-b2f0a7c1d49e4c5a8e6f3d21","object":"chat.completion.chunk","created":1700000000,"model":"toll",`
+	dueKey     = `"due_ns":"`
+	sentKey    = `","sent_ns":"`
+	stampWidth = 19 // digits of the largest int64
+	doneData   = "[DONE]"
+	finishMark = `"finish_reason":"stop"`
+)
+
+// tokenWords are what the tokens of a response say, in turn: events of one length
+// only are no model's.
+var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge", " to", " in", " container", ".", " it", " on", " namespace"}
+
+// sseFrame is an event with the bytes around it, and where its stamps are.
+type sseFrame struct {
+	b         []byte
+	due, sent int // offsets
+}
+
+// tokenFrames are the events of the words.
+func tokenFrames() []sseFrame {
+	var out []sseFrame
+	zeros := string(bytes.Repeat([]byte{'0'}, stampWidth))
+	for _, w := range tokenWords {
+		b := httpChunk(`data: ` + chunkHead + `"choices":[{"index":0,"delta":{"content":` + strconv.Quote(w) +
+			`},"logprobs":null,"finish_reason":null}],"toll":{` + dueKey + zeros + sentKey + zeros + `"}}` + "\n\n")
+		due := bytes.Index(b, []byte(dueKey)) + len(dueKey)
+		out = append(out, sseFrame{b, due, due + stampWidth + len(sentKey)})
+	}
+	return out
+}
+
+var (
+	responseHead = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n" +
+		"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n")
+	finishFrame = httpChunk(`data: ` + chunkHead + `"choices":[{"index":0,"delta":{},"logprobs":null,` + finishMark + `}]}` + "\n\n")
+	doneFrame   = append(httpChunk("data: "+doneData+"\n\n"), "0\r\n\r\n"...)
+)
+
+func httpChunk(s string) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(s), s) }
+
+// stamp writes ns at the front of b.
+func stamp(b []byte, ns int64) {
+	for i := stampWidth - 1; i >= 0; i-- {
+		b[i] = byte('0' + ns%10)
+		ns /= 10
+	}
+}
+
+// readStamp reads what stamp wrote; ok is false if it is something else.
+func readStamp(b []byte) (ns int64, ok bool) {
+	if len(b) < stampWidth {
+		return 0, false
+	}
+	for _, c := range b[:stampWidth] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		ns = 10*ns + int64(c-'0')
+	}
+	return ns, ns >= 0
+}
+
+// tokenRequest is what a client asks.
+func tokenRequest(tokens int) []byte {
+	body := `{"model":"toll","messages":[{"role":"system","content":"You are a helpful assistant."},` +
+		`{"role":"user","content":"How do packets reach a container?"}],"max_tokens":` + strconv.Itoa(tokens) +
+		`,"temperature":0.7,"stream":true}`
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: toll\r\nUser-Agent: toll\r\nAccept: text/event-stream\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", streamPath, len(body), body)
+}
+
+// maxLine bounds a line of either side.
+const maxLine = 1024
+
+var errLongLine = errors.New("a line is too long")
+
+// httpLine collects a line that may come in pieces.
+type httpLine struct {
+	b [maxLine]byte
+	n int
+}
+
+// take takes b up to a line's end; whole is true if it is there, and then the
+// line without it is in l until the next call.
+func (l *httpLine) take(b []byte) (used int, whole bool, err error) {
+	i := bytes.IndexByte(b, '\n')
+	used = i + 1
+	part := b[:max(i, 0)]
+	if i < 0 {
+		used, part = len(b), b
+	}
+	if l.n+len(part) > maxLine {
+		return used, false, errLongLine
+	}
+	l.n += copy(l.b[l.n:], part)
+	return used, i >= 0, nil
+}
+
+// text is the line, which is then forgotten; without crlf, ok is false if it
+// did not end in one.
+func (l *httpLine) text(crlf bool) (s []byte, ok bool) {
+	s = l.b[:l.n]
+	l.n = 0
+	if !crlf {
+		return s, true
+	}
+	return bytes.CutSuffix(s, []byte{'\r'})
+}
+
+// headerValue is the value of a line of the head that has that name, in any case.
+func headerValue(s []byte, name string) (value []byte, ok bool) {
+	if len(s) <= len(name) || s[len(name)] != ':' || !bytes.EqualFold(s[:len(name)], []byte(name)) {
+		return nil, false
+	}
+	return bytes.TrimSpace(s[len(name)+1:]), true
+}
