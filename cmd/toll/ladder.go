@@ -27,7 +27,12 @@ left out, and the next mode is priced with its part and the missing one's.`,
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			all := slices.Contains(args, allModes)
-			return f.command(e, func(r *plan.Request) error { return climb(r, all) })(c, args)
+			return f.command(e, func(r *plan.Request) error {
+				if err := f.loads.without("ladder", streaming); err != nil {
+					return err
+				}
+				return climb(r, all)
+			})(c, args)
 		},
 	}
 	fl := c.Flags()

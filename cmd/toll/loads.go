@@ -18,6 +18,8 @@ type loadFlags struct {
 	queries        int
 	given          func(flag string) bool // by the user
 	options        optionFlags
+	nodelay        string
+	stream         streamFlags
 }
 
 // loadKind is a load on the command line.
@@ -29,12 +31,13 @@ type loadKind struct {
 }
 
 // loadNames are the loads in the order in which they are listed.
-var loadNames = []string{"bulk", "rr", "query"}
+var loadNames = []string{"bulk", "rr", "stream", "query"}
 
 var loadKinds = map[string]loadKind{
-	"bulk":  {"TCP stream", bulkLoad},
-	"rr":    {"request/response", rrLoad},
-	"query": {"a chatty application", queryLoad},
+	"bulk":   {"TCP stream", bulkLoad},
+	"rr":     {"request/response", rrLoad},
+	"query":  {"a chatty application", queryLoad},
+	"stream": {"LLM token streaming", streamLoad},
 }
 
 // addLoads adds the flags of the loads, of which those in kinds are the default.
@@ -51,6 +54,8 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
 	f.loads.given = fl.Changed
 	f.loads.options.add(fl)
+	f.loads.stream.add(fl)
+	fl.StringVar(&f.loads.nodelay, "nodelay", "", "TCP_NODELAY on both ends: on or off (default on for rr and stream)")
 }
 
 // Bounds of what the flags take.
@@ -69,7 +74,15 @@ func (f *loadFlags) check() error {
 			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
 		}
 	}
-	return f.options.check(f.reverse)
+	if err := f.options.check(f.reverse); err != nil {
+		return err
+	}
+	if f.nodelay != "" {
+		if _, err := parseOne(f.nodelay, parseNodelay); err != nil {
+			return err
+		}
+	}
+	return f.stream.check(f.kinds)
 }
 
 // bulkWarmup is past slow start.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -150,7 +151,7 @@ func takeTurns(l *sample.Load) {
 }
 
 func threads(l sample.Load) int {
-	return load.Spec{Streams: l.Streams, Bidir: l.Bidir, Beside: l.Beside}.Threads()
+	return load.Options{Spec: load.Spec{Kind: l.Kind, Streams: l.Streams, Bidir: l.Bidir, Beside: l.Beside}}.Threads()
 }
 
 // threads are those of an end, of the load that has most of them.
@@ -158,6 +159,9 @@ func (f *loadFlags) threads() int {
 	most := 1
 	for _, l := range []sample.Load{bulkLoad(f, sample.Wire{}), rrLoad(f, sample.Wire{})} {
 		most = max(most, threads(l))
+	}
+	if slices.Contains(f.kinds, streaming) {
+		most = max(most, load.StreamLoops(f.stream.sessions))
 	}
 	return most
 }

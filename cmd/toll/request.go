@@ -77,7 +77,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 			}
 		}
 		l := loadKinds[kind].load(&f.loads, w)
-		l.Kind, l.Window = kind, max(l.Window, window)
+		l.Kind, l.Window, l.Nodelay = kind, max(window, l.Window), f.loads.nodelay
 		takeTurns(&l)
 		out = append(out, l)
 	}

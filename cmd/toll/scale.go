@@ -38,6 +38,9 @@ i mod the number of servers.`,
   toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
+			if err := f.loads.without("scale", streaming); err != nil {
+				return err
+			}
 			r.Study = sample.StudyScale
 			if err := f.loads.options.crowd(); err != nil {
 				return err

@@ -33,6 +33,14 @@ func (j *judged) findings(r *Report) []string {
 			out = append(out, s)
 		}
 	}
+	for _, from := range placements(r.Cells) {
+		if s := j.streamFinding(from); s != "" {
+			out = append(out, s)
+		}
+	}
+	if s := j.streamOwn(); s != "" {
+		out = append(out, s)
+	}
 	return append(out, j.tuneGains()...)
 }
 

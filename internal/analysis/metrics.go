@@ -18,6 +18,8 @@ var units = map[string]string{
 	QueryP50: "s", QueryP99: "s",
 	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
 	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
+	FirstTokenP50: "s", FirstTokenP99: "s", GapP50: "s", GapP99: "s", GapMax: "s", ResponseTime: "s", Overrun: "s",
+	Glued: "1", TokenRate: "1/s", CPUPerToken: "s", LateP99: "s", LateMax: "s", WaitP99: "s", WaitMax: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
 }
 
@@ -46,7 +48,8 @@ const shortest = 1e-6
 type series struct {
 	cell   sample.Cell
 	values map[string]map[int]float64
-	merged *hdrhistogram.Histogram // all rounds' latencies; nil if the load has none
+	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
+	times  map[string]*hdrhistogram.Histogram // all rounds' of what only this load times
 	visits []sample.Visit
 }
 
@@ -166,6 +169,9 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	m = Metric{Unit: unitOf(name, s.cell.Load), Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
 	if q, is := percentiles[name]; is && s.merged != nil {
 		v := float64(s.merged.ValueAtQuantile(q)) / nsPerSecond
+		m.Merged = &v
+	}
+	if v, is := s.mergedTime(name); is {
 		m.Merged = &v
 	}
 	return m, true

@@ -217,7 +217,7 @@ func higherIsBetter(metric string) bool {
 	switch metric {
 	case ThroughputOut, ThroughputBack, BesideThroughput:
 		return true
-	case Throughput, Transactions, PerBusyCore, ClientMean, ClientMin, ClientMax, ClientFairness, ProcessMin, ProcessFairness:
+	case Throughput, Transactions, TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax, ClientFairness, ProcessMin, ProcessFairness:
 		return true
 	}
 	return false

@@ -16,9 +16,10 @@ type traffic struct {
 }
 
 var traffics = map[string]traffic{
-	"query": {primary: LatencyP50, noun: "median page time", rate: Transactions, add: (*series).addPages, work: pages, trips: true},
-	"bulk":  {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addTransfer, work: moved},
-	"rr":    {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRequests, work: answered, trips: true},
+	"query":  {primary: LatencyP50, noun: "median page time", rate: Transactions, add: (*series).addPages, work: pages, trips: true},
+	"bulk":   {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addTransfer, work: moved},
+	"rr":     {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRequests, work: answered, trips: true},
+	"stream": {primary: LatencyP50, noun: "median token delay", rate: TokenRate, add: (*series).addTokens, work: tokens, trips: true},
 }
 
 // trafficOf is what is known of a load; one of a later toll is judged as bulk.

@@ -125,12 +125,15 @@ func (j *judged) cellWarnings(i int) []Warning {
 		out = append(out, Warning{"bimodal", "the rounds fall into two clusters: the median may describe neither"})
 	}
 	if s.merged != nil {
-		if w, ok := thinTail(s.merged.TotalCount()); ok {
+		if w, ok := thinTail(s.merged.TotalCount(), s.cell.Load); ok {
 			out = append(out, w)
 		}
 	}
 	if j.wireShare(s) > wireOver {
 		out = append(out, Warning{"over-wire", "more came through than the wire's rate: something took its shape off"})
+	}
+	if s.cell.Load == "stream" {
+		out = append(out, s.streamWarnings(j.file.Header.Plan.LoadOf("stream"))...)
 	}
 	failed, last := 0, ""
 	for _, v := range j.file.Visits {
@@ -157,13 +160,17 @@ func (j *judged) cellWarnings(i int) []Warning {
 }
 
 // thinTail warns of percentiles that rest on too few samples.
-func thinTail(n int64) (Warning, bool) {
+func thinTail(n int64, load string) (Warning, bool) {
+	more := "a longer --window"
+	if load == "stream" {
+		more = "more --sessions"
+	}
 	for _, p := range []struct {
 		name string
 		tail float64
 	}{{"p99", 0.01}, {"p99.9", 0.001}} {
 		if float64(n)*p.tail < tailSamples {
-			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or a longer --window"}, true
+			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or " + more}, true
 		}
 	}
 	return Warning{}, false

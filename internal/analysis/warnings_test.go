@@ -83,7 +83,7 @@ func TestThinTail(t *testing.T) {
 		{"none", 0, "p99:"}, {"p99", 999, "p99:"}, {"p999", 1000, "p99.9:"}, {"last-p999", 9999, "p99.9:"}, {"enough", 10_000, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, ok := thinTail(tt.n)
+			w, ok := thinTail(tt.n, "rr")
 			if ok != (tt.want != "") {
 				t.Fatalf("%d samples: %+v, %t", tt.n, w, ok)
 			}

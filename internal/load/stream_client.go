@@ -167,7 +167,7 @@ func (t *thread) ended(r *reading, now int64) {
 		t.err = fmt.Errorf("a response of %d tokens has %d", t.spec.Tokens, r.token)
 	}
 	if t.inWindow() {
-		_ = t.stream.response.RecordValue(now - r.asked)
+		_ = t.stream.overrun.RecordValue(max(0, now-r.asked-int64(float64(t.spec.Tokens)*t.spec.period())))
 	}
 }
 

@@ -267,6 +267,11 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 			add(l.Beside, "rr was measured beside a bulk stream")
 			add(l.Streams > 1, "rr was measured with %d connections", l.Streams)
 		}
+		if c.Load == "stream" && l.Pace > 0 {
+			took := float64(l.Tokens) / l.Pace
+			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
+			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
+		}
 		if slices.Contains(path.Hops, string(mode.HopWire)) {
 			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)

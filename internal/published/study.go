@@ -19,6 +19,7 @@ type Study struct {
 	Findings []string // what it states, as far as its numbers show it
 	Commands []Command
 	Streams  int         // connections of its bulk load
+	Response float64     // seconds that a response of its baseline takes (stream)
 	Wire     sample.Wire // between its machines
 
 	ours    func(Row) (Ours, error)

@@ -13,12 +13,15 @@ type load struct {
 	columns []column
 	ratio   string                     // above the ratio: what it is of
 	words   func(l sample.Load) string // the load with its options
+	// more are the columns of a second table below, beside the mode.
+	more []column
 }
 
 var loads = map[string]load{
-	"bulk":  {bulkColumns, "ratio", bulkWords},
-	"rr":    {rrColumns, "p50 ratio", rrWords},
-	"query": {queryColumns, "page ratio", queryWords},
+	"query":  {queryColumns, "page ratio", queryWords, nil},
+	"bulk":   {bulkColumns, "ratio", bulkWords, nil},
+	"rr":     {rrColumns, "p50 ratio", rrWords, nil},
+	"stream": {tokenColumns, "p50 ratio", tokenWords, moreTokenColumns},
 }
 
 var bulkColumns = []column{
@@ -56,9 +59,14 @@ func showing(kind string) load {
 	if l, ok := loads[kind]; ok {
 		return l
 	}
-	return load{bulkColumns, "ratio", func(l sample.Load) string { return l.Kind }}
+	return load{bulkColumns, "ratio", func(l sample.Load) string { return l.Kind }, nil}
 }
 
 func describeLoad(r *analysis.Report, kind string) string {
-	return showing(kind).words(loadOf(r, kind))
+	l := loadOf(r, kind)
+	text := showing(kind).words(l)
+	if l.Nodelay != "" {
+		text += ", TCP_NODELAY " + l.Nodelay
+	}
+	return text
 }

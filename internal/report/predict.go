@@ -115,7 +115,7 @@ func (p *printer) forecasts(fields []forecast, rows []analysis.Predicted, verdic
 	}
 }
 
-const percent = 100
+const percent = 1e2 // a share to %
 
 // quantity is a number with its interval.
 func quantity(q *analysis.Quantity, by float64) string {

@@ -159,6 +159,9 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 		above = p.blocks(cells)
 	}
 	p.rows(p.columnsOf(r, c.Load), cells, above)
+	if more := showing(c.Load).more; len(more) > 0 && r.Study != sample.StudyScale {
+		p.more(more, cells)
+	}
 }
 
 // fit shortens hop names, narrows gaps and at last puts paths below their rows

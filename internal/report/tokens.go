@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// tokenColumns are of the delay of tokens, and of the load itself.
+var tokenColumns = []column{
+	{[2]string{"delay", "p50 µs"}, true, merged(analysis.LatencyP50)},
+	{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
+	{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
+	{[2]string{"max", "µs"}, true, merged(analysis.LatencyMax)},
+	{[2]string{"CPU µs", "/token"}, true, scaled(analysis.CPUPerToken, micro)},
+	{[2]string{"late", "p99 µs"}, true, merged(analysis.LateP99)},
+	limitColumn,
+}
+
+// moreTokenColumns are what the reader of a response sees.
+var moreTokenColumns = []column{
+	{[2]string{"first token ms", "p50"}, true, mergedBy(analysis.FirstTokenP50, milli)},
+	{[2]string{"", "p99"}, true, mergedBy(analysis.FirstTokenP99, milli)},
+	{[2]string{"gap ms", "p50"}, true, mergedBy(analysis.GapP50, milli)},
+	{[2]string{"", "p99"}, true, mergedBy(analysis.GapP99, milli)},
+	{[2]string{"longest", "stall"}, true, mergedBy(analysis.GapMax, milli)},
+	{[2]string{"response", "p50 ms"}, true, responseTime},
+	{[2]string{"glued", "%"}, true, share(analysis.Glued)},
+	{[2]string{"tokens", "/s"}, true, scaled(analysis.TokenRate, 1)},
+}
+
+func tokenWords(l sample.Load) string {
+	return fmt.Sprintf("stream, %s of %s at %g a second", plural(l.Streams, "session"), plural(l.Tokens, "token"), l.Pace)
+}
+
+// mergedBy prints a percentile over all rounds' samples in another unit than µs.
+func mergedBy(metric string, by float64) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		m, ok := c.Metrics[metric]
+		if !ok || m.Merged == nil {
+			return "-"
+		}
+		return digits(*m.Merged * by)
+	}
+}
+
+// responseTime prints the median response: what a path adds to it is small.
+func responseTime(c analysis.Cell) string {
+	m, ok := c.Metrics[analysis.ResponseTime]
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", m.Median*milli)
+}
+
+// share prints a share in %.
+func share(metric string) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		m, ok := c.Metrics[metric]
+		switch {
+		case !ok:
+			return "-"
+		case m.Median == 0:
+			return "0"
+		}
+		return fmt.Sprintf("%.1f", m.Median*percent)
+	}
+}
+
+// more prints a second table of the same cells, without their paths.
+func (p *printer) more(cols []column, cells []analysis.Cell) {
+	layout := p.layout
+	p.layout = layouts[0]
+	p.line("")
+	p.rows(append([]column{modeColumn}, cols...), cells, func(int) string { return "" })
+	p.layout = layout
+}

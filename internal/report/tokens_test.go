@@ -1,0 +1,52 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// streamed is a judged cell of stream with a median delay in seconds.
+func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict) analysis.Cell {
+	c := row(m, mode.FromHost, to, "rr", delay, ratio, 0.1, v)
+	c.Load = "stream"
+	set := func(name string, x float64) {
+		merged := x
+		c.Metrics[name] = analysis.Metric{Median: x, Merged: &merged}
+	}
+	set(analysis.LatencyMax, 100*delay)
+	set(analysis.CPUPerToken, 60e-6)
+	set(analysis.LateP99, 41e-6)
+	set(analysis.FirstTokenP50, 2*delay)
+	set(analysis.FirstTokenP99, 8*delay)
+	set(analysis.GapP50, 0.02)
+	set(analysis.GapP99, 0.0212)
+	set(analysis.GapMax, 0.02+100*delay)
+	set(analysis.ResponseTime, 4+delay)
+	set(analysis.Glued, 0)
+	set(analysis.TokenRate, 49_900)
+	return c
+}
+
+func TestStreamTable(t *testing.T) {
+	r := head()
+	r.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1000, Tokens: 200, Pace: 50, Nodelay: "off", Window: 4.1}}
+	r.Control.Groups = []analysis.Floor{{From: "host", Load: "stream", On: "lab", Floor: map[string]float64{analysis.LatencyP50: 0.0456}}}
+	worst := streamed(mode.PublishProxy, mode.ToLoopback6, 12345e-6, 12.34, stats.Unclear)
+	worst.LimitedBy = "softirq core"
+	worst.Metrics[analysis.Glued] = analysis.Metric{Median: 0.4625}
+	none := streamed(mode.PublishNAT, mode.ToAddress, 70e-6, 1.1, stats.Same)
+	none.Metrics = map[string]analysis.Metric{}
+	r.Cells = []analysis.Cell{streamed(mode.Host, mode.ToLoopback, 62e-6, 1, ""), streamed(mode.Bridge, mode.ToContainer, 65e-6, 1.05, stats.Same), worst, none}
+	out := table(t, r, Options{})
+	golden(t, "stream.txt", out)
+	for l := range strings.Lines(string(out)) {
+		if w := width(strings.TrimRight(l, "\n")); w > DefaultWidth {
+			t.Errorf("%d columns: %s", w, l)
+		}
+	}
+}
