@@ -28,7 +28,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
 			continue
 		}
-		fmt.Fprintf(w, "%s: warm-up %g s, window %g s\n", l.Kind, l.Warmup, l.Window)
+		fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
 	}
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape
