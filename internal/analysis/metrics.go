@@ -19,7 +19,7 @@ var units = map[string]string{
 	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
 	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
 	FirstTokenP50: "s", FirstTokenP99: "s", GapP50: "s", GapP99: "s", GapMax: "s", ResponseTime: "s", Overrun: "s",
-	Glued: "1", TokenRate: "1/s", CPUPerToken: "s", LateP99: "s", LateMax: "s", WaitP99: "s", WaitMax: "s",
+	Glued: "1", TokenRate: "1/s", CPUPerToken: "s", TransitP50: "s", TransitP99: "s", LateP99: "s", LateMax: "s", WaitP99: "s", WaitMax: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
 }
 

@@ -29,6 +29,8 @@ const (
 	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
 	LateP99       = "late_p99"         // the server's own: from when a token was due until it sent it
 	LateMax       = "late_max"
+	TransitP50    = "transit_p50" // of the delay what is the path's: from when the token was sent
+	TransitP99    = "transit_p99"
 	WaitP99       = "wait_p99" // that a token may have waited for the client's own thread
 	WaitMax       = "wait_max"
 )
@@ -42,6 +44,7 @@ var timed = map[string]struct {
 	GapP50: {"gap", 50}, GapP99: {"gap", 99}, GapMax: {"gap", 100},
 	Overrun: {"overrun", 50},
 	LateP99: {"late", 99}, LateMax: {"late", 100},
+	TransitP50: {"transit", 50}, TransitP99: {"transit", 99},
 	WaitP99: {"wait", 99}, WaitMax: {"wait", 100},
 }
 
@@ -214,7 +217,7 @@ func (j *judged) streamOwn() string {
 	var late, lateMax, wait, waitMax, busiest float64
 	n := 0
 	for i, s := range j.series {
-		if s.cell.Load != "stream" || j.failed(i) {
+		if s.cell.Load != "stream" || s.cell.Control || j.failed(i) {
 			continue
 		}
 		n++

@@ -42,6 +42,7 @@ func streamed(t *testing.T, rounds int, delay, response []float64, change ...fun
 					"first_token": encode(us(90)),
 					"overrun":     encode(us(1000 * (response[c] - 120 + 0.5 + off))),
 					"late":        encode(us(30), us(30), us(300)),
+					"transit":     encode(us(70)),
 					"wait":        encode(us(4), us(4), us(5)),
 				}
 				v.Client.Counts = map[string]int64{"tokens": 1000, "glued": 250}
@@ -59,7 +60,7 @@ func TestTokens(t *testing.T) {
 	c := find(t, got, mode.Bridge, "stream")
 	for name, want := range map[string]float64{
 		LatencyP50: 150e-6, LatencyMax: 1500e-6, FirstTokenP50: 90e-6, FirstTokenP99: 90e-6, GapP50: 20e-3, GapP99: 40e-3, GapMax: 40e-3,
-		ResponseTime: 120.5e-3, Overrun: 0.5e-3, Glued: 0.25, TokenRate: 1000, CPUPerToken: (0.4 + 0.2 + 0.4) / 1000, LateP99: 300e-6, LateMax: 300e-6, WaitMax: 5e-6,
+		ResponseTime: 120.5e-3, Overrun: 0.5e-3, Glued: 0.25, TokenRate: 1000, CPUPerToken: (0.4 + 0.2 + 0.4) / 1000, TransitP50: 70e-6, LateP99: 300e-6, LateMax: 300e-6, WaitMax: 5e-6,
 	} {
 		m, ok := c.Metrics[name]
 		if !ok || !near(m.Median, want) || m.Unit != units[name] || len(m.Rounds) != 6 {

@@ -125,7 +125,7 @@ var workloads = map[string]workload{
 	"query": {client: queryClient, server: rrServer, latency: true, times: []string{queryTimes}, nodelay: true},
 	"rr":    {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
 	"stream": {client: streamClient, server: streamServer, latency: true, nodelay: true, threads: streamThreads,
-		times: []string{TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeWait}},
+		times: []string{TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait}},
 }
 
 // Options are common to both ends.

@@ -35,8 +35,9 @@ const (
 	// tokens that it has at their pace: of the whole time, the histogram's three
 	// digits would be ms.
 	TimeOverrun = "overrun"
-	TimeLate    = "late" // from when a token was due until the server sent it
-	TimeWait    = "wait" // that a token may have waited for the client's thread, at most
+	TimeLate    = "late"    // from when a token was due until the server sent it
+	TimeTransit = "transit" // from when the server sent a token to its arrival
+	TimeWait    = "wait"    // that a token may have waited for the client's thread, at most
 
 	CountTokens  = "tokens"  // that arrived
 	CountGlued   = "glued"   // of them, those that came in one receive with another one of their response
@@ -87,11 +88,11 @@ type streamEnd struct {
 	ask    []byte
 	due    calendar
 
-	gap, first, overrun, late, wait *hdrhistogram.Histogram
-	alive                           int     // connections that the other end has not finished
-	starts                          []int64 // of the client: when sessions begin, ns after the load's start, in order
-	begun                           int     // sessions that have begun
-	polled                          int64   // when the last wait ended
+	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
+	alive                                    int     // connections that the other end has not finished
+	starts                                   []int64 // of the client: when sessions begin, ns after the load's start, in order
+	begun                                    int     // sessions that have begun
+	polled                                   int64   // when the last wait ended
 }
 
 // period is the time between two tokens, in ns.
@@ -104,7 +105,7 @@ func prepareStream(t *thread, server bool) error {
 		return err
 	}
 	s := &streamEnd{poll: p, frames: tokenFrames(), ask: tokenRequest(t.spec.Tokens), alive: len(t.fds),
-		gap: t.times[TimeGap], first: t.times[TimeFirst], overrun: t.times[TimeOverrun], late: t.times[TimeLate], wait: t.times[TimeWait]}
+		gap: t.times[TimeGap], first: t.times[TimeFirst], overrun: t.times[TimeOverrun], late: t.times[TimeLate], transit: t.times[TimeTransit], wait: t.times[TimeWait]}
 	t.stream = s
 	t.counts = map[string]int64{CountBlocked: 0}
 	if server {

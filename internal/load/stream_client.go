@@ -153,6 +153,7 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 	t.counts[CountTokens]++
 	_ = t.hist.RecordValue(max(0, now-r.due)) // over a minute: the load is long over
 	_ = s.late.RecordValue(max(0, r.reader.sent-r.due))
+	_ = s.transit.RecordValue(max(0, now-r.reader.sent))
 	_ = s.wait.RecordValue(max(0, now-since))
 	if !first {
 		_ = s.gap.RecordValue(gap)

@@ -139,6 +139,7 @@ func TestStreamOverADelay(t *testing.T) {
 		{"first token", got.Times[TimeFirst].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
 		{"response beyond its schedule", got.Times[TimeOverrun].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
 		{"gap", got.Times[TimeGap].ValueAtQuantile(50), 0, 10*time.Millisecond + slack},
+		{"transit", got.Times[TimeTransit].Min(), delay, delay + slack},
 		{"own lateness", got.Times[TimeLate].ValueAtQuantile(50), 0, slack},
 	} {
 		if d := time.Duration(x.got); float64(d) < 0.999*float64(x.least) || d > x.most {

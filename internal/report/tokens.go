@@ -18,8 +18,10 @@ var tokenColumns = []column{
 	limitColumn,
 }
 
-// moreTokenColumns are what the reader of a response sees.
+// moreTokenColumns are what of the delay is the path's, and what the reader of a
+// response sees.
 var moreTokenColumns = []column{
+	{[2]string{"path", "p50 µs"}, true, merged(analysis.TransitP50)},
 	{[2]string{"first token ms", "p50"}, true, mergedBy(analysis.FirstTokenP50, milli)},
 	{[2]string{"", "p99"}, true, mergedBy(analysis.FirstTokenP99, milli)},
 	{[2]string{"gap ms", "p50"}, true, mergedBy(analysis.GapP50, milli)},

@@ -20,6 +20,7 @@ func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict
 	}
 	set(analysis.LatencyMax, 100*delay)
 	set(analysis.CPUPerToken, 60e-6)
+	set(analysis.TransitP50, delay/2)
 	set(analysis.LateP99, 41e-6)
 	set(analysis.FirstTokenP50, 2*delay)
 	set(analysis.FirstTokenP99, 8*delay)
