@@ -7,26 +7,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
-// tokenColumns are of the delay of tokens, and of the load itself.
+// tokenColumns are of the delay of tokens.
 var tokenColumns = []column{
 	{[2]string{"delay", "p50 µs"}, true, merged(analysis.LatencyP50)},
 	{[2]string{"p99", "µs"}, true, merged(analysis.LatencyP99)},
 	{[2]string{"p99.9", "µs"}, true, merged(analysis.LatencyP999)},
 	{[2]string{"max", "µs"}, true, merged(analysis.LatencyMax)},
 	{[2]string{"CPU µs", "/token"}, true, scaled(analysis.CPUPerToken, micro)},
-	{[2]string{"late", "p99 µs"}, true, merged(analysis.LateP99)},
 	limitColumn,
 }
 
-// moreTokenColumns are what of the delay is the path's, and what the reader of a
-// response sees.
+// moreTokenColumns are what of the delay is the path's and what the load's own, and
+// what the reader of a response sees.
 var moreTokenColumns = []column{
 	{[2]string{"path", "p50 µs"}, true, merged(analysis.TransitP50)},
-	{[2]string{"first token ms", "p50"}, true, mergedBy(analysis.FirstTokenP50, milli)},
+	{[2]string{"late", "p99 µs"}, true, merged(analysis.LateP99)},
+	{[2]string{"first", "p50 ms"}, true, mergedBy(analysis.FirstTokenP50, milli)},
 	{[2]string{"", "p99"}, true, mergedBy(analysis.FirstTokenP99, milli)},
-	{[2]string{"gap ms", "p50"}, true, mergedBy(analysis.GapP50, milli)},
+	{[2]string{"gap", "p50 ms"}, true, mergedBy(analysis.GapP50, milli)},
 	{[2]string{"", "p99"}, true, mergedBy(analysis.GapP99, milli)},
-	{[2]string{"longest", "stall"}, true, mergedBy(analysis.GapMax, milli)},
+	{[2]string{"longest", "gap ms"}, true, mergedBy(analysis.GapMax, milli)},
 	{[2]string{"response", "p50 ms"}, true, responseTime},
 	{[2]string{"glued", "%"}, true, share(analysis.Glued)},
 	{[2]string{"tokens", "/s"}, true, scaled(analysis.TokenRate, 1)},
@@ -73,8 +73,13 @@ func share(metric string) func(analysis.Cell) string {
 // more prints a second table of the same cells, without their paths.
 func (p *printer) more(cols []column, cells []analysis.Cell) {
 	layout := p.layout
-	p.layout = layouts[0]
+	all := append([]column{modeColumn}, cols...)
+	for _, p.layout = range onlyGaps {
+		if p.tableWidth(measure(all, grid(all, cells, false))) <= p.width {
+			break
+		}
+	}
 	p.line("")
-	p.rows(append([]column{modeColumn}, cols...), cells, func(int) string { return "" })
+	p.rows(all, cells, func(int) string { return "" })
 	p.layout = layout
 }

@@ -40,9 +40,11 @@ func TestStreamTable(t *testing.T) {
 	worst := streamed(mode.PublishProxy, mode.ToLoopback6, 12345e-6, 12.34, stats.Unclear)
 	worst.LimitedBy = "softirq core"
 	worst.Metrics[analysis.Glued] = analysis.Metric{Median: 0.4625}
+	tuned := streamed(mode.PublishProxy, mode.ToLoopback, 70e-6, 1.2, stats.Worse)
+	tuned.Tune = "nodelay=off"
 	none := streamed(mode.PublishNAT, mode.ToAddress, 70e-6, 1.1, stats.Same)
 	none.Metrics = map[string]analysis.Metric{}
-	r.Cells = []analysis.Cell{streamed(mode.Host, mode.ToLoopback, 62e-6, 1, ""), streamed(mode.Bridge, mode.ToContainer, 65e-6, 1.05, stats.Same), worst, none}
+	r.Cells = []analysis.Cell{streamed(mode.Host, mode.ToLoopback, 62e-6, 1, ""), streamed(mode.Bridge, mode.ToContainer, 65e-6, 1.05, stats.Same), worst, tuned, none}
 	out := table(t, r, Options{})
 	golden(t, "stream.txt", out)
 	for l := range strings.Lines(string(out)) {
