@@ -66,7 +66,7 @@ func TestBothWays(t *testing.T) {
 			if c.via != nil {
 				via = c.via(t)
 			}
-			from, long := warmup, window
+			from, long := warmup, 3*window
 			if c.spec.Threads() > ManyThreads { // each must have its turn
 				from, long = 10*warmup, 10*window
 			}
@@ -159,7 +159,7 @@ func TestSenders(t *testing.T) {
 				name += "-reverse"
 			}
 			t.Run(name, func(t *testing.T) {
-				client, server := between(t, Spec{Kind: "bulk", Send: send, Reverse: reverse, Streams: 2}, windows(warmup, window), direct)
+				client, server := between(t, Spec{Kind: "bulk", Send: send, Reverse: reverse, Streams: 2}, windows(warmup, 5*window), direct)
 				from, to := client, server
 				if reverse {
 					from, to = server, client
