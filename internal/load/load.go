@@ -9,10 +9,12 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 )
 
 // Spec is a workload with its options.
@@ -117,6 +119,7 @@ type workload struct {
 	// threads is how many share the connections, of a workload whose threads
 	// have several each; nil: each has one.
 	threads func(o Options) int
+	brief   bool // its loops open and accept connections, which end with each trip
 }
 
 var workloads = map[string]workload{
@@ -126,6 +129,7 @@ var workloads = map[string]workload{
 	"rr":    {client: requestsClient, server: requestsServer, latency: true, nodelay: true},
 	"stream": {client: streamClient, server: streamServer, latency: true, nodelay: true, threads: streamThreads,
 		times: []string{TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait}},
+	"crr": {client: crrClient, server: crrServer, latency: true, times: []string{TimeConnect}, nodelay: true, brief: true},
 }
 
 // Options are common to both ends.
@@ -137,6 +141,9 @@ type Options struct {
 	// them late or never, and each connection begins with its client's number.
 	Crowd  bool
 	Client int // that number, of the client's end
+	// Budget is how many connections the client's end may ask for (crr); 0: any
+	// number.
+	Budget int
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
 }
@@ -153,6 +160,9 @@ func (o Options) workload() (workload, error) {
 		w.nodelay = s.Nodelay == "on"
 	default:
 		return w, fmt.Errorf("load %+v: nodelay must be on or off", s)
+	}
+	if w.brief && o.Crowd {
+		return w, fmt.Errorf("load %s: %w", s.Kind, errBriefCrowd)
 	}
 	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
@@ -195,16 +205,25 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: fd}
-	s.crew = newCrew(o, w, w.server, o.seated(func(t *thread) (err error) {
-		if w.threads != nil {
-			return t.several(func(n int) ([]int, error) { return acceptMany(fd, n, w.nodelay) }, true)
-		}
+	open := o.seated(func(t *thread) (err error) {
 		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
 			return err
 		}
 		t.client, err = greeted(t.fd)
 		return err
-	}, true))
+	}, true)
+	switch {
+	case w.threads != nil:
+		open = func(t *thread) error {
+			return t.several(func(n int) ([]int, error) { return acceptMany(fd, n, w.nodelay) }, true)
+		}
+	case w.brief:
+		open = briefServer(fd)
+		if err := setNodelay(fd, w.nodelay); err != nil { // accepted sockets have it too
+			return nil, errors.Join(err, unix.Close(fd))
+		}
+	}
+	s.crew = newCrew(o, w, w.server, open)
 	s.begins = o.Spec.Reverse || o.Spec.Bidir
 	return s, nil
 }
@@ -218,21 +237,26 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{newCrew(o, w, w.client, o.seated(func(t *thread) (err error) {
-		if w.threads != nil {
-			if err = t.several(func(n int) ([]int, error) { return connectMany(addr, n, w.nodelay) }, false); err != nil {
-				return fmt.Errorf("connect to %s: %w", addr, err)
-			}
-			return nil
-		}
+	open := o.seated(func(t *thread) (err error) {
 		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
 			err = greet(t.fd, o.Client)
 		}
-		if err != nil {
+		return err
+	}, false)
+	switch {
+	case w.threads != nil:
+		open = func(t *thread) error {
+			return t.several(func(n int) ([]int, error) { return connectMany(addr, n, w.nodelay) }, false)
+		}
+	case w.brief:
+		open = briefClient(addr, o, w.nodelay)
+	}
+	c := &Client{newCrew(o, w, w.client, func(t *thread) error {
+		if err := open(t); err != nil {
 			return fmt.Errorf("connect to %s: %w", addr, err)
 		}
 		return nil
-	}, false))}
+	})}
 	c.begins = !o.Spec.Reverse
 	return c, c.open()
 }

@@ -19,9 +19,9 @@ type reading struct {
 	over bool
 }
 
-// patience is how long after its end the load waits for tokens that were due in
+// latePatience is how long after its end the load waits for tokens that were due in
 // the window: a delay that is cut off there would count as none.
-const patience = time.Second
+const latePatience = time.Second
 
 func streamClient(t *thread) {
 	s := t.stream
@@ -31,7 +31,7 @@ func streamClient(t *thread) {
 		over := t.passed(now)
 		until := t.next
 		if over {
-			until = t.next + int64(patience)
+			until = t.next + int64(latePatience)
 			if t.settled(period) || now >= until {
 				break
 			}

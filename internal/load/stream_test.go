@@ -184,8 +184,8 @@ func TestStreamThatStalls(t *testing.T) {
 	if got.Counts[CountTokens] != 1 || got.Counts[CountOverdue] != tokens-1 {
 		t.Errorf("counts %v", got.Counts)
 	}
-	if d := time.Duration(got.Latency.Max()); d < patience {
-		t.Errorf("a stall of over %s counts as %s", patience, d)
+	if d := time.Duration(got.Latency.Max()); d < latePatience {
+		t.Errorf("a stall of over %s counts as %s", latePatience, d)
 	}
 }
 

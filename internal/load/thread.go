@@ -55,6 +55,8 @@ type thread struct {
 	number, of int
 	stream     *streamEnd
 
+	brief *brief // of a load whose connections end with each trip; else nil
+
 	// Of a crowd, or of many threads: the marks are the watcher's, and the counts are shown to it.
 	watched bool
 	client  int          // the number that the client's end gave itself
@@ -338,7 +340,7 @@ func (c *crew) stats() (Stats, error) {
 		s.TotalSent += t.sent
 		s.TotalRecv += t.recvd
 		if t.twin == nil {
-			s.Connections += max(1, len(t.fds))
+			s.Connections += t.connections()
 		}
 		s.Late = max(s.Late, t.late)
 		if len(t.marks) < windowBounds {

@@ -1,0 +1,343 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// crr is connect, request, response and close, then the next connection, as
+// netperf's TCP_CRR. The client closes first and so has the TIME_WAIT, and its
+// ephemeral port with it; the server closes when it sees that.
+
+// TimeConnect names the histogram of connect(2) alone: what Latency has is the
+// whole, from connect to close.
+const TimeConnect = "connect"
+
+// What the client counts. Failures are those of the window, by kind; Failed are
+// all of the visit, the warm-up included.
+const (
+	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
+	FailedRefused  = "connect_refused"   // ECONNREFUSED
+	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL: the ephemeral ports are used up
+	FailedConnect  = "connect_error"     // any other error of socket or connect
+	FailedExchange = "exchange_failed"   // connected, but no whole reply came, or not in time
+	Failed         = "failed_in_visit"   // all of these, from the first byte to the last
+	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
+)
+
+var failures = [...]string{FailedTimeout, FailedRefused, FailedNoPort, FailedConnect, FailedExchange}
+
+// Indexes into failures.
+const (
+	timedOut = iota
+	refused
+	noPort
+	otherConnect
+	exchangeFailed
+)
+
+// brief is the state of a thread whose connections end with each trip. It is
+// made before the load starts, so that its loop allocates nothing.
+type brief struct {
+	listener int // of the server
+	family   int
+	to       []byte // a raw sockaddr
+	nodelay  int32  // 0 or 1
+	quota    int64  // connections that the thread may ask for; 0: any number
+	limit    unix.Timeval
+
+	opened, failed int64 // in the whole visit
+	failures       [len(failures)]int64
+	cut            bool
+}
+
+// connections are those that the thread had in the whole visit.
+func (t *thread) connections() int {
+	if t.brief == nil {
+		return max(1, len(t.fds))
+	}
+	return int(t.brief.opened)
+}
+
+// briefServer opens nothing: the loop accepts.
+func briefServer(listener int) func(*thread) error {
+	return func(t *thread) error {
+		t.brief = &brief{listener: listener}
+		return nil
+	}
+}
+
+// briefClient makes a connection to see that the server can be reached.
+func briefClient(addr netip.AddrPort, o Options, nodelay bool) func(*thread) error {
+	quota := 0
+	if o.Budget > 0 {
+		quota = max(1, o.Budget/o.Spec.withDefaults().Streams)
+	}
+	return func(t *thread) error {
+		t.brief = newBrief(addr, nodelay)
+		t.brief.quota = int64(quota)
+		fd, err := connect(addr, nodelay)
+		if err != nil {
+			return err
+		}
+		t.brief.opened++
+		return unix.Close(fd)
+	}
+}
+
+func newBrief(addr netip.AddrPort, nodelay bool) *brief {
+	b := &brief{listener: -1}
+	port := [2]byte{byte(addr.Port() >> 8), byte(addr.Port())}
+	if addr.Addr().Is4() {
+		b.family = unix.AF_INET
+		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: addr.Addr().As4()}
+		*(*[2]byte)(unsafe.Pointer(&sa.Port)) = port
+		b.to = append(b.to, (*[unix.SizeofSockaddrInet4]byte)(unsafe.Pointer(&sa))[:]...)
+	} else {
+		b.family = unix.AF_INET6
+		sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: addr.Addr().As16()}
+		*(*[2]byte)(unsafe.Pointer(&sa.Port)) = port
+		b.to = append(b.to, (*[unix.SizeofSockaddrInet6]byte)(unsafe.Pointer(&sa))[:]...)
+	}
+	if nodelay {
+		b.nodelay = 1
+	}
+	return b
+}
+
+// Bounds of how long a connection may stand still before it counts as failed,
+// in ns: a lost SYN is only sent again after a second, which no short window
+// has. What is left of the warm-up or the window counts, and a share of the
+// window at least: windows hold ten round trips.
+const (
+	leastPatience = int64(20 * time.Millisecond)
+	mostPatience  = int64(connectTimeout)
+	patienceShare = 4
+)
+
+// patience is how long an end waits for the other in the middle of nothing.
+func patience(s Schedule) int64 {
+	return min(max((s.To-s.From)/patienceShare, leastPatience), mostPatience)
+}
+
+// crrClient makes connections until the load is over or there are none to be
+// had.
+func crrClient(t *thread) {
+	b := t.brief
+	least := patience(t.when)
+	for {
+		if b.quota > 0 && b.opened+b.failed >= b.quota {
+			t.cutShort()
+			break
+		}
+		b.limit = unix.NsecToTimeval(min(max(t.next-Now(), least), mostPatience))
+		c := t.connectOnce()
+		timed := t.inWindow()
+		if c.failure >= 0 {
+			b.failed++
+			if timed {
+				b.failures[c.failure]++
+			}
+			timed = false
+		} else {
+			t.trips++
+		}
+		if c.failure == noPort { // none comes back within a window
+			t.cutShort()
+			break
+		}
+		over := t.passed(c.end)
+		if timed {
+			_ = t.hist.RecordValue(c.end - c.begin) // over a minute: the window is long over
+			_ = t.times[TimeConnect].RecordValue(c.connected - c.begin)
+		}
+		if over {
+			break
+		}
+	}
+	t.note()
+	if !b.cut {
+		t.farewell()
+	}
+}
+
+// once is what became of one connection: when, and which of failures or -1.
+type once struct {
+	begin, connected, end int64
+	failure               int
+}
+
+// connectOnce makes one connection, from socket to close.
+func (t *thread) connectOnce() once {
+	b := t.brief
+	fd, e := b.socket()
+	if e != 0 {
+		return once{end: Now(), failure: otherConnect}
+	}
+	begin := Now()
+	if e := b.connect(fd); e != 0 {
+		closeRaw(fd)
+		return once{end: Now(), failure: connectFailure(e)}
+	}
+	connected := Now()
+	t.fd = fd
+	ok := t.sendFull(t.spec.Request) && t.recvFull(t.spec.Reply)
+	closeRaw(fd)
+	end := Now()
+	t.fd = -1
+	if !ok {
+		t.err = nil // of this connection, not of the load
+		return once{end: end, failure: exchangeFailed}
+	}
+	b.opened++
+	return once{begin, connected, end, -1}
+}
+
+// connectFailure is what an error of connect counts as.
+func connectFailure(e syscall.Errno) int {
+	switch e {
+	case unix.EINPROGRESS, unix.ETIMEDOUT: // the first is SO_SNDTIMEO's
+		return timedOut
+	case unix.ECONNREFUSED:
+		return refused
+	case unix.EADDRNOTAVAIL:
+		return noPort
+	}
+	return otherConnect
+}
+
+// cutShort ends the thread's window here: a rate over the rest would be one of
+// standing still.
+func (t *thread) cutShort() {
+	t.brief.cut = true
+	now := Now()
+	for t.bounds < windowBounds {
+		t.cross(now)
+	}
+}
+
+// note leaves the counts for the statistics.
+func (t *thread) note() {
+	t.counts = map[string]int64{Failed: t.brief.failed}
+	for i, name := range failures {
+		t.counts[name] = t.brief.failures[i]
+	}
+	t.counts[EndedEarly] = 0
+	if t.brief.cut {
+		t.counts[EndedEarly] = 1
+	}
+}
+
+// farewell is a connection that says nothing: after the load's end one of the
+// server's threads ends with it. If it is lost that thread ends a little later.
+func (t *thread) farewell() {
+	b := t.brief
+	b.limit = unix.NsecToTimeval(leastPatience)
+	fd, e := b.socket()
+	if e != 0 {
+		return
+	}
+	if b.connect(fd) == 0 {
+		b.opened++
+	}
+	closeRaw(fd)
+}
+
+// crrServer accepts, answers and waits for the client to close, until a
+// connection without a request or a silence comes after the load's end.
+func crrServer(t *thread) {
+	b := t.brief
+	limit := unix.NsecToTimeval(patience(t.when))
+	// It bounds accept(2), and, because accepted sockets have it too, how long a
+	// client that is gone keeps the thread.
+	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		t.err = fmt.Errorf("limit accept: %w", err)
+		return
+	}
+	for {
+		fd, e := acceptRaw(b.listener)
+		served := false
+		switch e {
+		case 0:
+			served = t.serve(fd)
+		case unix.EAGAIN, unix.ECONNABORTED:
+		default:
+			t.failed("accept", e)
+			return
+		}
+		if t.passed(Now()) && !served {
+			return
+		}
+	}
+}
+
+// serve answers one connection; false if it had no request.
+func (t *thread) serve(fd int) bool {
+	t.fd = fd
+	t.brief.opened++
+	ok := t.recvFull(t.spec.Request) && t.sendFull(t.spec.Reply)
+	if ok {
+		t.trips++
+		_, _ = recv(fd, t.buf) // until the client has closed: whoever closes first has the TIME_WAIT
+	}
+	closeRaw(fd)
+	t.fd, t.err = -1, nil // a client that broke off is for the client to count
+	return ok
+}
+
+// The calls of the loops, without Go's scheduler, as send and recv are.
+
+// socket makes a socket whose calls give up after b.limit.
+func (b *brief) socket() (int, syscall.Errno) {
+	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if e != 0 {
+		return -1, e
+	}
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // connect is bounded as a send is
+		_, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option,
+			uintptr(unsafe.Pointer(&b.limit)), unsafe.Sizeof(b.limit), 0)
+		if e != 0 {
+			closeRaw(int(fd))
+			return -1, e
+		}
+	}
+	if b.nodelay != 0 {
+		if _, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_NODELAY,
+			uintptr(unsafe.Pointer(&b.nodelay)), unsafe.Sizeof(b.nodelay), 0); e != 0 {
+			closeRaw(int(fd))
+			return -1, e
+		}
+	}
+	return int(fd), 0
+}
+
+// connect asks again after a signal: a blocking socket then waits on.
+func (b *brief) connect(fd int) syscall.Errno {
+	for {
+		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
+		if e != syscall.EINTR {
+			return e
+		}
+	}
+}
+
+func acceptRaw(listener int) (int, syscall.Errno) {
+	for {
+		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+		if e != syscall.EINTR {
+			return int(fd), e
+		}
+	}
+}
+
+// closeRaw closes a socket; Linux frees the descriptor whatever it says.
+func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// errBriefCrowd says that a crowd has connections that stay.
+var errBriefCrowd = errors.New("a load whose connections end cannot be one of a crowd")
