@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"path":          {"mode", "sample", "undo"},
 	"path/pathtest": {"mode", "path", "sample"},
 	"path/fake":     {"load", "meter", "mode", "path", "sample", "worker"},
-	"lab":           {"kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "path", "sample", "undo"},
+	"lab":           {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "path", "sample", "undo"},
 	"lab/ovs":       {},
 	"lab/relay":     {},
 	"worker":        {"load", "sample"},
@@ -41,6 +41,8 @@ var mayImport = map[string][]string{
 	"published":     {"analysis", "mode", "sample", "stats"},
 	"report":        {"analysis", "mode", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},
+
+	"kernel/conntrack": {},
 }
 
 func TestRoomsKeepApart(t *testing.T) {

@@ -27,12 +27,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			all := slices.Contains(args, allModes)
-			return f.command(e, func(r *plan.Request) error {
-				if err := f.loads.without("ladder", streaming); err != nil {
-					return err
-				}
-				return climb(r, all)
-			})(c, args)
+			return f.command(e, func(r *plan.Request) error { return climb(r, all) })(c, args)
 		},
 	}
 	fl := c.Flags()
@@ -47,6 +42,9 @@ left out, and the next mode is priced with its part and the missing one's.`,
 // climb makes r a request for the rungs from the bottom to the modes that it
 // names.
 func climb(r *plan.Request, all bool) error {
+	if err := only(*r, "ladder", "rr", "bulk"); err != nil {
+		return err
+	}
 	if len(r.From) != 1 {
 		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)), "one run for each: --from "+string(r.From[0]))
 	}

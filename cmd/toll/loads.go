@@ -31,13 +31,14 @@ type loadKind struct {
 }
 
 // loadNames are the loads in the order in which they are listed.
-var loadNames = []string{"bulk", "rr", "stream", "query"}
+var loadNames = []string{"bulk", "rr", "crr", "stream", "query"}
 
 var loadKinds = map[string]loadKind{
 	"bulk":   {"TCP stream", bulkLoad},
 	"rr":     {"request/response", rrLoad},
 	"query":  {"a chatty application", queryLoad},
 	"stream": {"LLM token streaming", streamLoad},
+	"crr":    {"connect, request, response, close", crrLoad},
 }
 
 // addLoads adds the flags of the loads, of which those in kinds are the default.
@@ -49,8 +50,8 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
 	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
 	fl.BoolVar(&f.loads.reverse, "reverse", false, "bulk: from the server to the client")
-	fl.IntVar(&f.loads.request, "request", 1, "rr, query: bytes of a request (default of query 100)")
-	fl.IntVar(&f.loads.reply, "reply", 1, "rr, query: bytes of a reply (default of query 1024)")
+	fl.IntVar(&f.loads.request, "request", 1, "rr, crr, query: bytes of a request (default of query 100)")
+	fl.IntVar(&f.loads.reply, "reply", 1, "rr, crr, query: bytes of a reply (default of query 1024)")
 	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
 	f.loads.given = fl.Changed
 	f.loads.options.add(fl)

@@ -32,7 +32,7 @@ func (f *optionFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.bidir, "bidir", false, "bulk: both ways at once on every stream")
 	fl.StringVar(&f.bytes, "bytes", "", "bulk: move so many bytes on each stream, such as 100M, instead of filling the window")
 	fl.StringVar(&f.send, "send", sendCopy, "bulk: how to send: "+strings.Join(sends, ", "))
-	fl.IntVar(&f.connections, "connections", 1, "rr: connections, each with one request under way")
+	fl.IntVar(&f.connections, "connections", 1, "rr, crr: connections at one time, each with one request under way")
 	fl.Float64Var(&f.rate, "rate", 0, "rr: requests a second of all connections together, due whatever became of those before (default as fast as they are answered)")
 	fl.BoolVar(&f.underLoad, "under-load", false, "rr: beside a bulk stream to the server")
 }
@@ -157,7 +157,7 @@ func threads(l sample.Load) int {
 // threads are those of an end, of the load that has most of them.
 func (f *loadFlags) threads() int {
 	most := 1
-	for _, l := range []sample.Load{bulkLoad(f, sample.Wire{}), rrLoad(f, sample.Wire{})} {
+	for _, l := range []sample.Load{bulkLoad(f, sample.Wire{}), rrLoad(f, sample.Wire{}), crrLoad(f, sample.Wire{})} {
 		most = max(most, threads(l))
 	}
 	if slices.Contains(f.kinds, streaming) {

@@ -38,20 +38,15 @@ i mod the number of servers.`,
   toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
-			if err := f.loads.without("scale", streaming); err != nil {
+			if err := only(*r, "scale", "bulk", "rr"); err != nil {
 				return err
 			}
-			r.Study = sample.StudyScale
 			if err := f.loads.options.crowd(); err != nil {
 				return err
 			}
+			r.Study = sample.StudyScale
 			if len(r.Modes) == 0 {
 				r.Modes = []mode.Name{mode.Bridge}
-			}
-			for _, l := range r.Loads {
-				if !slices.Contains(crowdLoads, l.Kind) {
-					return usage(fmt.Errorf("scale has no load %s", l.Kind), "--load "+strings.Join(crowdLoads, ", or "))
-				}
 			}
 			here := machine.Machine{}
 			r.Turn = turn(here)
@@ -75,9 +70,6 @@ i mod the number of servers.`,
 	f.addRun(fl)
 	return c
 }
-
-// crowdLoads are those whose connections a crowd's servers count.
-var crowdLoads = []string{"bulk", "rr"}
 
 // turn is how much longer a thread may wait for a CPU with each client process,
 // in seconds: that and the server's thread for it may each run for a slice of

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -79,13 +78,3 @@ func streamLoad(f *loadFlags, w sample.Wire) sample.Load {
 }
 
 var parseNodelay = closed("nodelay", "on", "off")
-
-// without refuses kinds of load that a command cannot have.
-func (f *loadFlags) without(command string, kinds ...string) error {
-	for _, k := range f.kinds {
-		if slices.Contains(kinds, k) {
-			return usage(fmt.Errorf("toll %s has no --load %s", command, k), "toll compare --load "+k+"; toll "+command+" takes "+strings.Join(slices.DeleteFunc(slices.Clone(loadNames), func(n string) bool { return slices.Contains(kinds, n) }), ", "))
-		}
-	}
-	return nil
-}

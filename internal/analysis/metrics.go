@@ -13,6 +13,7 @@ var units = map[string]string{
 	Throughput: "bit/s", PerBusyCore: "bit/s",
 	LatencyP50: "s", LatencyP90: "s", LatencyP99: "s", LatencyP999: "s", LatencyMax: "s",
 	Transactions: "1/s", CPUPerByte: "s/B", CPUPerTrip: "s",
+	Connections: "1/s", CPUPerConnection: "s", ConnectP50: "s", ConnectP99: "s", FailedConnections: "connections",
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
 	QueryP50: "s", QueryP99: "s",
@@ -73,10 +74,12 @@ func (s *series) set(metric string, round int, v float64) {
 func (s *series) add(v sample.Visit, l sample.Load) {
 	s.visits = append(s.visits, v)
 	busy := busyTime(v)
-	s.set(Retransmits, v.Round, float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits))
 	s.set(Involuntary, v.Round, float64(v.Client.Involuntary+v.Server.Involuntary))
-	s.set(RTT, v.Round, v.Client.TCP.RTT)
-	s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
+	if !trafficOf(s.cell.Load).brief {
+		s.set(Retransmits, v.Round, float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits))
+		s.set(RTT, v.Round, v.Client.TCP.RTT)
+		s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
+	}
 	if s.cell.Shape.Crowd() {
 		s.addCrowd(v, busy)
 		return

@@ -215,9 +215,9 @@ func PrimaryOf(load string, s sample.Shape) string {
 // higherIsBetter says which way a metric is good.
 func higherIsBetter(metric string) bool {
 	switch metric {
-	case ThroughputOut, ThroughputBack, BesideThroughput:
-		return true
-	case Throughput, Transactions, TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax, ClientFairness, ProcessMin, ProcessFairness:
+	case ThroughputOut, ThroughputBack, BesideThroughput, Throughput, Transactions,
+		TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax,
+		ClientFairness, ProcessMin, ProcessFairness, Connections:
 		return true
 	}
 	return false

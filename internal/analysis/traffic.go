@@ -13,6 +13,7 @@ type traffic struct {
 	// or, if trips is true, transactions.
 	work  func(v sample.Visit, l sample.Load) float64
 	trips bool
+	brief bool // its connections end with their trips: the kernel keeps nothing of them
 }
 
 var traffics = map[string]traffic{
@@ -20,6 +21,7 @@ var traffics = map[string]traffic{
 	"bulk":   {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addTransfer, work: moved},
 	"rr":     {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRequests, work: answered, trips: true},
 	"stream": {primary: LatencyP50, noun: "median token delay", rate: TokenRate, add: (*series).addTokens, work: tokens, trips: true},
+	"crr":    {primary: Connections, noun: "connections a second", rate: Connections, add: (*series).addConnections, work: trips, trips: true, brief: true},
 }
 
 // trafficOf is what is known of a load; one of a later toll is judged as bulk.

@@ -147,6 +147,7 @@ func (j *judged) cellWarnings(i int) []Warning {
 			failed, failed+len(s.visits), last)})
 	}
 	l := j.file.Header.Plan.LoadFor(s.cell)
+	out = append(out, s.briefWarnings(j.file.Visits, i)...)
 	late := 0
 	for _, v := range s.visits {
 		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, v) {

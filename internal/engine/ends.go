@@ -61,6 +61,7 @@ type ends struct {
 	shape   sample.Shape
 	servers []*hand
 	clients []*hand
+	budget  int // connections that the client may ask for; 0: any number
 }
 
 func newEnds(p *path.Path, s sample.Shape) *ends {
@@ -145,7 +146,7 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	}
 	return atOnce(len(e.clients), func(i int) error {
 		client, _ := e.of(i)
-		o := worker.Order{Role: worker.Client, Load: l, Addr: e.path.Clients[client].Dial, CPUs: cpus.Client, Crowd: e.shape.Crowd(), Client: i}
+		o := worker.Order{Role: worker.Client, Load: l, Addr: e.path.Clients[client].Dial, CPUs: cpus.Client, Crowd: e.shape.Crowd(), Client: i, Budget: e.budget}
 		if err := e.clients[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/bridgetoll/bridgetoll/internal/load"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -27,6 +29,9 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 		return nil
 	}
 	if !e.shape.Crowd() {
+		if cut, err := exhausted(v); cut { // the window is shorter on purpose
+			return errors.Join(err, punctual(l.Window, v.Server))
+		}
 		return punctual(l.Window, v.Client, v.Server)
 	}
 	for _, s := range servers { // the clients' own windows count for nothing
@@ -146,6 +151,8 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply) []path.Move
 		m.Backward += r.Done.TotalRecv
 		m.Connections += r.Done.Connections
 		m.Resent += r.Done.TCP.Resent
+		m.Brief = load.Brief(l.Kind)
+		m.Failed += int(r.Done.Counts[load.Failed])
 	}
 	if e.shape.Crowd() {
 		e.eachFlow(servers, func(_ worker.Reply, client, _ int, f load.Flow) {

@@ -58,7 +58,14 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
 func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) (err error) {
+	if l, err = r.prepare(p, l, v); err != nil {
+		return err
+	}
+	defer r.drain(p, v) // once the ends are gone
 	e := newEnds(p, shape)
+	if v.Room != nil {
+		e.budget = v.Room.Budget
+	}
 	defer func() {
 		// After a failure the other ends may be blocked for good: kill all.
 		err = errors.Join(err, e.stop(err != nil))

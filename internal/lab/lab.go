@@ -150,6 +150,7 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 		return err
 	}
 	s.connect()
+	p.Drain = s.drain
 	if err := s.tune(); err != nil {
 		return err
 	}

@@ -145,7 +145,8 @@ func (t *tail) err() error {
 
 // proxyHop is the proxy's own sockets: what it received from clients and sent
 // on to the server, and the other way round. Sockets end with their
-// connections, so the last that was seen of each is kept.
+// connections, so the last that was seen of each is kept; of those that ended
+// unseen there is at least their number.
 func (s *site) proxyHop(pid int, name string, listens uint16, target netip.AddrPort) path.Hop {
 	type leg struct {
 		toServer bool
@@ -171,8 +172,26 @@ func (s *site) proxyHop(pid int, name string, listens uint16, target netip.AddrP
 				up.BackwardBytes += l.conn.Sent
 			}
 		}
+		relayed, err := s.relayed()
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
-			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes)}, nil
+			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: relayed}, err
 	}
-	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid), Read: read}
+	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid), Expect: path.Relays, Read: read}
+}
+
+// relayed is how many connections were accepted on machine A and dialled on from
+// there, by the counters of its TCP. Nothing else there accepts: the server is
+// in a container, and what NAT sends on to it never meets the machine's TCP. A
+// client on the machine itself dials once for each that is accepted; a dial
+// beyond that which comes to nothing is not counted, because it is not accepted.
+func (s *site) relayed() (uint64, error) {
+	var dialled, accepted uint64
+	err := s.a.ns.Do(func() (err error) {
+		dialled, accepted, err = sock.Opens()
+		return err
+	})
+	if s.path.Spec.From == mode.FromHost {
+		dialled -= min(dialled, accepted)
+	}
+	return min(dialled, accepted), err
 }

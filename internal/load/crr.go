@@ -19,6 +19,9 @@ import (
 // whole, from connect to close.
 const TimeConnect = "connect"
 
+// Brief reports whether a load's connections end with their trips.
+func Brief(kind string) bool { return workloads[kind].brief }
+
 // What the client counts. Failures are those of the window, by kind; Failed are
 // all of the visit, the warm-up included.
 const (
@@ -116,8 +119,8 @@ func newBrief(addr netip.AddrPort, nodelay bool) *brief {
 // has. What is left of the warm-up or the window counts, and a share of the
 // window at least: windows hold ten round trips.
 const (
-	leastPatience = int64(20 * time.Millisecond)
-	mostPatience  = int64(connectTimeout)
+	leastPatience = int64(50 * time.Millisecond)
+	mostPatience  = int64(time.Second)
 	patienceShare = 4
 )
 
@@ -136,7 +139,7 @@ func crrClient(t *thread) {
 			t.cutShort()
 			break
 		}
-		b.limit = unix.NsecToTimeval(min(max(t.next-Now(), least), mostPatience))
+		b.limit = unix.NsecToTimeval(min(max(t.next-Now(), least), int64(connectTimeout)))
 		c := t.connectOnce()
 		timed := t.inWindow()
 		if c.failure >= 0 {

@@ -133,6 +133,12 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
+	// Drain takes away what connections leave behind when they end, sockets in
+	// TIME_WAIT and entries of connection tables, and says what room there is then
+	// for new ones. What cannot be taken away is in the room, not an error. It is
+	// called while no load runs. Nil: the backend cannot.
+	Drain func() (sample.Room, error)
+
 	Undo undo.Stack // run by Close
 }
 

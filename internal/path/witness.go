@@ -23,6 +23,10 @@ const (
 	Matches
 	// Untouched: nothing of the load.
 	Untouched
+	// Relays: as Carries, by the sockets of a process. Where they ended with the
+	// load's connections, their bytes are gone: then Hits counts those that the
+	// process relayed.
+	Relays
 )
 
 // Hop is one thing on the path whose counters can be read.
@@ -65,10 +69,15 @@ type Moved struct {
 	Trips       int64 // request/response pairs, of which only one is under way at a time
 	Resent      int64 // bytes that TCP sent again
 	Connections int   // opened
+	// Brief says that the connections ended with their trips, before the counters
+	// were read, and Failed how many more were asked for and came to nothing.
+	Brief  bool
+	Failed int
 }
 
 func (m Moved) plus(o Moved) Moved {
-	return Moved{m.Forward + o.Forward, m.Backward + o.Backward, m.Trips + o.Trips, m.Resent + o.Resent, m.Connections + o.Connections}
+	return Moved{m.Forward + o.Forward, m.Backward + o.Backward, m.Trips + o.Trips, m.Resent + o.Resent, m.Connections + o.Connections,
+		m.Brief || o.Brief, m.Failed + o.Failed}
 }
 
 // Bounds of the witness. Below, there is no slack: every payload byte that
@@ -85,6 +94,7 @@ const (
 	eachBytes   = 512 // the same for each connection beyond the first
 	eachPacket  = 8
 	extraProbes = 2 // connections a rule may see beyond the load's own (SYN sent again)
+	probesEach  = 4 // the same for one that failed, whose SYN is sent again and again
 )
 
 // Witness compares what the hops counted with what each client moved, and says
@@ -115,23 +125,35 @@ func (h Hop) judge(c sample.Counters, m Moved) string {
 	case CarriesBoth:
 		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.Forward+m.Backward, both*m.Trips, m.Resent)
 	case Matches:
-		return matched(c.Hits, m.Connections)
+		return matched("hit", c.Hits, m)
+	case Relays:
+		if m.Brief {
+			return matched("relayed connections", c.Hits, m)
+		}
 	case Untouched:
+		if m.Brief { // of one client, however many they are
+			return untouched(c, 0)
+		}
 		return untouched(c, max(0, m.Connections-1))
-	default:
-		if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward, m.Trips, m.Resent); s != "" {
-			return s
-		}
-		if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.Backward, m.Trips, m.Resent); s != "" {
-			return s
-		}
-		// Even if all payload goes one way, its acknowledgements come back.
-		if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
-			return fmt.Sprintf("counted %d packets to the server and %d back: one direction went another way",
-				c.ForwardPackets, c.BackwardPackets)
-		}
-		return ""
 	}
+	return h.carries(c, m)
+}
+
+// carries returns what contradicts that every byte of both directions was
+// counted, or "".
+func (h Hop) carries(c sample.Counters, m Moved) string {
+	if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward, m.Trips, m.Resent); s != "" {
+		return s
+	}
+	if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.Backward, m.Trips, m.Resent); s != "" {
+		return s
+	}
+	// Even if all payload goes one way, its acknowledgements come back.
+	if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
+		return fmt.Sprintf("counted %d packets to the server and %d back: one direction went another way",
+			c.ForwardPackets, c.BackwardPackets)
+	}
+	return ""
 }
 
 // carried checks one direction. A hop that counts no packets, as a proxy's
@@ -150,12 +172,18 @@ func carried(way string, bytes, packets uint64, payload, trips, resent int64) st
 	return ""
 }
 
-func matched(hits uint64, connections int) string {
+// matched checks a count of connections. Of thousands a few may be counted
+// again, whose SYN was lost beyond the hop.
+func matched(what string, hits uint64, m Moved) string {
+	most := m.Connections + extraProbes + probesEach*m.Failed
+	if m.Brief {
+		most += int(slackShare * float64(m.Connections))
+	}
 	switch {
-	case hits < uint64(connections):
-		return fmt.Sprintf("hit %d times by %d connections", hits, connections)
-	case hits > uint64(connections)+extraProbes:
-		return fmt.Sprintf("hit %d times, the load opened only %d connections", hits, connections)
+	case hits < uint64(m.Connections):
+		return fmt.Sprintf("%s %d times by %d connections", what, hits, m.Connections)
+	case hits > uint64(most):
+		return fmt.Sprintf("%s %d times, the load opened only %d connections", what, hits, m.Connections)
 	}
 	return ""
 }

@@ -10,6 +10,9 @@ import (
 func TestWitness(t *testing.T) {
 	bulk := Moved{Forward: 1 << 30, Connections: 1}
 	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1}
+	crr := Moved{Forward: 5_000, Backward: 5_000, Trips: 5_000, Connections: 5_002, Brief: true}
+	failing := crr
+	failing.Failed = 3
 	both := func(fb, fp, bb, bp uint64) sample.Counters {
 		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
 	}
@@ -41,6 +44,18 @@ func TestWitness(t *testing.T) {
 		{"guard-of-a-crowd-used", Untouched, Moved{Forward: 1 << 30, Connections: 17}, both(5496, 200, 0, 0), "must not use it"},
 		{"guard-used", Untouched, bulk, both(600_000, 9_000, 0, 0), "must not use it"},
 		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, "must not use it"},
+		{"crr", Carries, crr, both(1_700_000, 25_010, 1_360_000, 20_008), ""},
+		{"crr-half-elsewhere", Carries, crr, both(1_700_000, 25_010, 160_000, 2_400), "5000 trips"},
+		{"crr-rule", Matches, crr, sample.Counters{Hits: 5_002}, ""},
+		{"crr-rule-syns-sent-again", Matches, crr, sample.Counters{Hits: 5_060}, ""},
+		{"crr-rule-failures", Matches, failing, sample.Counters{Hits: 5_005}, ""},
+		{"crr-rule-missed-one", Matches, crr, sample.Counters{Hits: 5_001}, "hit 5001 times by 5002"},
+		{"crr-rule-shared", Matches, crr, sample.Counters{Hits: 6_000}, "opened only 5002"},
+		{"crr-guard-used", Untouched, crr, both(340_000, 5_002, 0, 0), "must not use it"},
+		{"relayed", Relays, rr, both(10_000, 0, 10_000, 0), ""},
+		{"relayed-too-few-bytes", Relays, rr, sample.Counters{Hits: 1}, "counted 0 bytes"},
+		{"crr-relayed", Relays, crr, sample.Counters{Hits: 5_002}, ""},
+		{"crr-not-relayed", Relays, crr, both(5_000, 0, 5_000, 0), "relayed connections 0 times"},
 		{"nothing-moved", Untouched, Moved{}, sample.Counters{}, "moved no byte"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ var loads = map[string]load{
 	"bulk":   {bulkColumns, "ratio", bulkWords, nil},
 	"rr":     {rrColumns, "p50 ratio", rrWords, nil},
 	"stream": {tokenColumns, "p50 ratio", tokenWords, moreTokenColumns},
+	"crr":    {crrColumns, "conn/s ratio", crrWords, nil},
 }
 
 var bulkColumns = []column{

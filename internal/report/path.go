@@ -83,7 +83,7 @@ func (p *printer) hop(h sample.HopReading, kinds int) {
 		p.line(fmt.Sprintf("    │     %s %12d → %-12d +%d", align(what, 12, false), before, after, after-before))
 	}
 	b, a := h.Before, h.After
-	if a.Hits > 0 || a.ForwardBytes+a.BackwardBytes == 0 {
+	if a.ForwardBytes+a.BackwardBytes == 0 {
 		row("hits", b.Hits, a.Hits)
 		return
 	}

@@ -247,6 +247,9 @@ type Visit struct {
 	// Times are what only this load times, by name; Latency is of those that make
 	// round trips.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
+	// Room is what the path had for connections that end (crr); nil: the load has
+	// none such, or the backend cannot tell.
+	Room *Room `json:"room,omitempty"`
 	// Throttled is how often the cgroup's CPU limit stopped the run in the
 	// window.
 	Throttled int `json:"throttled,omitempty"`

@@ -56,6 +56,7 @@ type Order struct {
 	// client's end gives itself.
 	Crowd  bool `json:"crowd,omitempty"`
 	Client int  `json:"client,omitempty"`
+	Budget int  `json:"budget,omitempty"` // connections that a client's end may ask for (crr); 0: any number
 }
 
 // Reply is what a worker says.
@@ -119,6 +120,7 @@ func open(o Order) (end, error) {
 		CPUs:         o.CPUs,
 		Crowd:        o.Crowd,
 		Client:       o.Client,
+		Budget:       o.Budget,
 		NewHistogram: sample.NewHistogram,
 	}
 	load.Prepare(opts.Threads())

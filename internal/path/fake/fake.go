@@ -37,6 +37,9 @@ type Builder struct {
 	Share func(s path.Spec, client, proc int) float64
 	// Starve says which visits' ends measure a tenth of the window only.
 	Starve func(s path.Spec, n int) bool
+	// Room is what a path has for connections that end, and is asked each time
+	// that one is drained; nil means that paths cannot be.
+	Room func(s path.Spec) sample.Room
 
 	mu     sync.Mutex // guards following
 	Open   int        // paths that were built and not closed
@@ -64,6 +67,9 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	addr := netip.MustParseAddrPort("192.0.2.1:5201")
 	p := &path.Path{Spec: s,
 		Hops: []path.Hop{{Kind: mode.HopVeth, Name: "fake0", Where: "nowhere", Read: l.read}}}
+	if b.Room != nil {
+		p.Drain = func() (sample.Room, error) { return b.Room(s), nil }
+	}
 	servers, clients := s.Count()
 	for i := range servers {
 		p.Servers = append(p.Servers, path.Server{Place: place{l, i}, Listen: addr})
@@ -181,7 +187,15 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
 	switch o.Load.Kind {
-	case "rr":
+	case "rr", "crr":
+		if o.Load.Kind == "crr" {
+			if o.Budget > 0 && amount > int64(o.Budget) { // the client's window ends there
+				party.Window *= float64(o.Budget) / float64(amount)
+				amount = int64(o.Budget)
+				party.Counts = map[string]int64{load.EndedEarly: 1}
+			}
+			party.Connections = int(amount)
+		}
 		party.Trips, party.Sent, party.Received = amount, amount, amount
 		party.TotalSent, party.TotalRecv = amount, amount
 		if o.Role == worker.Client {

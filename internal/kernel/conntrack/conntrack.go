@@ -1,0 +1,58 @@
+// Package conntrack reads and empties the connection table of the calling
+// thread's network namespace. Call it inside netns.NS.Do.
+package conntrack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+const (
+	countFile = "/proc/sys/net/netfilter/nf_conntrack_count"
+	maxFile   = "/proc/sys/net/netfilter/nf_conntrack_max"
+)
+
+// Use is how full the table is.
+type Use struct {
+	Entries int
+	Max     int // 0: not known
+}
+
+// Read reads how full the table is. A namespace that shows no table has the zero
+// value.
+func Read() (u Use, err error) {
+	if u.Entries, err = number(countFile); err == nil {
+		u.Max, err = number(maxFile)
+	}
+	return u, err
+}
+
+func number(file string) (int, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read conntrack's table: %w", err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("read conntrack's table: %w", err)
+	}
+	return n, nil
+}
+
+// Flush empties the table, as `conntrack -F` does. It needs
+// CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
+func Flush() error {
+	if err := netlink.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+		return fmt.Errorf("empty conntrack's table: %w", err)
+	}
+	return nil
+}

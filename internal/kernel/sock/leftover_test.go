@@ -1,0 +1,161 @@
+package sock
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+)
+
+// space is a network namespace with its loopback device up.
+func space(t *testing.T) *netns.NS {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("network namespaces need root here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	if err := ns.Do(func() error { return link.Up("lo") }); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// leave makes n connections to a listener in the calling thread's namespace,
+// each of which is closed by the client first, and returns the listener.
+func leave(addr string, n int) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			return ln, err
+		}
+		s, err := ln.Accept()
+		if err != nil {
+			return ln, err
+		}
+		err = errors.Join(c.Close(), ended(s), s.Close())
+		if err != nil {
+			return ln, err
+		}
+	}
+	return ln, nil
+}
+
+func ended(c net.Conn) error {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return errors.Join(errors.New("the client's end did not come"), err)
+	}
+	return nil
+}
+
+// Connections that end are counted and swept away, over both families; what a
+// process has stays.
+func TestSweep(t *testing.T) {
+	const each = 300 // more than one message names
+	ns := space(t)
+	err := ns.Do(func() error {
+		for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+			ln, err := leave(addr, each)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+		}
+		var n int
+		var err error
+		// The last ones may be on their way to TIME_WAIT.
+		for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && n != 2*each; time.Sleep(time.Millisecond) {
+			if n, err = Leftover(); err != nil {
+				return err
+			}
+		}
+		if n != 2*each {
+			t.Errorf("%d connections have ended, %d are left", 2*each, n)
+		}
+		switch err := Sweep(); {
+		case errors.Is(err, unix.EOPNOTSUPP):
+			t.Skipf("this kernel ends no socket in TIME_WAIT: %v", err)
+		case err != nil:
+			return err
+		}
+		if n, err = Leftover(); n != 0 {
+			t.Errorf("%d are left after the sweep", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each connection is begun and accepted once.
+func TestOpens(t *testing.T) {
+	const n = 7
+	ns := space(t)
+	err := ns.Do(func() error {
+		active, passive, err := Opens()
+		if err != nil {
+			return err
+		}
+		ln, err := leave("127.0.0.1:0", n)
+		if err != nil {
+			return err
+		}
+		defer ln.Close()
+		active2, passive2, err := Opens()
+		if active2-active != n || passive2-passive != n {
+			t.Errorf("%d connections: %d begun, %d accepted", n, active2-active, passive2-passive)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const snmp = `Ip: Forwarding DefaultTTL
+Ip: 1 64
+Tcp: RtoAlgorithm MaxConn ActiveOpens PassiveOpens
+Tcp: 1 -1 12 34
+Udp: InDatagrams
+Udp: 5
+`
+
+func TestParseSNMP(t *testing.T) {
+	got := parseSNMP(snmp, "Tcp")
+	if got["ActiveOpens"] != 12 || got["PassiveOpens"] != 34 || len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	for _, text := range []string{"", "Tcp: A B\n", "Tcp:\nTcp: 1 2\n"} {
+		if got := parseSNMP(text, "Tcp"); len(got) > 0 {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func FuzzParseSNMP(f *testing.F) {
+	f.Add(snmp)
+	f.Add("Tcp: A\nTcp: 18446744073709551616\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for name := range parseSNMP(text, "Tcp") {
+			if !strings.Contains(text, name) {
+				t.Errorf("%q is not in the text", name)
+			}
+		}
+	})
+}
