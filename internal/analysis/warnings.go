@@ -126,6 +126,9 @@ func (j *judged) cellWarnings(i int) []Warning {
 	}
 	if s.merged != nil {
 		if w, ok := thinTail(s.merged.TotalCount(), s.cell.Load); ok {
+			if trafficOf(s.cell.Load).brief {
+				w.Text = strings.Replace(w.Text, "round trips", "connections", 1)
+			}
 			out = append(out, w)
 		}
 	}

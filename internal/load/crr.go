@@ -54,6 +54,7 @@ type brief struct {
 	nodelay  int32  // 0 or 1
 	quota    int64  // connections that the thread may ask for; 0: any number
 	limit    unix.Timeval
+	deadline int64 // of the calls; a signal must not make their limit begin anew
 
 	opened, failed int64 // in the whole visit
 	failures       [len(failures)]int64
@@ -139,7 +140,7 @@ func crrClient(t *thread) {
 			t.cutShort()
 			break
 		}
-		b.limit = unix.NsecToTimeval(min(max(t.next-Now(), least), int64(connectTimeout)))
+		b.until(min(max(t.next-Now(), least), int64(connectTimeout)))
 		c := t.connectOnce()
 		timed := t.inWindow()
 		if c.failure >= 0 {
@@ -190,7 +191,7 @@ func (t *thread) connectOnce() once {
 	}
 	connected := Now()
 	t.fd = fd
-	ok := t.sendFull(t.spec.Request) && t.recvFull(t.spec.Reply)
+	ok := t.sendFull(t.spec.Request) && t.recvInTime(t.spec.Reply)
 	closeRaw(fd)
 	end := Now()
 	t.fd = -1
@@ -205,7 +206,7 @@ func (t *thread) connectOnce() once {
 // connectFailure is what an error of connect counts as.
 func connectFailure(e syscall.Errno) int {
 	switch e {
-	case unix.EINPROGRESS, unix.ETIMEDOUT: // the first is SO_SNDTIMEO's
+	case unix.EINPROGRESS, unix.EALREADY, unix.ETIMEDOUT: // the first two are SO_SNDTIMEO's
 		return timedOut
 	case unix.ECONNREFUSED:
 		return refused
@@ -241,7 +242,7 @@ func (t *thread) note() {
 // server's threads ends with it. If it is lost that thread ends a little later.
 func (t *thread) farewell() {
 	b := t.brief
-	b.limit = unix.NsecToTimeval(leastPatience)
+	b.until(leastPatience)
 	fd, e := b.socket()
 	if e != 0 {
 		return
@@ -256,7 +257,8 @@ func (t *thread) farewell() {
 // connection without a request or a silence comes after the load's end.
 func crrServer(t *thread) {
 	b := t.brief
-	limit := unix.NsecToTimeval(patience(t.when))
+	quiet := patience(t.when)
+	limit := unix.NsecToTimeval(quiet)
 	// It bounds accept(2), and, because accepted sockets have it too, how long a
 	// client that is gone keeps the thread.
 	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
@@ -264,10 +266,12 @@ func crrServer(t *thread) {
 		return
 	}
 	for {
-		fd, e := acceptRaw(b.listener)
+		b.deadline = Now() + quiet
+		fd, e := b.accept()
 		served := false
 		switch e {
 		case 0:
+			b.deadline = Now() + quiet
 			served = t.serve(fd)
 		case unix.EAGAIN, unix.ECONNABORTED:
 		default:
@@ -284,10 +288,10 @@ func crrServer(t *thread) {
 func (t *thread) serve(fd int) bool {
 	t.fd = fd
 	t.brief.opened++
-	ok := t.recvFull(t.spec.Request) && t.sendFull(t.spec.Reply)
+	ok := t.recvInTime(t.spec.Request) && t.sendFull(t.spec.Reply)
 	if ok {
 		t.trips++
-		_, _ = recv(fd, t.buf) // until the client has closed: whoever closes first has the TIME_WAIT
+		_, _ = t.brief.recv(fd, t.buf) // until the client has closed: whoever closes first has the TIME_WAIT
 	}
 	closeRaw(fd)
 	t.fd, t.err = -1, nil // a client that broke off is for the client to count
@@ -320,23 +324,62 @@ func (b *brief) socket() (int, syscall.Errno) {
 	return int(fd), 0
 }
 
+// until bounds the calls that follow, from now.
+func (b *brief) until(limit int64) {
+	b.limit, b.deadline = unix.NsecToTimeval(limit), Now()+limit
+}
+
+// again reports whether a call that a signal broke off has time left.
+func (b *brief) again(e syscall.Errno) bool { return e == syscall.EINTR && Now() < b.deadline }
+
 // connect asks again after a signal: a blocking socket then waits on.
 func (b *brief) connect(fd int) syscall.Errno {
 	for {
 		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
-		if e != syscall.EINTR {
+		switch {
+		case b.again(e):
+		case e == syscall.EINTR:
+			return syscall.ETIMEDOUT
+		default:
 			return e
 		}
 	}
 }
 
-func acceptRaw(listener int) (int, syscall.Errno) {
+// accept is EAGAIN after a silence.
+func (b *brief) accept() (int, syscall.Errno) {
 	for {
-		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
-		if e != syscall.EINTR {
+		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+		switch {
+		case b.again(e):
+		case e == syscall.EINTR:
+			return -1, syscall.EAGAIN
+		default:
 			return int(fd), e
 		}
 	}
+}
+
+func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
+	for {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
+		if !b.again(e) {
+			return int(n), e
+		}
+	}
+}
+
+// recvInTime receives exactly n bytes; false if they do not come.
+func (t *thread) recvInTime(n int) bool {
+	for got := 0; got < n; {
+		k, e := t.brief.recv(t.fd, t.buf[got:n])
+		if e != 0 || k == 0 {
+			return false
+		}
+		got += k
+		t.recvd += int64(k)
+	}
+	return true
 }
 
 // closeRaw closes a socket; Linux frees the descriptor whatever it says.
