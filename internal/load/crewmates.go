@@ -27,7 +27,7 @@ const ManyThreads = 16
 
 // watched reports whether a watcher takes the end's counts.
 func (o Options) watched() bool {
-	return o.Crowd || o.Threads() > ManyThreads && o.Spec.Bytes == 0
+	return o.Crowd || o.Threads() > ManyThreads && o.Spec.Bytes == 0 && !workloads[o.Spec.Kind].datagrams
 }
 
 // beside reports whether the thread has the stream that runs beside the load.

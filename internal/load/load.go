@@ -19,7 +19,7 @@ import (
 
 // Spec is a workload with its options.
 type Spec struct {
-	Kind    string  // a key of the table: "bulk", "rr"
+	Kind    string  // a key of the table: "bulk", "rr", "udp", …
 	Streams int     // connections, without the stream beside them; 0 means 1
 	Write   int     // bytes a write (bulk); 0 means DefaultWrite
 	Reverse bool    // the server sends (bulk)
@@ -52,7 +52,8 @@ func (s Spec) withDefaults() Spec {
 	for _, f := range []struct {
 		to   *int
 		size int
-	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}, {&s.Queries, 1}, {&s.Tokens, DefaultTokens}} {
+	}{{&s.Streams, 1}, {&s.Write, DefaultWrite}, {&s.Request, 1}, {&s.Reply, 1}, {&s.Queries, 1},
+		{&s.Tokens, DefaultTokens}, {&s.Size, DefaultDatagram}, {&s.Batch, 1}} {
 		if *f.to == 0 {
 			*f.to = f.size
 		}
@@ -118,8 +119,9 @@ type workload struct {
 	nodelay        bool     // TCP_NODELAY on both ends
 	// threads is how many share the connections, of a workload whose threads
 	// have several each; nil: each has one.
-	threads func(o Options) int
-	brief   bool // its loops open and accept connections, which end with each trip
+	threads   func(o Options) int
+	brief     bool // its loops open and accept connections, which end with each trip
+	datagrams bool // over UDP
 }
 
 var workloads = map[string]workload{
@@ -130,6 +132,9 @@ var workloads = map[string]workload{
 	"stream": {client: streamClient, server: streamServer, latency: true, nodelay: true, threads: streamThreads,
 		times: []string{TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait}},
 	"crr": {client: crrClient, server: crrServer, latency: true, times: []string{TimeConnect}, nodelay: true, brief: true},
+
+	udpKind:   {client: udpClient, server: udpServer, datagrams: true},
+	udpRRKind: {client: udpRRClient, server: udpRRServer, latency: true, datagrams: true},
 }
 
 // Options are common to both ends.
@@ -167,6 +172,9 @@ func (o Options) workload() (workload, error) {
 	if s.Streams < 1 || min(s.Write, s.Request, s.Reply) < 1 || max(s.Write, s.Request, s.Reply) > MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", s, MaxMessage)
 	}
+	if w.datagrams {
+		return w, o.fitUDP(s)
+	}
 	if w.threads != nil && o.Crowd {
 		return w, fmt.Errorf("load %s: not of a crowd", s.Kind)
 	}
@@ -199,6 +207,9 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 	w, err := o.workload()
 	if err != nil {
 		return nil, err
+	}
+	if w.datagrams {
+		return listenDatagrams(addr, o, w)
 	}
 	fd, err := listen(addr)
 	if err != nil {
@@ -250,6 +261,8 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 		}
 	case w.brief:
 		open = briefClient(addr, o, w.nodelay)
+	case w.datagrams:
+		open = func(t *thread) error { return dialUDP(t, addr) }
 	}
 	c := &Client{newCrew(o, w, w.client, func(t *thread) error {
 		if err := open(t); err != nil {

@@ -187,7 +187,7 @@ func TestSenders(t *testing.T) {
 }
 
 // report is a message of the error queue.
-func report(level, kind int32, ee unix.SockExtendedErr) []byte {
+func reported(level, kind int32, ee unix.SockExtendedErr) []byte {
 	b := make([]byte, unix.CmsgSpace(16))
 	if unix.SizeofPtr == 8 {
 		binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(16)))
@@ -218,13 +218,13 @@ func TestCompleted(t *testing.T) {
 		sends  int
 		copied bool
 	}{
-		{"v4", report(unix.SOL_IP, unix.IP_RECVERR, zero), 3, false},
-		{"v6-copied", report(unix.SOL_IPV6, unix.IPV6_RECVERR, copied), 3, true},
-		{"wrapped", report(unix.SOL_IP, unix.IP_RECVERR, wrapped), 3, false},
-		{"another-origin", report(unix.SOL_IP, unix.IP_RECVERR, icmp), 0, false},
-		{"another-kind", report(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), 0, false},
-		{"second", append(report(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), report(unix.SOL_IP, unix.IP_RECVERR, copied)...), 3, true},
-		{"cut", report(unix.SOL_IP, unix.IP_RECVERR, zero)[:20], 0, false},
+		{"v4", reported(unix.SOL_IP, unix.IP_RECVERR, zero), 3, false},
+		{"v6-copied", reported(unix.SOL_IPV6, unix.IPV6_RECVERR, copied), 3, true},
+		{"wrapped", reported(unix.SOL_IP, unix.IP_RECVERR, wrapped), 3, false},
+		{"another-origin", reported(unix.SOL_IP, unix.IP_RECVERR, icmp), 0, false},
+		{"another-kind", reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), 0, false},
+		{"second", append(reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), reported(unix.SOL_IP, unix.IP_RECVERR, copied)...), 3, true},
+		{"cut", reported(unix.SOL_IP, unix.IP_RECVERR, zero)[:20], 0, false},
 		{"empty", nil, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestCompleted(t *testing.T) {
 
 func FuzzCompleted(f *testing.F) {
 	zero := unix.SockExtendedErr{Origin: unix.SO_EE_ORIGIN_ZEROCOPY, Info: 5, Data: 7}
-	f.Add(report(unix.SOL_IP, unix.IP_RECVERR, zero))
-	f.Add(report(unix.SOL_IPV6, unix.IPV6_RECVERR, zero)[:17])
+	f.Add(reported(unix.SOL_IP, unix.IP_RECVERR, zero))
+	f.Add(reported(unix.SOL_IPV6, unix.IPV6_RECVERR, zero)[:17])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n, copied := completed(b)
 		if n < 0 || n > 1<<32 || (copied && n == 0) {

@@ -42,7 +42,7 @@ const (
 	CountTokens  = "tokens"  // that arrived
 	CountGlued   = "glued"   // of them, those that came in one receive with another one of their response
 	CountOverdue = "overdue" // tokens that had not come when the load gave up; their delay until then counts
-	CountBlocked = "blocked" // tokens (at the server) that had to wait for room in the socket
+	CountBlocked = "blocked" // what had to wait for room in the socket: tokens (stream, at the server), system calls (udp, at the client)
 )
 
 // Sessions begin one after another: all at once they would all end, and ask

@@ -28,6 +28,7 @@ func Prepare(n int) {
 type thread struct {
 	spec Spec
 	fd   int
+	udp  *flow  // over UDP
 	buf  []byte // max of what the loop sends and receives at once
 
 	seat     int           // its place among its end's threads
@@ -52,7 +53,7 @@ type thread struct {
 	// Of a workload whose threads have several connections each: all of them (fd
 	// is the first), which thread of how many this is, and its event loop.
 	fds        []int
-	number, of int
+	number, of int // also over UDP
 	stream     *streamEnd
 
 	brief *brief // of a load whose connections end with each trip; else nil

@@ -1,0 +1,165 @@
+package load
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+)
+
+const (
+	// lastWord bounds how long after the load's end the client's last word is
+	// waited for, in ns.
+	lastWord = 2e9
+	// straggle is how long after it what is missing may still come, besides two
+	// round trips, in ns.
+	straggle = 20e6
+)
+
+// receiver is the receiving end of a flow.
+type receiver struct {
+	t       *thread
+	f       *flow
+	track   tracker
+	total   uint64 // datagrams that arrived, each once
+	in      struct{ got, reordered, duplicates int64 }
+	dropped int64 // by the socket, in the window
+
+	// The step of a search that is under way.
+	step        byte
+	steps       int64
+	first, last int64 // ns
+
+	ended    int64  // when the client said that it was; 0: not yet
+	from, to uint64 // numbers in the window
+	sent     uint64 // in all
+	rtt      int64
+}
+
+var (
+	errNothing = errors.New("the client was heard of, but nothing that it sent arrived")
+	errCutOff  = errors.New("the client's last word did not arrive")
+)
+
+func udpServer(t *thread) {
+	r := &receiver{t: t, f: t.udp}
+	m := t.udp.msgs
+	for now := Now(); !r.over(now); {
+		n, e := m.receive(t.fd)
+		now = Now()
+		switch e {
+		case 0:
+			for i := range n {
+				r.take(m.bufs[i][:m.got[i]], now)
+			}
+		case syscall.EAGAIN, syscall.ECONNREFUSED: // nothing came; an answer found the client gone
+		default:
+			t.failed("receive", e)
+			return
+		}
+		r.cross(now)
+	}
+	r.cross(Now())
+	switch {
+	case r.total == 0:
+		t.err = errNothing
+	case r.ended == 0:
+		t.err = errCutOff
+	}
+	lost := max(0, int64(r.to-r.from)-r.in.got)
+	t.counts = map[string]int64{CountDatagrams: r.in.got, CountLost: lost, CountReordered: r.in.reordered,
+		CountDuplicates: r.in.duplicates, CountDropped: min(r.dropped, lost), CountBuffer: int64(r.f.buffer)}
+}
+
+// cross takes the marks whose time has come, and what the socket has dropped
+// between them.
+func (r *receiver) cross(now int64) {
+	for t := r.t; ; {
+		was := t.bounds
+		t.passed(now)
+		switch {
+		case t.bounds == was:
+			return
+		case t.bounds == 1:
+			r.dropped = -socketDrops(t.fd)
+		case t.bounds == windowBounds:
+			r.dropped += socketDrops(t.fd)
+		}
+	}
+}
+
+// over reports whether nothing more is to come.
+func (r *receiver) over(now int64) bool {
+	if r.ended > 0 {
+		return r.total >= r.sent || now > r.ended+straggle+2*r.rtt
+	}
+	return now > max(r.t.when.To, r.t.when.End)+lastWord
+}
+
+// take takes what one buffer holds: a datagram, or with GRO several of one size
+// of which the last may be shorter.
+func (r *receiver) take(b []byte, now int64) {
+	for len(b) > 0 {
+		one := b
+		if r.t.spec.GSO {
+			one = b[:min(len(b), r.t.spec.Size)]
+		}
+		b = b[len(one):]
+		if h, ok := parseHead(one, r.f.run); ok {
+			r.one(h, one, now)
+		}
+	}
+}
+
+func (r *receiver) one(h head, b []byte, now int64) {
+	if h.kind != data {
+		r.answer(h, b)
+		return
+	}
+	if h.step != 0 {
+		if h.step != r.step {
+			r.step, r.steps, r.first = h.step, 0, now
+		}
+		r.steps++
+		r.last = now
+	}
+	fresh, late := r.track.add(binary.BigEndian.Uint64(b[headBytes:]))
+	if fresh {
+		r.total++
+		r.t.recvd += int64(len(b))
+	}
+	if h.part != 1 {
+		return
+	}
+	switch {
+	case !fresh:
+		r.in.duplicates++
+	case late:
+		r.in.reordered++
+		r.in.got++
+	default:
+		r.in.got++
+	}
+}
+
+// answer answers a control message. One that gets lost is asked for again.
+func (r *receiver) answer(h head, b []byte) {
+	reply, numbers := head{run: r.f.run}, []int64(nil)
+	switch h.kind {
+	case hello:
+		reply.kind = welcome
+	case ask:
+		reply.kind, numbers = report, []int64{number(b, 0), 0, 0, 0}
+		if byte(number(b, 0)) == r.step {
+			numbers = []int64{number(b, 0), r.steps, r.first, r.last}
+		}
+	case end:
+		if r.ended == 0 {
+			r.ended = Now()
+			r.from, r.to, r.sent, r.rtt = uint64(number(b, 0)), uint64(number(b, 1)), uint64(number(b, 2)), number(b, 3)
+		}
+		reply.kind = bye
+	default:
+		return
+	}
+	_, _ = send(r.t.fd, control(r.f.word, reply, numbers...))
+}

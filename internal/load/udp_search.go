@@ -1,0 +1,111 @@
+package load
+
+// The highest rate without loss is searched in the warm-up by short steps, each
+// at a rate of its own, whose datagrams the server counts: first as fast as can
+// be, then between what went through and what did not. A step is good if no
+// more than tolerated was lost and if the server got the rest as fast as it was
+// sent: a queue that only grows would hide the loss of a short step.
+const (
+	stepTime  = 20e6 // ns
+	stepSlack = 4e6  // ns that the last of a step may be late, besides stretch
+	stretch   = 1.05 // by how much longer arriving may take than sending
+	// tolerated is the share that may be lost at the rate that is searched.
+	tolerated = 0.001
+	// drainTime bounds how long a step's queues may take to drain, in ns.
+	drainTime = 60e6
+	narrow    = 1.05 // of the bracket's ends: good enough
+	upward    = 1.15 // beyond the highest rate that was tried and good
+	backOff   = 0.9  // of what came through of too much
+	lastDitch = 0.8  // the same if no step was good
+)
+
+// bracket is what the steps have shown. Rates are in datagrams a second.
+type bracket struct {
+	top  float64 // what as fast as can be was; 0: not tried
+	flat bool    // it was good
+	good float64 // the highest rate that was good; 0: none
+	bad  float64 // the lowest that was not; 0: none
+	got  float64 // what came through of it
+}
+
+// step notes a step at a rate, 0 as fast as can be, at which so much was sent
+// and came through.
+func (b *bracket) step(rate, sent, got float64, ok bool) {
+	if rate == 0 {
+		b.top, b.flat = sent, ok
+		rate = sent
+	}
+	switch {
+	case ok:
+		b.good = max(b.good, rate)
+		if b.bad <= b.good { // it was a passing disturbance
+			b.bad = 0
+		}
+	default:
+		b.bad, b.got = rate, got
+		if b.good >= b.bad {
+			b.good = 0
+		}
+	}
+}
+
+// next is the rate to try; 0 is as fast as can be.
+func (b *bracket) next() float64 {
+	switch {
+	case b.top == 0 || b.flat:
+		return 0
+	case b.good == 0:
+		return backOff * min(b.got, b.bad)
+	case b.bad == 0 && upward*b.good >= b.top:
+		return 0
+	case b.bad == 0:
+		return upward * b.good
+	case b.bad > narrow*b.good:
+		return (b.good + b.bad) / 2
+	}
+	return b.bad // once more: noise may have spoilt it
+}
+
+// best is the rate to measure at; 0 is as fast as can be.
+func (b *bracket) best() float64 {
+	switch {
+	case b.flat || b.top == 0:
+		return 0
+	case b.good > 0:
+		return b.good
+	}
+	return lastDitch * min(b.got, b.bad)
+}
+
+// search tries rates until the warm-up is nearly over.
+func (s *sender) search() float64 {
+	var b bracket
+	for n := byte(1); n != 0; n++ { // as many as a head can tell apart
+		if Now()+stepTime+2*s.f.rtt+stepSlack > s.t.when.From {
+			break
+		}
+		rate := b.next()
+		sent, got, ok := s.try(rate, n)
+		if s.t.err != nil {
+			break
+		}
+		b.step(rate, sent, got, ok)
+	}
+	return b.best()
+}
+
+// try makes a step and says what was sent and came through a second.
+func (s *sender) try(rate float64, step byte) (sent, got float64, ok bool) {
+	first, began := s.seq, Now()
+	ended := began
+	s.run(rate, step, func(now, _ int64) bool { ended = now; return now >= began+stepTime })
+	took, n := float64(ended-began), float64(s.seq-first)
+	sent = n * 1e9 / took
+	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report, drainTime+4*s.f.rtt, int64(step))
+	if r == nil {
+		return sent, 0, false
+	}
+	arrived, span := float64(number(r, 1)), float64(number(r, 3)-number(r, 2))
+	got = arrived * 1e9 / max(span, took)
+	return sent, got, n-arrived <= tolerated*n && span <= stretch*took+stepSlack
+}
