@@ -20,6 +20,7 @@ type loadFlags struct {
 	options        optionFlags
 	nodelay        string
 	stream         streamFlags
+	udp            udpFlags
 }
 
 // loadKind is a load on the command line.
@@ -31,7 +32,7 @@ type loadKind struct {
 }
 
 // loadNames are the loads in the order in which they are listed.
-var loadNames = []string{"bulk", "rr", "crr", "stream", "query"}
+var loadNames = []string{"bulk", "rr", "crr", "udp", "udp-rr", "stream", "query"}
 
 var loadKinds = map[string]loadKind{
 	"bulk":   {"TCP stream", bulkLoad},
@@ -39,6 +40,9 @@ var loadKinds = map[string]loadKind{
 	"query":  {"a chatty application", queryLoad},
 	"stream": {"LLM token streaming", streamLoad},
 	"crr":    {"connect, request, response, close", crrLoad},
+
+	"udp":    {"datagrams", udpLoad},
+	"udp-rr": {"request/response in datagrams", udpRRLoad},
 }
 
 // addLoads adds the flags of the loads, of which those in kinds are the default.
@@ -48,15 +52,16 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 		words = append(words, n+" ("+loadKinds[n].what+")")
 	}
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
-	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
+	fl.IntVar(&f.loads.streams, "streams", 1, "bulk, udp: connections, flows")
 	fl.BoolVar(&f.loads.reverse, "reverse", false, "bulk: from the server to the client")
-	fl.IntVar(&f.loads.request, "request", 1, "rr, crr, query: bytes of a request (default of query 100)")
-	fl.IntVar(&f.loads.reply, "reply", 1, "rr, crr, query: bytes of a reply (default of query 1024)")
+	fl.IntVar(&f.loads.request, "request", 1, "rr, crr, udp-rr, query: bytes of a request (default of query 100)")
+	fl.IntVar(&f.loads.reply, "reply", 1, "rr, crr, udp-rr, query: bytes of a reply (default of query 1024)")
 	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
 	f.loads.given = fl.Changed
 	f.loads.options.add(fl)
 	f.loads.stream.add(fl)
 	fl.StringVar(&f.loads.nodelay, "nodelay", "", "TCP_NODELAY on both ends: on or off (default on for rr and stream)")
+	f.loads.udp.add(fl)
 }
 
 // Bounds of what the flags take.
@@ -83,7 +88,10 @@ func (f *loadFlags) check() error {
 			return err
 		}
 	}
-	return f.stream.check(f.kinds)
+	if err := f.stream.check(f.kinds); err != nil {
+		return err
+	}
+	return f.checkUDP()
 }
 
 // bulkWarmup is past slow start.

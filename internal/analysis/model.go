@@ -217,7 +217,7 @@ func higherIsBetter(metric string) bool {
 	switch metric {
 	case ThroughputOut, ThroughputBack, BesideThroughput, Throughput, Transactions,
 		TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax,
-		ClientFairness, ProcessMin, ProcessFairness, Connections:
+		ClientFairness, ProcessMin, ProcessFairness, Connections, Packets:
 		return true
 	}
 	return false

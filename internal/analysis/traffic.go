@@ -22,6 +22,9 @@ var traffics = map[string]traffic{
 	"rr":     {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addRequests, work: answered, trips: true},
 	"stream": {primary: LatencyP50, noun: "median token delay", rate: TokenRate, add: (*series).addTokens, work: tokens, trips: true},
 	"crr":    {primary: Connections, noun: "connections a second", rate: Connections, add: (*series).addConnections, work: trips, trips: true, brief: true},
+
+	"udp":    {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addDatagrams, work: received},
+	"udp-rr": {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addUDPTrips, work: trips, trips: true},
 }
 
 // trafficOf is what is known of a load; one of a later toll is judged as bulk.

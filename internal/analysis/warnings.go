@@ -36,6 +36,9 @@ func (j *judged) limit(s *series) string {
 	if share := j.wireShare(s); share >= wireFull && share <= wireOver {
 		return string(mode.HopWire)
 	}
+	if j.atRate(s) {
+		return fullRate
+	}
 	return s.busy()
 }
 
@@ -132,6 +135,7 @@ func (j *judged) cellWarnings(i int) []Warning {
 			out = append(out, w)
 		}
 	}
+	out = append(out, j.udpWarnings(s)...)
 	if j.wireShare(s) > wireOver {
 		out = append(out, Warning{"over-wire", "more came through than the wire's rate: something took its shape off"})
 	}

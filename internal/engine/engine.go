@@ -115,6 +115,9 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 		return nil
 	}
 	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Reason: err.Error()}
+	if sample.UDP(c.Load) { // over TCP it may be there
+		s.Load = c.Load
+	}
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) {
 		s.Remedy = hint.Hint()
@@ -130,7 +133,7 @@ type key struct {
 
 func keyOf(c sample.Cell) key {
 	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune),
-		Servers: c.Shape.Servers, Clients: c.Shape.Clients}}
+		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load)}}
 }
 
 func builder(all []path.Builder, name string) (path.Builder, error) {
@@ -234,7 +237,7 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 
 func describe(k key, p *path.Path, built float64) sample.Path {
 	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
-		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, On: k.on,
+		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
 		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
 		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
 }

@@ -163,6 +163,9 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply) []path.Move
 		out[0].Forward = servers[0].Done.TotalRecv
 		out[0].Resent += servers[0].Done.TCP.Resent
 	}
+	if sample.UDP(l.Kind) {
+		return lossy(l, servers[0].Done, clients[0].Done, out)
+	}
 	if l.Request > 0 {
 		for i := range out {
 			out[i].Trips = roundTrips(l, out[i])

@@ -28,6 +28,7 @@ type daemon struct {
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
+	udp        bool // what is published, exposed and linked are UDP ports
 	links      []pair
 	networks   []dockerNet // user-defined
 	encrypted  bool        // it runs an encrypted overlay network
@@ -59,6 +60,7 @@ type pair struct {
 // install puts on a machine what the daemon puts there: forwarding, bridges,
 // the rules.
 func (s *site) install(m *machine, d daemon) error {
+	d.udp = s.path.Spec.UDP
 	s.path.Facts["rules"] = rulesRead
 	if d.noIPTables {
 		s.path.Facts["rules"] = `none ("iptables": false)`
@@ -136,10 +138,10 @@ func (d daemon) nat() []nft.Chain {
 		}
 		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
 		for i, p := range n.published {
-			match := []nft.Match{nft.TCPDport(p.port)}
+			match := []nft.Match{d.dport(p.port)}
 			if d.noProxy {
 				self := single(p.to.Addr())
-				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), nft.TCPDport(p.to.Port())))
+				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), d.dport(p.to.Port())))
 			} else {
 				match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
 			}
@@ -184,7 +186,7 @@ func (d daemon) filter() []nft.Chain {
 		b := n.bridge
 		for _, p := range slices.Backward(n.published) { // each was inserted at the top
 			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
-				nft.Dst(single(p.to.Addr())), nft.TCPDport(p.to.Port())))
+				nft.Dst(single(p.to.Addr())), d.dport(p.to.Port())))
 		}
 		if n.routed {
 			inner = append(inner, rule(nft.Accept(), nft.Out(b), nft.ICMP()))
@@ -209,8 +211,8 @@ func (d daemon) filter() []nft.Chain {
 		client, server := single(l.client), single(l.server.Addr())
 		b, port := docker0.bridge, l.server.Port()
 		inner = append(inner,
-			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), nft.TCPDport(port)),
-			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), nft.TCPSport(port)))
+			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), d.dport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), d.sport(port)))
 	}
 	for _, dev := range d.foreign {
 		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))

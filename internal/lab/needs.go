@@ -37,6 +37,8 @@ const (
 	needESP
 	needOVS
 	needRPS
+	needProcessIO // reading what a proxy of UDP moved
+	needUDPProxy  // one whose answers arrive
 )
 
 // needsOf lists what the path needs, the most basic first.
@@ -61,6 +63,12 @@ func (l *Lab) needsOf(s path.Spec) []need {
 func needsOfMode(s path.Spec) []need {
 	switch s.Mode {
 	case mode.PublishProxy:
+		switch {
+		case s.UDP && s.From == mode.FromContainer:
+			return []need{needProcessIO, needProxy, needUDPProxy}
+		case s.UDP:
+			return []need{needProcessIO, needProxy}
+		}
 		return []need{needSockets, needProxy}
 	case mode.PublishNAT:
 		if s.From == mode.FromContainer {
@@ -142,6 +150,10 @@ func (l *Lab) try(n need) error {
 			return tryOVS()
 		case needRPS:
 			return tryRPS()
+		case needProcessIO:
+			return tryProcessIO()
+		case needUDPProxy:
+			return l.tryUDPProxy()
 		default:
 			return tryDevices()
 		}

@@ -83,7 +83,11 @@ func proxyVersion(file string) string {
 // pipe as descriptor 3, and returns its hop.
 func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	file, name := s.lab.findProxy()
-	args := []string{"-proto", "tcp",
+	proto := "tcp"
+	if s.path.Spec.UDP {
+		proto = "udp"
+	}
+	args := []string{"-proto", proto,
 		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
 		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
 	if file == "" {
@@ -115,6 +119,9 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	s.path.Proxies = append(s.path.Proxies, path.Proxy{Name: name, PID: cmd.Process.Pid})
 	s.path.Facts["proxy"] = name
+	if s.path.Spec.UDP {
+		return s.proxyIOHop(cmd.Process.Pid, name), nil
+	}
 	return s.proxyHop(cmd.Process.Pid, name, listen.Port(), target), nil
 }
 

@@ -25,6 +25,9 @@ type Spec struct {
 	// Servers and Clients are how many containers there are of each, 0 is one;
 	// client i talks to server i mod Servers.
 	Servers, Clients int
+	// UDP says that the load goes over UDP: rules and proxies are for one
+	// protocol.
+	UDP bool
 }
 
 // Count is how many servers and clients the path has.
@@ -34,6 +37,9 @@ func (s Spec) String() string {
 	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
 	if n, m := s.Count(); n > 1 || m > 1 {
 		out = fmt.Sprintf("%s (servers: %d, clients: %d)", out, n, m)
+	}
+	if s.UDP {
+		out += " by UDP"
 	}
 	return out
 }

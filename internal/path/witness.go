@@ -67,7 +67,7 @@ type Moved struct {
 	Forward     int64 // payload bytes, client to server, that arrived
 	Backward    int64 // payload bytes, server to client, that arrived
 	Trips       int64 // request/response pairs, of which only one is under way at a time
-	Resent      int64 // bytes that TCP sent again
+	Resent      int64 // bytes that TCP sent again, or that were lost: a hop may have counted them or not
 	Connections int   // opened
 	// Brief says that the connections ended with their trips, before the counters
 	// were read, and Failed how many more were asked for and came to nothing.

@@ -23,6 +23,9 @@ var loads = map[string]load{
 	"rr":     {rrColumns, "p50 ratio", rrWords, nil},
 	"stream": {tokenColumns, "p50 ratio", tokenWords, moreTokenColumns},
 	"crr":    {crrColumns, "conn/s ratio", crrWords, nil},
+
+	"udp":    {udpColumns, "ratio", udpWords, nil},
+	"udp-rr": {udpRRColumns, "p50 ratio", udpRRWords, nil},
 }
 
 var bulkColumns = []column{

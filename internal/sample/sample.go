@@ -181,6 +181,7 @@ type Path struct {
 	Tune    string            `json:"tune,omitempty"`
 	Servers int               `json:"servers,omitempty"` // of a crowd
 	Clients int               `json:"clients,omitempty"`
+	UDP     bool              `json:"udp,omitempty"` // its rules and proxy are for UDP
 	On      string            `json:"on"`
 	Dial    string            `json:"dial"`   // what the (first) client dials
 	Listen  string            `json:"listen"` // where the server listens
@@ -215,7 +216,7 @@ type Header struct {
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
 		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
-			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients {
+			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients && p.UDP == UDP(c.Load) {
 			return p, true
 		}
 	}

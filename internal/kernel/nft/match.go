@@ -104,6 +104,12 @@ func TCPDport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetDport, 
 // TCPSport is iptables' `-p tcp --sport number`.
 func TCPSport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetSport, number) }
 
+// UDPDport is iptables' `-p udp --dport number`.
+func UDPDport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetDport, number) }
+
+// UDPSport is iptables' `-p udp --sport number`.
+func UDPSport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetSport, number) }
+
 // VXLAN matches a VXLAN packet of one network: a UDP packet to port number
 // whose VXLAN header has the identifier vni. (Docker writes the second half as
 // iptables' `-m bpf`.)

@@ -1,9 +1,9 @@
-// Package relay is a user-space TCP proxy with docker-proxy's algorithm, for
-// machines that have no docker-proxy: accept, dial the container, copy both
+// Package relay is a user-space proxy with docker-proxy's algorithm, for
+// machines that have no docker-proxy. For TCP: accept, dial the container, copy both
 // ways with half-closes passed on. Like docker-proxy it is a process of its
 // own, takes the same flags, and says on descriptor 3 whether it listens. The
 // copies are io.Copy between TCP connections, which is splice(2) on Linux, as
-// in docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go).
+// in docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go). UDP is in udp.go.
 package relay
 
 import (
@@ -20,13 +20,18 @@ import (
 // Run runs the proxy with docker-proxy's arguments until ctx ends. It writes
 // "0\n" to ready once it listens, or "1\n" and the reason.
 func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
-	ln, target, err := listen(args)
-	word := "0\n"
-	if err != nil {
-		word = "1\n" + err.Error()
+	f, err := parse(args)
+	if err == nil && f.proto == "udp" {
+		return runUDP(ctx, f, ready)
 	}
-	_, werr := io.WriteString(ready, word)
-	if err := errors.Join(err, werr, ready.Close()); err != nil {
+	var (
+		ln     net.Listener
+		target *net.TCPAddr
+	)
+	if err == nil {
+		ln, target, err = listen(f)
+	}
+	if err := say(ready, err); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
@@ -43,31 +48,58 @@ func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
 	}
 }
 
-func listen(args []string) (net.Listener, *net.TCPAddr, error) {
-	var (
-		f         = flag.NewFlagSet("proxy", flag.ContinueOnError)
-		proto     = f.String("proto", "tcp", "protocol; only tcp")
-		hostIP    = f.String("host-ip", "0.0.0.0", "address to listen on")
-		hostPort  = f.Int("host-port", -1, "port to listen on")
-		container = f.String("container-ip", "", "container's address")
-		port      = f.Int("container-port", -1, "container's port")
-	)
-	f.SetOutput(io.Discard)
-	if err := f.Parse(args); err != nil {
-		return nil, nil, err
+// flags are docker-proxy's.
+type flags struct {
+	proto              string
+	hostIP, container  string
+	hostPort, destPort int
+}
+
+func parse(args []string) (f flags, err error) {
+	fs := flag.NewFlagSet("proxy", flag.ContinueOnError)
+	fs.StringVar(&f.proto, "proto", "tcp", "protocol: tcp, udp")
+	fs.StringVar(&f.hostIP, "host-ip", "0.0.0.0", "address to listen on")
+	fs.IntVar(&f.hostPort, "host-port", -1, "port to listen on")
+	fs.StringVar(&f.container, "container-ip", "", "container's address")
+	fs.IntVar(&f.destPort, "container-port", -1, "container's port")
+	fs.SetOutput(io.Discard)
+	if err := fs.Parse(args); err != nil {
+		return f, err
 	}
-	if *proto != "tcp" {
-		return nil, nil, fmt.Errorf("unsupported protocol %q", *proto)
+	if f.proto != "tcp" && f.proto != "udp" {
+		return f, fmt.Errorf("unsupported protocol %q", f.proto)
 	}
-	network := "tcp4"
-	if ip := net.ParseIP(*hostIP); ip != nil && ip.To4() == nil {
-		network = "tcp6" // and IPv4 not mapped into it, as docker-proxy does
+	return f, nil
+}
+
+// network is the protocol of one family: IPv4 is not mapped into IPv6, as with
+// docker-proxy.
+func (f flags) network() string {
+	if ip := net.ParseIP(f.hostIP); ip != nil && ip.To4() == nil {
+		return f.proto + "6"
 	}
-	target, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(*container, strconv.Itoa(*port)))
+	return f.proto + "4"
+}
+
+func (f flags) host() string   { return net.JoinHostPort(f.hostIP, strconv.Itoa(f.hostPort)) }
+func (f flags) target() string { return net.JoinHostPort(f.container, strconv.Itoa(f.destPort)) }
+
+// say tells the parent whether the proxy listens.
+func say(ready io.WriteCloser, err error) error {
+	word := "0\n"
+	if err != nil {
+		word = "1\n" + err.Error()
+	}
+	_, werr := io.WriteString(ready, word)
+	return errors.Join(err, werr, ready.Close())
+}
+
+func listen(f flags) (net.Listener, *net.TCPAddr, error) {
+	target, err := net.ResolveTCPAddr("tcp", f.target())
 	if err != nil {
 		return nil, nil, err
 	}
-	ln, err := net.Listen(network, net.JoinHostPort(*hostIP, strconv.Itoa(*hostPort)))
+	ln, err := net.Listen(f.network(), f.host())
 	return ln, target, err
 }
 

@@ -187,7 +187,7 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
 	switch o.Load.Kind {
-	case "rr", "crr":
+	case "rr", "crr", "udp-rr":
 		if o.Load.Kind == "crr" {
 			if o.Budget > 0 && amount > int64(o.Budget) { // the client's window ends there
 				party.Window *= float64(o.Budget) / float64(amount)
