@@ -6,17 +6,19 @@ package load
 // more than tolerated was lost and if the server got the rest as fast as it was
 // sent: a queue that only grows would hide the loss of a short step.
 const (
-	stepTime  = 20e6 // ns
-	stepSlack = 4e6  // ns that the last of a step may be late, besides stretch
-	stretch   = 1.05 // by how much longer arriving may take than sending
+	stepTime  = 25e6   // ns
+	stepSlack = 1500e3 // ns by which arriving may take longer than sending
 	// tolerated is the share that may be lost at the rate that is searched.
 	tolerated = 0.001
+	// answerSlack is how long a step's answer usually takes, in ns.
+	answerSlack = 4e6
 	// drainTime bounds how long a step's queues may take to drain, in ns.
 	drainTime = 60e6
 	narrow    = 1.05 // of the bracket's ends: good enough
 	upward    = 1.15 // beyond the highest rate that was tried and good
 	backOff   = 0.9  // of what came through of too much
 	lastDitch = 0.8  // the same if no step was good
+	margin    = 0.95 // of the highest good rate: a slack that a short step does not show fills queues in a window
 )
 
 // bracket is what the steps have shown. Rates are in datagrams a second.
@@ -72,7 +74,7 @@ func (b *bracket) best() float64 {
 	case b.flat || b.top == 0:
 		return 0
 	case b.good > 0:
-		return b.good
+		return margin * b.good
 	}
 	return lastDitch * min(b.got, b.bad)
 }
@@ -81,7 +83,7 @@ func (b *bracket) best() float64 {
 func (s *sender) search() float64 {
 	var b bracket
 	for n := byte(1); n != 0; n++ { // as many as a head can tell apart
-		if Now()+stepTime+2*s.f.rtt+stepSlack > s.t.when.From {
+		if Now()+stepTime+2*s.f.rtt+answerSlack > s.t.when.From {
 			break
 		}
 		rate := b.next()
@@ -107,5 +109,5 @@ func (s *sender) try(rate float64, step byte) (sent, got float64, ok bool) {
 	}
 	arrived, span := float64(number(r, 1)), float64(number(r, 3)-number(r, 2))
 	got = arrived * 1e9 / max(span, took)
-	return sent, got, n-arrived <= tolerated*n && span <= stretch*took+stepSlack
+	return sent, got, n-arrived <= tolerated*n && span <= took+stepSlack
 }

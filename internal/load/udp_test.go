@@ -72,7 +72,7 @@ func TestBracketFindsTheCapacity(t *testing.T) {
 			if best != 0 {
 				t.Errorf("capacity %g of %g: rate %g, want as fast as can be", c.capacity, c.top, best)
 			}
-		case best > c.capacity || best < 0.9*c.capacity:
+		case best > c.capacity || best < 0.85*c.capacity:
 			t.Errorf("capacity %g of %g: rate %g", c.capacity, c.top, best)
 		}
 	}
@@ -91,7 +91,7 @@ func TestBracketSurvivesNoise(t *testing.T) {
 			}
 			b.step(rate, sent, got, ok)
 		}
-		if best := b.best(); best > 8e4 || best < 0.85*8e4 {
+		if best := b.best(); best > 8e4 || best < 0.8*8e4 {
 			t.Errorf("step %d spoilt: rate %g of 80000", spoilt, best)
 		}
 	}

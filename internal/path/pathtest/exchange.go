@@ -49,8 +49,13 @@ func end(role, addr, number string) error {
 	if err != nil {
 		return err
 	}
-	if role == "server" {
+	switch role {
+	case "server":
 		return serve(addr, n)
+	case udpServer:
+		return serveUDP(addr)
+	case udpClient:
+		return askUDP(addr, n)
 	}
 	c, err := net.DialTimeout("tcp", addr, exchangeMax)
 	if err != nil {
@@ -141,6 +146,9 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 	load := make([]int, len(p.Servers))
 	for _, c := range p.Clients {
 		load[c.Server]++
+	}
+	if p.Spec.UDP {
+		return exchangeUDP(t, p, dial(0))
 	}
 	var tr Traffic
 	var ends []*running

@@ -45,10 +45,18 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		for _, r := range m.Routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, r, o) })
+			if names[m.Name] {
+				udp := spec
+				udp.UDP = true
+				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, udp, r, o) })
+			}
 			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, r, o) })
 		}
 	}
 }
+
+// names are the modes whose rules or proxies name the protocol.
+var names = map[mode.Name]bool{mode.PublishNAT: true, mode.PublishProxy: true, mode.Routed: true, mode.Link: true}
 
 // check skips the route if it is rightly refused.
 func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
