@@ -10,6 +10,7 @@ const (
 	stepSlack = 1500e3 // ns by which arriving may take longer than sending
 	// tolerated is the share that may be lost at the rate that is searched.
 	tolerated = 0.001
+	unheard   = 0.25 // the same if nobody could say what came through
 	// answerSlack is how long a step's answer usually takes, in ns.
 	answerSlack = 4e6
 	// drainTime bounds how long a step's queues may take to drain, in ns.
@@ -44,6 +45,9 @@ func (b *bracket) step(rate, sent, got float64, ok bool) {
 			b.bad = 0
 		}
 	default:
+		if got == 0 { // not even an answer
+			got = unheard * rate
+		}
 		b.bad, b.got = rate, got
 		if b.good >= b.bad {
 			b.good = 0
@@ -103,7 +107,7 @@ func (s *sender) try(rate float64, step byte) (sent, got float64, ok bool) {
 	s.run(rate, step, func(now, _ int64) bool { ended = now; return now >= began+stepTime })
 	took, n := float64(ended-began), float64(s.seq-first)
 	sent = n * 1e9 / took
-	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report, drainTime+4*s.f.rtt, int64(step))
+	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report, min(drainTime+4*s.f.rtt, s.t.when.From-Now()), int64(step))
 	if r == nil {
 		return sent, 0, false
 	}

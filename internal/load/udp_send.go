@@ -20,6 +20,9 @@ const udpKind = "udp"
 // before is missed: a burst of it would only overflow a queue.
 const maxBehind = 5e6
 
+// longestPause is after how long the sender looks at the clock, in ns.
+const longestPause = 5e6
+
 // answerTime bounds how long the client asks for an answer, in ns, besides the
 // round trips.
 const answerTime = 1e9
@@ -74,10 +77,10 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 		if interval > 0 {
 			now := Now()
 			for wait := int64(due) - now; wait > 0; wait = int64(due) - now {
-				if next := t.next - now; step == 0 && next > 0 {
+				if next := t.next - now; next > 0 {
 					wait = min(wait, next)
 				}
-				pause(wait)
+				pause(min(wait, longestPause))
 				now = Now()
 				if over(now, missed) {
 					return missed
