@@ -18,7 +18,8 @@ const (
 	narrow    = 1.05 // of the bracket's ends: good enough
 	upward    = 1.15 // beyond the highest rate that was tried and good
 	backOff   = 0.9  // of what came through of too much
-	lastDitch = 0.8  // the same if no step was good
+	fallBack  = 0.7  // of the lowest rate that was bad, as long as none was good
+	lastDitch = 0.5  // the same if none ever was
 	margin    = 0.95 // of the highest good rate: a slack that a short step does not show fills queues in a window
 )
 
@@ -29,6 +30,7 @@ type bracket struct {
 	good float64 // the highest rate that was good; 0: none
 	bad  float64 // the lowest that was not; 0: none
 	got  float64 // what came through of it
+	sure int     // steps since both are close
 }
 
 // step notes a step at a rate, 0 as fast as can be, at which so much was sent
@@ -61,7 +63,7 @@ func (b *bracket) next() float64 {
 	case b.top == 0 || b.flat:
 		return 0
 	case b.good == 0:
-		return backOff * min(b.got, b.bad)
+		return min(backOff*b.got, fallBack*b.bad)
 	case b.bad == 0 && upward*b.good >= b.top:
 		return 0
 	case b.bad == 0:
@@ -69,7 +71,10 @@ func (b *bracket) next() float64 {
 	case b.bad > narrow*b.good:
 		return (b.good + b.bad) / 2
 	}
-	return b.bad // once more: noise may have spoilt it
+	if b.sure++; b.sure%2 == 0 {
+		return b.bad // once more: noise may have spoilt it
+	}
+	return margin * b.good // what will be measured
 }
 
 // best is the rate to measure at; 0 is as fast as can be.
