@@ -74,7 +74,7 @@ func (j *judged) udpWarnings(s *series) []Warning {
 		blocked += float64(v.Client.Counts["blocked"])
 	}
 	if share := sent / (sent + missed); missed > 0 && rate > 0 && share < kept {
-		why := "it was not fast enough"
+		why := "it was too slow, or kept off its CPU"
 		if blocked > 0 {
 			why = "its send buffer was full: what it sends into was not fast enough"
 		}

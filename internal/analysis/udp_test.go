@@ -81,7 +81,7 @@ func TestUDPWarningsAndLimits(t *testing.T) {
 		{name: "searched-lossy", lost: 20, want: []string{"lossy"}, text: "2 % were lost"},
 		{name: "given-lossy", rate: 2e9, lost: 20, want: []string{}},
 		{name: "given-and-got", rate: 0.5e9, want: []string{}, limited: "rate"},
-		{name: "late", rate: 2e9, change: behind(0), want: []string{"behind"}, text: "only 80.0 % of its rate: it was not fast enough"},
+		{name: "late", rate: 2e9, change: behind(0), want: []string{"behind"}, text: "only 80.0 % of its rate: it was too slow, or kept off its CPU"},
 		{name: "blocked", rate: 2e9, change: behind(3), want: []string{"behind"}, text: "send buffer was full"},
 		{name: "search-is-never-late", change: behind(3), want: []string{}},
 	} {

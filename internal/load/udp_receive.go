@@ -76,12 +76,13 @@ func (r *receiver) cross(now int64) {
 	for t := r.t; ; {
 		was := t.bounds
 		t.passed(now)
-		switch {
-		case t.bounds == was:
+		if t.bounds == was {
 			return
-		case t.bounds == 1:
+		}
+		switch t.bounds {
+		case 1:
 			r.dropped = -socketDrops(t.fd)
-		case t.bounds == windowBounds:
+		case windowBounds:
 			r.dropped += socketDrops(t.fd)
 		}
 	}
@@ -161,5 +162,14 @@ func (r *receiver) answer(h head, b []byte) {
 	default:
 		return
 	}
-	_, _ = send(r.t.fd, control(r.f.word, reply, numbers...))
+	times := 1
+	if reply.kind == bye { // nobody will be there to say it again
+		times = byes
+	}
+	for range times {
+		_, _ = send(r.t.fd, control(r.f.word, reply, numbers...))
+	}
 }
+
+// byes is how often the server says its last word.
+const byes = 3

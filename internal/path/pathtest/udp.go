@@ -35,17 +35,17 @@ func serveUDP(addr string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	closed := make(chan error, 1)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		c.Close()
+		closed <- c.Close()
 	}()
 	fmt.Println("ready")
 	b := make([]byte, 2*datagramBytes)
 	for {
 		n, from, err := c.ReadFrom(b)
 		if errors.Is(err, net.ErrClosed) {
-			return nil
+			return <-closed
 		}
 		if err != nil {
 			return err
