@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"syscall"
 )
 
@@ -64,6 +65,8 @@ func udpServer(t *thread) {
 		t.err = errNothing
 	case r.ended == 0:
 		t.err = errCutOff
+	case r.to > r.from && r.in.got == 0:
+		t.err = fmt.Errorf("all %d datagrams of the window were lost", r.to-r.from)
 	}
 	lost := max(0, int64(r.to-r.from)-r.in.got)
 	t.counts = map[string]int64{CountDatagrams: r.in.got, CountLost: lost, CountReordered: r.in.reordered,

@@ -95,14 +95,28 @@ func (s *sender) search() float64 {
 		if Now()+stepTime+2*s.f.rtt+answerSlack > s.t.when.From {
 			break
 		}
-		rate := b.next()
+		rate := atLeast(s.slowest(), b.next())
 		sent, got, ok := s.try(rate, n)
 		if s.t.err != nil {
 			break
 		}
 		b.step(rate, sent, got, ok)
 	}
-	return b.best()
+	return atLeast(s.slowest(), b.best())
+}
+
+// slowest is the rate below which a step would hold too few calls to tell.
+func (s *sender) slowest() float64 {
+	const calls = 4
+	return calls * float64(len(s.f.msgs.bufs)*s.f.msgs.each) * 1e9 / stepTime
+}
+
+// atLeast is the rate, but not below the slowest; 0, as fast as can be, it is.
+func atLeast(slowest, rate float64) float64 {
+	if rate == 0 {
+		return 0
+	}
+	return max(slowest, rate)
 }
 
 // try makes a step and says what was sent and came through a second.

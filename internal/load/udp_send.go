@@ -2,6 +2,7 @@ package load
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 	"unsafe"
@@ -59,7 +60,12 @@ func udpClient(t *thread) {
 	t.counts = map[string]int64{CountDatagrams: int64(to - from), CountMissed: missed, CountBlocked: blocked,
 		CountRate: int64(rate * float64(8*t.spec.Size))}
 	s.end(from, to)
+	if to == from {
+		t.err = errNoneSent
+	}
 }
+
+var errNoneSent = errors.New("no datagram was due in the window: a higher rate or a longer window has some")
 
 // run sends until over is true, which it asks after each call with the time and
 // with what was missed. The rate is in datagrams a second, 0 as fast as can be.

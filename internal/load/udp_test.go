@@ -239,6 +239,20 @@ func TestUDPSearchEnds(t *testing.T) {
 	}
 }
 
+// A window in which all is lost, or nothing is sent, is no result.
+func TestUDPWithoutDatagrams(t *testing.T) {
+	begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
+		return lossy(t, addr, 0, func(n int) bool { return n < 8 })
+	}
+	_, _, err := over(t, Spec{Kind: "udp", Rate: 4e6, Size: 500}, warmup, window, begun)
+	if err == nil || !strings.Contains(err.Error(), "last word") { // it is lost, too
+		t.Errorf("Run = %v", err)
+	}
+	if _, _, err = over(t, Spec{Kind: "udp", Rate: 1e4, Size: 50_000}, warmup, window, straight); !errors.Is(err, errNoneSent) {
+		t.Errorf("at a rate of nothing, Run = %v", err)
+	}
+}
+
 func TestUDPRR(t *testing.T) {
 	for _, c := range []struct {
 		name string
