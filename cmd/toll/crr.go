@@ -19,7 +19,7 @@ func crrLoad(f *loadFlags, w sample.Wire) sample.Load {
 func only(r plan.Request, command string, loads ...string) error {
 	for _, l := range r.Loads {
 		if !slices.Contains(loads, l.Kind) {
-			return usage(fmt.Errorf("toll %s does not have the load %s", command, l.Kind),
+			return usage(fmt.Errorf("toll %s has no load %s", command, l.Kind),
 				fmt.Sprintf("toll compare --load %s, or toll %s --load %s", l.Kind, command, strings.Join(loads, ",")))
 		}
 	}

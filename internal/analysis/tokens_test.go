@@ -156,7 +156,7 @@ func TestStreamWarnings(t *testing.T) {
 		})
 	}
 	quiet := find(t, streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).judge(), mode.Bridge, "stream").Warnings
-	if got := codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few tokens") {
+	if got := codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
 		t.Errorf("warnings of a load that keeps up: %+v", quiet)
 	}
 }
