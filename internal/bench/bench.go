@@ -70,6 +70,16 @@ func (b *bench) prepare() error {
 	if err := link.Up("lo"); err != nil {
 		return err
 	}
+	// netperf asks for addresses that the machine could use, and 127.0.0.1 alone
+	// is none to the resolver.
+	if err := link.AddAddr("lo", netip.MustParsePrefix("198.18.0.1/32")); err != nil {
+		return err
+	}
+	// Of the usual range, connect(2) takes every second port first and scans all
+	// of them before the others: a second of crr would be the scan's.
+	if err := sysctl.Set("net.ipv4.ip_local_port_range", "1024 65535"); err != nil {
+		return err
+	}
 	if b.congestion == "" {
 		return nil
 	}
@@ -95,11 +105,12 @@ func (b *bench) nextAddr() netip.AddrPort {
 
 // visit is what a visit yields.
 type visit struct {
-	bits    float64 // bit/s received, the tool's own figure (bulk)
-	oneWay  float64 // s, half a mean round trip, the tool's own figure (rr)
-	seen    outside
-	rss     float64 // bytes, of the larger of toll's two workers
-	started float64 // s from toll's start to its first visit (start)
+	bits      float64 // bit/s received, the tool's own figure (bulk, udp)
+	perSecond float64 // connections, the tool's own figure (crr)
+	oneWay    float64 // s, half a mean round trip, the tool's own figure (rr)
+	seen      outside
+	rss       float64 // bytes, of the larger of toll's two workers
+	started   float64 // s from toll's start to its first visit (start)
 }
 
 // Other programs that run beside a visit make it worthless for a comparison.

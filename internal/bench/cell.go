@@ -21,12 +21,17 @@ const (
 	iperf3   = "iperf3"
 	qperf    = "qperf"
 	sockperf = "sockperf"
+	netperf  = "netperf"
+	// netserver is netperf's server.
+	netserver = "netserver"
 )
 
 // The loads.
 const (
 	bulk  = "bulk"
 	rr    = "rr"
+	udp   = "udp"
+	crr   = "crr"
 	start = "start" // none: how long toll takes to its first visit
 )
 
@@ -34,7 +39,7 @@ const (
 type cell struct {
 	tool    string
 	load    string
-	size    int    // of request and response (rr)
+	size    int    // of request and response (rr, crr), a write (bulk) or a datagram (udp)
 	sameCPU bool   // both ends on serverCPU
 	like    string // the peer whose phases toll follows
 	anew    bool   // the same cell a second time, for the noise floor
@@ -42,7 +47,7 @@ type cell struct {
 
 func (c cell) String() string {
 	words := []string{c.tool, c.load}
-	if c.load == rr {
+	if c.load != bulk && c.load != start {
 		words = append(words, fmt.Sprintf("%d B", c.size))
 	}
 	if c.load != start {
@@ -69,11 +74,18 @@ func (c cell) cpus() (client, server int) {
 	return clientCPU, serverCPU
 }
 
-// Sizes of messages: qperf's smallest, sockperf's smallest.
+// Sizes of messages: qperf's smallest, sockperf's smallest, netperf's usual, and
+// what fits into the usual MTU.
 const (
 	qperfSize    = 1
 	sockperfSize = 14
+	netperfSize  = 1
+	datagram     = 1400
 )
+
+// bitrate is that of udp, bit/s: one that the peer can send without losing much
+// of it in its receive buffer.
+const bitrate = 500_000_000
 
 // The phases of the peers, which toll follows: iperf3 is told to leave out
 // its first second, slow start included; qperf has no warm-up; sockperf
@@ -117,6 +129,9 @@ var pairs = []pair{
 	makePair(sockperf, rr, sockperfSize, false),
 	makePair(qperf, rr, qperfSize, true),
 	makePair(sockperf, rr, sockperfSize, true),
+	makePair(iperf3, udp, datagram, false),
+	makePair(netperf, crr, netperfSize, false),
+	makePair(netperf, crr, netperfSize, true),
 }
 
 // startCell is toll's start; it has no peer.
@@ -132,7 +147,7 @@ func groupsFor(missing []missing, withStart bool) [][]cell {
 	var out [][]cell
 	for _, p := range pairs {
 		group := []cell{p.own, p.again}
-		if !gone[p.peer.tool] && !gone[taskset] {
+		if !gone[p.peer.tool] && !gone[peerOf[p.peer.kind()].program] && !gone[taskset] {
 			group = append(group, p.peer)
 		}
 		out = append(out, group)
@@ -155,12 +170,20 @@ func (m missing) text() string {
 
 // peers says which version of each peer is installed and what is missing.
 func peers() (versions []string, out []missing) {
-	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf}} {
+	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
+		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {
 		if _, err := exec.LookPath(p.program); err != nil {
 			out = append(out, p)
 			continue
 		}
-		text, err := exec.Command(p.program, "--version").Output()
+		if p.program == netserver {
+			continue
+		}
+		flag := "--version"
+		if p.program == netperf {
+			flag = "-V"
+		}
+		text, err := exec.Command(p.program, flag).Output()
 		first, _, _ := strings.Cut(string(text), "\n")
 		first, _, _ = strings.Cut(first, " (")
 		if err == nil && p.program != taskset {

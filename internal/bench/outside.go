@@ -52,7 +52,7 @@ func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client,
 			return false, errors.Join(errors.New("the client ended before there was traffic"), client.wait(ctx))
 		default:
 		}
-		if c.load == bulk {
+		if c.load == bulk || c.load == udp {
 			return now.RxBytes-before.RxBytes > begunBytes, nil
 		}
 		return now.RxPackets-before.RxPackets > begunPackets, nil
@@ -68,7 +68,7 @@ func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client,
 	// Loads of one kind are all read at the same time after their beginning,
 	// inside the measured part of each.
 	from, to := iperf3Omit+margin, iperf3Omit+b.window-margin
-	if c.load == rr {
+	if c.load == rr || c.load == crr {
 		from, to = sockperfSkip+margin, b.window-sockperfTail-margin
 	}
 	first, err := b.readAt(ctx, began.Add(from), groups)

@@ -76,6 +76,22 @@ func parseSockperf(out []byte) (seconds float64, err error) {
 	return positive("sockperf's latency", n*1e-6)
 }
 
+// parseNetperf reads the transactions a second of a test without a banner: the
+// sixth number of its first line.
+func parseNetperf(out []byte) (perSecond float64, err error) {
+	const rate, fields = 5, 6
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	f := strings.Fields(line)
+	if len(f) != fields {
+		return 0, fmt.Errorf("read netperf's output: %q", line)
+	}
+	n, err := strconv.ParseFloat(f[rate], 64)
+	if err != nil {
+		return 0, fmt.Errorf("read netperf's output: %w", err)
+	}
+	return positive("netperf's rate", n)
+}
+
 func positive(what string, x float64) (float64, error) {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 0, fmt.Errorf("%s is %v", what, x)

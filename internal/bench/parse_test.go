@@ -28,6 +28,7 @@ func TestParse(t *testing.T) {
 		{"qperf.txt", parseQperf, 40.1978e-6},
 		{"qperf-human.txt", parseQperf, 2.39e-6},
 		{"sockperf.txt", parseSockperf, 45.845e-6},
+		{"netperf.txt", parseNetperf, 36310.95},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			got, err := c.parse(record(t, c.file))
@@ -62,6 +63,9 @@ func TestParseRejects(t *testing.T) {
 		{"sockperf-empty", parseSockperf, "", "no latency"},
 		{"sockperf-number", parseSockperf, "Summary: Latency is 1.2.3 usec", "invalid syntax"},
 		{"sockperf-dropped", parseSockperf, "Summary: Latency is 1.2 usec\n# dropped messages = 3;", "dropped"},
+		{"netperf-empty", parseNetperf, "", "read netperf's output"},
+		{"netperf-number", parseNetperf, "1 2 3 4 5 six", "invalid syntax"},
+		{"netperf-zero", parseNetperf, "1 2 3 4 5 0", "rate is 0"},
 		{"sockperf-silent", parseSockperf, "Summary: Latency is 1.2 usec\n", "dropped"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,11 +78,11 @@ func TestParseRejects(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"iperf3.json", "iperf3-error.json", "qperf.txt", "qperf-human.txt", "sockperf.txt"} {
+	for _, name := range []string{"iperf3.json", "iperf3-error.json", "qperf.txt", "qperf-human.txt", "sockperf.txt", "netperf.txt"} {
 		f.Add(record(f, name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, parse := range []func([]byte) (float64, error){parseIperf3, parseQperf, parseSockperf} {
+		for _, parse := range []func([]byte) (float64, error){parseIperf3, parseQperf, parseSockperf, parseNetperf} {
 			if x, err := parse(b); err == nil && (!(x > 0) || math.IsInf(x, 0)) {
 				t.Errorf("%v without an error", x)
 			}

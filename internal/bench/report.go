@@ -56,6 +56,18 @@ var metrics = map[string][]metric{
 		{name: "CPU time a byte, server", unit: "ns/KiB", scale: 1e9 * 1024, digits: 1,
 			of: func(v visit) float64 { return v.seen.server / v.seen.bytes }},
 	},
+	udp: {
+		{name: fmt.Sprintf("throughput received of %d Mbit/s", bitrate/1_000_000), unit: "Mbit/s", scale: 1e-6, digits: 1, higher: true, target: true,
+			of: func(v visit) float64 { return v.bits }},
+		{name: "CPU time a datagram, both ends", unit: "µs", scale: 1e6, digits: 2, target: true,
+			of: func(v visit) float64 { return v.seen.cpu() / v.seen.packets }},
+	},
+	crr: {
+		{name: "connections", unit: "1/s", scale: 1, digits: 0, higher: true, target: true,
+			of: func(v visit) float64 { return v.perSecond }},
+		{name: "CPU time a connection, both ends", unit: "µs", scale: 1e6, digits: 2, target: true,
+			of: func(v visit) float64 { return v.seen.cpu() / v.seen.elapsed / v.perSecond }},
+	},
 	rr: {
 		{name: "one-way latency", unit: "µs", scale: 1e6, digits: 2, target: true,
 			of: func(v visit) float64 { return v.oneWay }},
@@ -67,9 +79,11 @@ var metrics = map[string][]metric{
 // agreement is a tool's own figure against the counters of the loopback
 // device: 1 if both speak of the same traffic.
 func agreement(c cell, v visit) float64 {
-	if c.load == bulk {
-		const bitsPerByte = 8
+	switch c.load {
+	case bulk, udp:
 		return v.bits / (v.seen.bytes * bitsPerByte / v.seen.elapsed)
+	case crr:
+		return math.NaN() // packets of a connection are not the same number for all
 	}
 	return v.seen.elapsed / v.seen.trips() / (2 * v.oneWay)
 }
@@ -113,6 +127,9 @@ func (r *report) markdown() string {
 	b.WriteString("\nEach tool's own figure against the counters of the loopback device:\n\n" +
 		"| cell | own / counted |\n|---|---|\n")
 	for _, p := range pairs {
+		if p.own.load == crr {
+			continue
+		}
 		for _, c := range []cell{p.own, p.peer} {
 			own := stats.Summarize(list(r.values(c, func(v visit) float64 { return agreement(c, v) })))
 			fmt.Fprintf(&b, "| %s | %s |\n", c, ratio(own))
@@ -138,8 +155,8 @@ func ratio(s stats.Summary) string {
 
 func (r *report) row(b *strings.Builder, p pair, m metric) {
 	what := p.own.load
-	if p.own.load == rr {
-		what = fmt.Sprintf("rr %d B", p.own.size)
+	if p.own.load != bulk {
+		what = fmt.Sprintf("%s %d B", p.own.load, p.own.size)
 	}
 	own, again, other := r.values(p.own, m.of), r.values(p.again, m.of), r.values(p.peer, m.of)
 	noise := stats.Summarize(stats.Ratios(own, again))

@@ -66,6 +66,11 @@ func madeUp(c cell, x float64) visit {
 	case rr:
 		v.oneWay = 1e-5 * x
 		v.seen.packets = 1e5 / x
+	case udp:
+		v.bits = 5e8 * x
+		v.seen.bytes, v.seen.packets = 5e8*x/8, 4e4*x
+	case crr:
+		v.perSecond = 1e4 * x
 	case start:
 		v = visit{started: x}
 	}

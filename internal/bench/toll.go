@@ -13,6 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
 
+const bitsPerByte = 8
+
 // lead is the time from the schedule's sending to the common start.
 const lead = 3 * time.Millisecond
 
@@ -95,9 +97,12 @@ func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
 
 func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) error {
 	l := sample.Load{Kind: c.load}
-	if c.load == bulk {
+	switch c.load {
+	case bulk:
 		l.Write = c.size
-	} else {
+	case udp:
+		l.Size, l.Rate = c.size, bitrate
+	default:
 		l.Request, l.Reply = c.size, c.size
 	}
 	addr := b.nextAddr()
@@ -124,9 +129,12 @@ func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *ha
 	}
 	sent, received := fromClient.Done, fromServer.Done
 	v.rss = float64(max(sent.RSS, received.RSS))
-	if c.load == bulk {
-		const bitsPerByte = 8
+	switch c.load {
+	case bulk, udp:
 		v.bits, err = positive("toll's received rate", float64(received.Received)*bitsPerByte/received.Window)
+		return v, err
+	case crr:
+		v.perSecond, err = positive("toll's connections", float64(sent.Trips)/sent.Window)
 		return v, err
 	}
 	v.oneWay, err = positive("toll's latency", sent.Window/float64(sent.Trips)/2)
