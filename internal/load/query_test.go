@@ -51,7 +51,11 @@ func TestQueryOverADelay(t *testing.T) {
 	}
 	begin := Now() + int64(5*time.Millisecond)
 	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
-	go srv.Run(when)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := srv.Run(when)
+		answered <- err
+	}()
 	got, err := cli.Run(when)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +67,7 @@ func TestQueryOverADelay(t *testing.T) {
 	if q := time.Duration(got.Times[queryTimes].ValueAtQuantile(50)); math.Abs(float64(page)/float64(q)-queries) > queries/2 {
 		t.Errorf("a page takes %s, a query %s", page, q)
 	}
-	if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
 		t.Error(err)
 	}
 }

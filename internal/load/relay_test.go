@@ -156,7 +156,11 @@ func TestRequestResponseOverADelay(t *testing.T) {
 	}
 	begin := Now() + int64(5*time.Millisecond)
 	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
-	go srv.Run(when)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := srv.Run(when)
+		answered <- err
+	}()
 	got, err := cli.Run(when)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +168,7 @@ func TestRequestResponseOverADelay(t *testing.T) {
 	if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
 		t.Errorf("a round trip over %s each way takes %s", delay, p50)
 	}
-	if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
 		t.Error(err)
 	}
 }
