@@ -51,7 +51,7 @@ func FuzzParseSize(f *testing.F) {
 // Without options the loads are as they were before there were any: what files
 // and dry runs say of them, and how many threads they have.
 func TestDefaultLoads(t *testing.T) {
-	f := &loadFlags{kinds: loadNames, streams: 1, request: 1, reply: 1, options: optionFlags{send: sendCopy, connections: 1}}
+	f := &loadFlags{kinds: []string{"bulk", "rr"}, streams: 1, request: 1, reply: 1, queries: 20, options: optionFlags{send: sendCopy, connections: 1}}
 	if err := f.check(); err != nil {
 		t.Fatal(err)
 	}

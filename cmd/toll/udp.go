@@ -78,8 +78,8 @@ func (f *loadFlags) checkUDP() error {
 
 // What the loads over UDP need of a warm-up, in seconds and round trips.
 const (
-	searchTime  = 0.35 // of a dozen steps
-	searchTrips = 30
+	searchTime  = 0.65 // of a dozen steps and three to confirm what they found
+	searchTrips = 36
 	pacedTime   = 0.05
 )
 

@@ -21,6 +21,12 @@ const (
 	fallBack  = 0.7  // of the lowest rate that was bad, as long as none was good
 	lastDitch = 0.5  // the same if none ever was
 	margin    = 0.95 // of the highest good rate: a slack that a short step does not show fills queues in a window
+	// The rate that the steps have found is confirmed for longer at the end of the
+	// warm-up, and lowered as long as that shows loss: what stops a receiver for a
+	// moment comes seldom, and short steps miss it.
+	confirmTime  = 100e6 // ns
+	confirmShare = 0.46  // of the warm-up that is left for it
+	lowered      = 0.8
 )
 
 // bracket is what the steps have shown. Rates are in datagrams a second.
@@ -88,21 +94,37 @@ func (b *bracket) best() float64 {
 	return lastDitch * min(b.got, b.bad)
 }
 
-// search tries rates until the warm-up is nearly over.
+// search tries rates in steps, and then confirms the best, until the warm-up is
+// nearly over.
 func (s *sender) search() float64 {
 	var b bracket
-	for n := byte(1); n != 0; n++ { // as many as a head can tell apart
-		if Now()+stepTime+2*s.f.rtt+answerSlack > s.t.when.From {
-			break
-		}
+	n := byte(1)
+	confirm := int64(confirmShare * float64(s.t.when.From-s.t.when.Start))
+	for ; n != 0 && s.fits(stepTime, confirm); n++ { // as many as a head can tell apart
 		rate := atLeast(s.slowest(), b.next())
-		sent, got, ok := s.try(rate, n)
+		sent, got, ok := s.try(rate, n, stepTime)
 		if s.t.err != nil {
 			break
 		}
 		b.step(rate, sent, got, ok)
 	}
-	return atLeast(s.slowest(), b.best())
+	rate := atLeast(s.slowest(), b.best())
+	for ; n != 0 && s.t.err == nil && s.fits(confirmTime, 0); n++ {
+		sent, _, ok := s.try(rate, n, confirmTime)
+		if ok {
+			break
+		}
+		if rate == 0 { // as fast as can be
+			rate = sent
+		}
+		rate = atLeast(s.slowest(), lowered*rate)
+	}
+	return rate
+}
+
+// fits reports whether a step of that length ends long enough before the window.
+func (s *sender) fits(length, before int64) bool {
+	return Now()+length+2*s.f.rtt+answerSlack+before <= s.t.when.From
 }
 
 // slowest is the rate below which a step would hold too few calls to tell.
@@ -119,11 +141,12 @@ func atLeast(slowest, rate float64) float64 {
 	return max(slowest, rate)
 }
 
-// try makes a step and says what was sent and came through a second.
-func (s *sender) try(rate float64, step byte) (sent, got float64, ok bool) {
+// try makes a step of a length in ns and says what was sent and came through a
+// second.
+func (s *sender) try(rate float64, step byte, length int64) (sent, got float64, ok bool) {
 	first, began := s.seq, Now()
 	ended := began
-	s.run(rate, step, func(now, _ int64) bool { ended = now; return now >= began+stepTime })
+	s.run(rate, step, func(now, _ int64) bool { ended = now; return now >= began+length })
 	took, n := float64(ended-began), float64(s.seq-first)
 	sent = n * 1e9 / took
 	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report, min(drainTime+4*s.f.rtt, s.t.when.From-Now()), int64(step))
