@@ -33,7 +33,7 @@ var failureWords = []struct{ count, words string }{
 // addConnections adds a visit of crr.
 func (s *series) addConnections(v sample.Visit, _ sample.Load, busy float64) {
 	s.addLatency(v)
-	s.addConnect(v)
+	s.addTimes(v, timeConnect, map[string]float64{ConnectP50: 50, ConnectP99: 99})
 	failed := int64(0)
 	for _, f := range failureWords {
 		failed += v.Client.Counts[f.count]
@@ -47,21 +47,6 @@ func (s *series) addConnections(v sample.Visit, _ sample.Load, busy float64) {
 	if busy > 0 && v.Elapsed > 0 {
 		s.set(CPUPerConnection, v.Round, busy/v.Elapsed/rate)
 	}
-}
-
-// addConnect adds how long connect(2) alone took.
-func (s *series) addConnect(v sample.Visit) {
-	e := v.Times[timeConnect]
-	if e == nil {
-		return
-	}
-	h, err := e.Decode()
-	if err != nil || h.TotalCount() == 0 {
-		return
-	}
-	const median, p99 = 50, 99
-	s.set(ConnectP50, v.Round, float64(h.ValueAtQuantile(median))/nsPerSecond)
-	s.set(ConnectP99, v.Round, float64(h.ValueAtQuantile(p99))/nsPerSecond)
 }
 
 // briefWarnings are the doubts about a cell whose connections end with their

@@ -122,11 +122,8 @@ func (s *series) addBulk(v sample.Visit, rate, busy float64) {
 
 // addLatency adds the latencies of a visit.
 func (s *series) addLatency(v sample.Visit) {
-	if v.Latency == nil {
-		return
-	}
-	h, err := v.Latency.Decode()
-	if err != nil || h.TotalCount() == 0 {
+	h := decode(v.Latency)
+	if h == nil {
 		return
 	}
 	for name, q := range percentiles {
@@ -136,6 +133,30 @@ func (s *series) addLatency(v sample.Visit) {
 		s.merged = sample.NewHistogram()
 	}
 	s.merged.Merge(h)
+}
+
+// addTimes adds percentiles of what a load times besides its latency.
+func (s *series) addTimes(v sample.Visit, name string, percentiles map[string]float64) {
+	h := decode(v.Times[name])
+	if h == nil {
+		return
+	}
+	for metric, q := range percentiles {
+		s.set(metric, v.Round, float64(h.ValueAtQuantile(q))/nsPerSecond)
+	}
+}
+
+// decode is the histogram; nil if there is none, it holds nothing or it cannot
+// be decoded.
+func decode(e *sample.EncodedHisto) *hdrhistogram.Histogram {
+	if e == nil {
+		return nil
+	}
+	h, err := e.Decode()
+	if err != nil || h.TotalCount() == 0 {
+		return nil
+	}
+	return h
 }
 
 // addTrips adds a rate of round trips.

@@ -106,15 +106,7 @@ func (s *series) addRequests(v sample.Visit, l sample.Load, busy float64) {
 		return
 	}
 	s.set(SendsHeld, v.Round, float64(v.Client.Counts[countSendsHeld])/float64(v.Client.Counts[countSends]))
-	e := v.Times[timeOwnLateness]
-	if e == nil {
-		return
-	}
-	if h, err := e.Decode(); err == nil && h.TotalCount() > 0 {
-		const median, high = 50, 99
-		s.set(OwnLatenessP50, v.Round, float64(h.ValueAtQuantile(median))/nsPerSecond)
-		s.set(OwnLatenessP99, v.Round, float64(h.ValueAtQuantile(high))/nsPerSecond)
-	}
+	s.addTimes(v, timeOwnLateness, map[string]float64{OwnLatenessP50: 50, OwnLatenessP99: 99})
 }
 
 // startOf is the time of a visit that a late start shortens or, where there is no

@@ -19,19 +19,3 @@ func (s *series) addPages(v sample.Visit, l sample.Load, busy float64) {
 	s.addTrips(v, pages(v, l)/v.Client.Window, busy)
 	s.addTimes(v, "query", map[string]float64{QueryP50: 50, QueryP99: 99})
 }
-
-// addTimes adds percentiles of what a load times besides its latency; a
-// histogram that cannot be decoded adds none.
-func (s *series) addTimes(v sample.Visit, name string, percentiles map[string]float64) {
-	e := v.Times[name]
-	if e == nil {
-		return
-	}
-	h, err := e.Decode()
-	if err != nil || h.TotalCount() == 0 {
-		return
-	}
-	for metric, q := range percentiles {
-		s.set(metric, v.Round, float64(h.ValueAtQuantile(q))/nsPerSecond)
-	}
-}

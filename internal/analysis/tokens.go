@@ -77,11 +77,8 @@ func (s *series) addTokens(v sample.Visit, l sample.Load, _ float64) {
 func (s *series) addTokenTimes(v sample.Visit) {
 	decoded := map[string]*hdrhistogram.Histogram{}
 	for name, e := range v.Times {
-		if e == nil {
-			continue
-		}
-		h, err := e.Decode()
-		if err != nil || h.TotalCount() == 0 {
+		h := decode(e)
+		if h == nil {
 			continue
 		}
 		decoded[name] = h
