@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/load"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
@@ -71,6 +72,9 @@ func newEnds(p *path.Path, s sample.Shape) *ends {
 
 // count is the number of workers.
 func (e *ends) count() int { return len(e.servers) + len(e.clients) }
+
+// all are the workers, the servers first.
+func (e *ends) all() []*hand { return append(append([]*hand{}, e.servers...), e.clients...) }
 
 // of is which of the path's clients worker i belongs to, and its number there.
 func (e *ends) of(i int) (client, proc int) {
@@ -169,6 +173,12 @@ func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	return l
 }
 
+// schedule tells all ends when to run.
+func (e *ends) schedule(when load.Schedule) error {
+	all := e.all()
+	return atOnce(len(all), func(i int) error { return all[i].Go(when) })
+}
+
 // collect waits for all ends' words. If one fails the others are given a
 // moment to say why: what a client sees of a dead server is only a reset.
 func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
@@ -184,7 +194,7 @@ func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	servers, clients = make([]worker.Reply, len(e.servers)), make([]worker.Reply, len(e.clients))
-	all := append(append([]*hand{}, e.servers...), e.clients...)
+	all := e.all()
 	err = atOnce(len(all), func(i int) error {
 		r, err := all[i].Done(ctx)
 		if i < len(servers) {

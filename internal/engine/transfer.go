@@ -39,8 +39,7 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
 	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
-	all := append(append([]*hand{}, e.servers...), e.clients...)
-	if err := atOnce(len(all), func(i int) error { return all[i].Go(when) }); err != nil {
+	if err := e.schedule(when); err != nil {
 		return nil, nil, err
 	}
 	pids := e.proxies()

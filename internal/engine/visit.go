@@ -110,8 +110,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	if l.Bytes > 0 { // its bytes end it
 		return r.transfer(ctx, e, l, when, v)
 	}
-	all := append(append([]*hand{}, e.servers...), e.clients...)
-	if err := atOnce(len(all), func(i int) error { return all[i].Go(when) }); err != nil {
+	if err := e.schedule(when); err != nil {
 		return nil, nil, err
 	}
 	pids := e.proxies()
