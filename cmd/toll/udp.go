@@ -3,10 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -41,18 +38,11 @@ func parseBitrate(s string) (float64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	for _, u := range sample.RateUnits {
-		num, ok := strings.CutSuffix(strings.ToLower(s), u.Name)
-		if !ok {
-			continue
-		}
-		x, err := strconv.ParseFloat(num, 64)
-		if x *= u.Scale; err != nil || !(x >= minBitrate && x <= maxBitrate) {
-			return 0, errBitrate
-		}
-		return math.Round(x), nil
+	x, ok := sample.ParseRate(s, minBitrate, maxBitrate)
+	if !ok {
+		return 0, errBitrate
 	}
-	return 0, errBitrate
+	return x, nil
 }
 
 // checkUDP refuses what no datagram can be.

@@ -3,7 +3,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +50,10 @@ func ParseWire(text string) (w sample.Wire, err error) {
 		why := ""
 		switch key {
 		case "rate":
-			w.Rate, why = parseRate(value)
+			rate, ok := sample.ParseRate(value, minRate, maxRate)
+			if w.Rate = uint64(rate); !ok {
+				why = "rate must be from 10mbit to 400gbit"
+			}
 		case "mtu":
 			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < mode.MinMTU || w.MTU > mode.MaxMTU {
 				why = fmt.Sprintf("mtu must be from %d to %d", mode.MinMTU, mode.MaxMTU)
@@ -69,22 +71,6 @@ func ParseWire(text string) (w sample.Wire, err error) {
 		}
 	}
 	return w, nil
-}
-
-func parseRate(s string) (uint64, string) {
-	const why = "rate must be from 10mbit to 400gbit"
-	for _, u := range sample.RateUnits {
-		num, ok := strings.CutSuffix(strings.ToLower(s), u.Name)
-		if !ok {
-			continue
-		}
-		x, err := strconv.ParseFloat(num, 64)
-		if err != nil || !(x*u.Scale >= minRate && x*u.Scale <= maxRate) {
-			return 0, why
-		}
-		return uint64(math.Round(x * u.Scale)), ""
-	}
-	return 0, why
 }
 
 // layWire joins the machines by a veth pair, which is the card of each. Each

@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,17 +15,34 @@ type Wire struct {
 	Delay float64 `json:"delay_s,omitempty"`        // each way
 }
 
-// RateUnits are tc's names of bit rates, in bit/s, the largest first.
-var RateUnits = []struct {
+// rateUnits are tc's names of bit rates, in bit/s, the largest first.
+var rateUnits = []struct {
 	Name  string
 	Scale float64
 }{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+// ParseRate reads a rate such as "500mbit", in bit/s, of which it says whether
+// it is from least to most.
+func ParseRate(s string, least, most float64) (rate float64, ok bool) {
+	for _, u := range rateUnits {
+		num, is := strings.CutSuffix(strings.ToLower(s), u.Name)
+		if !is {
+			continue
+		}
+		x, err := strconv.ParseFloat(num, 64)
+		if x *= u.Scale; err != nil || !(x >= least && x <= most) {
+			return 0, false
+		}
+		return math.Round(x), true
+	}
+	return 0, false
+}
 
 // String is the wire as `--wire` takes it; "" for the zero value.
 func (w Wire) String() string {
 	var parts []string
 	if w.Rate > 0 {
-		for _, u := range RateUnits {
+		for _, u := range rateUnits {
 			if x := float64(w.Rate) / u.Scale; x >= 1 {
 				parts = append(parts, fmt.Sprintf("rate=%g%s", x, u.Name))
 				break
