@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -116,4 +118,15 @@ func queryLoad(f *loadFlags, w sample.Wire) sample.Load {
 		l.Reply = f.reply
 	}
 	return l
+}
+
+// only refuses loads of which a command makes nothing.
+func only(r plan.Request, command string, loads ...string) error {
+	for _, l := range r.Loads {
+		if !slices.Contains(loads, l.Kind) {
+			return usage(fmt.Errorf("toll %s has no load %s", command, l.Kind),
+				fmt.Sprintf("toll compare --load %s, or toll %s --load %s", l.Kind, command, strings.Join(loads, ",")))
+		}
+	}
+	return nil
 }
