@@ -106,7 +106,7 @@ func share(connections, i, threads int) int { return (connections - i + threads 
 
 // several opens the thread's share of the connections.
 func (t *thread) several(open func(n int) ([]int, error), server bool) (err error) {
-	if t.fds, err = open(share(t.spec.Streams, t.number, t.of)); err != nil {
+	if t.fds, err = open(share(t.spec.Streams, t.seat, t.of)); err != nil {
 		return err
 	}
 	t.fd = t.fds[0]

@@ -115,7 +115,7 @@ func prepareStream(t *thread, server bool) error {
 		t.counts = map[string]int64{CountTokens: 0, CountGlued: 0, CountOverdue: 0}
 		s.reads = make([]reading, len(t.fds))
 		for i := range t.fds {
-			s.starts = append(s.starts, beginsAfter(t.number+i*t.of, t.spec.period()))
+			s.starts = append(s.starts, beginsAfter(t.seat+i*t.of, t.spec.period()))
 		}
 		slices.Sort(s.starts)
 	}

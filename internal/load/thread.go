@@ -31,7 +31,7 @@ type thread struct {
 	udp  *flow  // over UDP
 	buf  []byte // max of what the loop sends and receives at once
 
-	seat     int           // its place among its end's threads
+	seat, of int           // its place among its end's threads, of how many
 	twin     *thread       // on whose connection it sends; nil: it has its own
 	serves   bool          // it is of the server's end
 	attached chan struct{} // closed when it has its own connection, or none
@@ -51,10 +51,9 @@ type thread struct {
 	err    error
 
 	// Of a workload whose threads have several connections each: all of them (fd
-	// is the first), which thread of how many this is, and its event loop.
-	fds        []int
-	number, of int // also over UDP
-	stream     *streamEnd
+	// is the first), and its event loop.
+	fds    []int
+	stream *streamEnd
 
 	brief *brief // of a load whose connections end with each trip; else nil
 
@@ -195,7 +194,7 @@ func newCrew(o Options, w workload, loop func(*thread), open func(*thread) error
 	}
 	var wg sync.WaitGroup
 	for i := range o.Threads() {
-		t := &thread{spec: spec, fd: -1, seat: i, number: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
+		t := &thread{spec: spec, fd: -1, seat: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
 			buf: written(max(spec.Write, spec.Request, spec.Reply))}
 		if spec.Bidir && i >= spec.Streams {
 			t.twin = c.threads[i-spec.Streams]

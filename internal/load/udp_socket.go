@@ -186,7 +186,7 @@ func dialUDP(t *thread, addr netip.AddrPort) error {
 	}
 	t.fd = fd
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // pauses end when they should, or 50 µs later
-	if err := bindFresh(fd, addr, t.number); err != nil {
+	if err := bindFresh(fd, addr, t.seat); err != nil {
 		return err
 	}
 	_, sa := sockaddr(addr)
