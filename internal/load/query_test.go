@@ -1,7 +1,6 @@
 package load
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -38,36 +37,12 @@ func TestQueryOverADelay(t *testing.T) {
 		delay   = time.Millisecond
 		queries = 4
 	)
-	addr := freePort(t)
-	Prepare(2)
-	s := Spec{Kind: "query", Queries: queries}
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(delayed(t, addr, delay), options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
-	answered := make(chan error, 1)
-	go func() {
-		_, err := srv.Run(when)
-		answered <- err
-	}()
-	got, err := cli.Run(when)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := overDelay(t, Spec{Kind: "query", Queries: queries}, delay)
 	page := time.Duration(got.Latency.ValueAtQuantile(50))
 	if least := 2 * queries * delay; page < least || page > 3*least {
 		t.Errorf("a page of %d queries over %s each way takes %s", queries, delay, page)
 	}
 	if q := time.Duration(got.Times[queryTimes].ValueAtQuantile(50)); math.Abs(float64(page)/float64(q)-queries) > queries/2 {
 		t.Errorf("a page takes %s, a query %s", page, q)
-	}
-	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
-		t.Error(err)
 	}
 }

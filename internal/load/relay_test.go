@@ -144,13 +144,23 @@ func lossy(t *testing.T, to netip.AddrPort, delay time.Duration, keep func(n int
 // A path that delays each way by a known time makes round trips that long.
 func TestRequestResponseOverADelay(t *testing.T) {
 	const delay = 2 * time.Millisecond
+	got := overDelay(t, Spec{Kind: "rr"}, delay)
+	if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
+		t.Errorf("a round trip over %s each way takes %s", delay, p50)
+	}
+}
+
+// overDelay runs a load over a path that delays each way, and is what the client
+// did.
+func overDelay(t *testing.T, s Spec, delay time.Duration) Stats {
+	t.Helper()
 	addr := freePort(t)
 	Prepare(2)
-	srv, err := Listen(addr, options(Spec{Kind: "rr"}))
+	srv, err := Listen(addr, options(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := Dial(delayed(t, addr, delay), options(Spec{Kind: "rr"}))
+	cli, err := Dial(delayed(t, addr, delay), options(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,10 +175,8 @@ func TestRequestResponseOverADelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
-		t.Errorf("a round trip over %s each way takes %s", delay, p50)
-	}
 	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
 		t.Error(err)
 	}
+	return got
 }
