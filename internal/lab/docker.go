@@ -103,7 +103,9 @@ func (d daemon) all() []dockerNet {
 		}
 	}
 	for _, l := range d.links { // which were started after the servers
-		def.containers = append(def.containers, single(l.client))
+		if client := single(l.client); !slices.Contains(def.containers, client) {
+			def.containers = append(def.containers, client)
+		}
 	}
 	return append([]dockerNet{def}, d.networks...)
 }

@@ -150,6 +150,9 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 		return err
 	}
 	s.connect()
+	if p.Spec.Second {
+		p.Second = secondPort
+	}
 	p.Drain = s.drain
 	if err := s.tune(); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -15,8 +14,9 @@ func (s *site) linked() error {
 	d := daemon{noICC: true}
 	servers := s.serverSeats()
 	for i, at := range s.clientSeats(s.a) {
-		server := docker0.of(servers[i%len(servers)]).Addr()
-		d.links = append(d.links, pair{docker0.of(at).Addr(), netip.AddrPortFrom(server, serverPort)})
+		for _, p := range s.ports(docker0.of(servers[i%len(servers)]).Addr(), 0) {
+			d.links = append(d.links, pair{docker0.of(at).Addr(), p.to})
+		}
 	}
 	if err := s.install(s.a, d); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (s *site) linked() error {
 		s.placeClient(box)
 		// The rule sees each connection's first packet; later ones are accepted
 		// before, because they belong to it.
-		r := ruleHop(s.a, mode.HopAccept, "filter", "DOCKER", numbered(tagLink, i), path.Matches)
-		if len(d.links) > 1 {
+		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
+		if _, n := p.Spec.Count(); n > 1 {
 			r.Clients = []int{i}
 		}
 		rules = append(rules, r)

@@ -117,7 +117,7 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 	for i, at := range s.serverSeats() {
 		n.containers = append(n.containers, tollNet.of(at))
 		if publish {
-			n.published = append(n.published, published{uint16(publishedPort + i), netip.AddrPortFrom(tollNet.of(at).Addr(), serverPort)})
+			n.published = append(n.published, s.ports(tollNet.of(at).Addr(), uint16(publishedPort+i))...)
 		}
 	}
 	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {

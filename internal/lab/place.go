@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
@@ -38,6 +40,9 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	cmd, stderr := marked(self, args...)
 	cmd.Env = append(cmd.Env, c.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: p.clone}
+	if c.Apart {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", p.name, err)

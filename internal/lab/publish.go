@@ -17,7 +17,7 @@ func (s *site) publishNAT() error {
 	s.publish()
 	p := s.path
 	dnat := s.eachServer(func(i int) path.Hop {
-		return ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", numbered(tagPublish, i), path.Matches)
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
 	})
 	masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.serverHops()...)
@@ -66,10 +66,13 @@ func (s *site) publishProxy() error {
 		if err != nil {
 			return err
 		}
+		if err := s.startSecondProxy(anywhere, c.addr.Addr()); err != nil {
+			return err
+		}
 		proxy.Clients = s.talkTo(i)
 		proxies = append(proxies, proxy)
 		if !d.noIPTables {
-			p.Guards = append(p.Guards, ruleHop(s.a, mode.HopDNAT, "nat", "DOCKER", numbered(tagPublish, i), path.Untouched))
+			p.Guards = append(p.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
 		}
 	}
 	if !d.noIPTables {

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -15,7 +14,7 @@ func (s *site) routed() error {
 	p := s.path
 	n := dockerNet{network: tollNet, routed: true}
 	for _, at := range s.serverSeats() {
-		n.published = append(n.published, published{to: netip.AddrPortFrom(tollNet.of(at).Addr(), serverPort)})
+		n.published = append(n.published, s.ports(tollNet.of(at).Addr(), 0)...)
 	}
 	d := userNetwork(n)
 	if p.Spec.From == mode.FromContainer {

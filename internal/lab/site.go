@@ -84,6 +84,7 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 const (
 	serverPort    = 5201 // where a server listens, in its container
 	publishedPort = 8080 // the first server's; others' follow
+	secondPort    = 5301 // of one server, inside and outside
 
 	wireName = "eth0" // the machine's end of the wire
 	inside   = "eth0" // a container's device

@@ -28,6 +28,9 @@ type Spec struct {
 	// UDP says that the load goes over UDP: rules and proxies are for one
 	// protocol.
 	UDP bool
+	// Second asks for a second port of the (one) server, as some programs open
+	// one beside the first. It has the same number for both ends.
+	Second bool
 }
 
 // Count is how many servers and clients the path has.
@@ -85,6 +88,9 @@ func (e *UnsupportedError) Hint() string { return e.Remedy }
 type Command struct {
 	Args []string // after the program's name
 	Env  []string // added to the environment
+	// Apart gives the process PID and mount namespaces of its own, in which it is
+	// the first: whatever it starts there dies with it.
+	Apart bool
 }
 
 // Process is a started process.
@@ -130,6 +136,8 @@ type Path struct {
 	// Hops are what the load's bytes cross, from client to server. Those of
 	// several clients stand together: the hops of each client are in order.
 	Hops []Hop
+	// Second is the second port, if Spec asks for one.
+	Second uint16
 	// Guards are what they must not touch: the rule or device that a wrong
 	// path would use.
 	Guards []Hop
