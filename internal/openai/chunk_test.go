@@ -1,0 +1,91 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"testing"
+)
+
+var chunks = []struct {
+	name, data string
+	want       piece
+}{
+	{"content", `{"choices":[{"delta":{"content":"a"}}]}`, piece{token: true}},
+	{"space", `{"choices":[{"delta":{"content":" "}}]}`, piece{token: true}},
+	{"role", `{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`, piece{}},
+	{"null", `{"choices":[{"delta":{"role":"assistant","content":null}}]}`, piece{}},
+	{"no-delta", `{"choices":[{"delta":null,"finish_reason":"stop"}]}`, piece{finish: "stop"}},
+	{"reasoning-content", `{"choices":[{"delta":{"content":null,"reasoning_content":"a"}}]}`, piece{token: true}},
+	{"reasoning", `{"choices":[{"delta":{"content":"","reasoning":"a"}}]}`, piece{token: true}},
+	{"tool", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, piece{token: true}},
+	{"no-tools", `{"choices":[{"delta":{"tool_calls":[ ]}}]}`, piece{}},
+	{"parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}`, piece{token: true}},
+	{"text", `{"choices":[{"text":"a","finish_reason":"length"}]}`, piece{token: true, finish: "length"}},
+	{"usage", `{"choices":[],"usage":{"completion_tokens":5}}`, piece{tokens: 5}},
+	{"usage-null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, piece{token: true}},
+	{"usage-odd", `{"choices":[],"usage":{"completion_tokens":"many"}}`, piece{}},
+	{"usage-impossible", `{"choices":[],"usage":{"completion_tokens":-1}}`, piece{}},
+	{"second-choice", `{"choices":[{"delta":{}},{"delta":{"content":"a"}}]}`, piece{}},
+	{"nothing", `{}`, piece{}},
+	{"error", `{"error":{"message":"oh"}}`, piece{fault: "oh"}},
+	{"error-null", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, piece{token: true}},
+	{"error-number", `{"error":5}`, piece{fault: "5"}},
+	{"error-object", `{"error":{"code":5}}`, piece{fault: `{"code":5}`}},
+	{"object-error", `{"object":"error","message":"oh"}`, piece{fault: "oh"}},
+}
+
+func TestChunks(t *testing.T) {
+	for _, tt := range chunks {
+		got, err := parseChunk([]byte(tt.data))
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
+		}
+	}
+	for _, bad := range []string{"", "{", "[]", `"a"`, "5", `{"choices":{}}`, `{"choices":[5]}`, `{}{}`} {
+		if p, err := parseChunk([]byte(bad)); err == nil {
+			t.Errorf("%s: %+v", bad, p)
+		}
+	}
+}
+
+func FuzzChunk(f *testing.F) {
+	for _, tt := range chunks {
+		f.Add([]byte(tt.data))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := parseChunk(b)
+		if err != nil && p != (piece{}) {
+			t.Errorf("%+v beside %v", p, err)
+		}
+		if p.tokens < 0 || p.tokens > maxTokens {
+			t.Errorf("%d tokens", p.tokens)
+		}
+		if p.fault != "" && (p.token || p.finish != "") {
+			t.Errorf("%+v", p)
+		}
+		faultText(b)
+	})
+}
+
+// FuzzBody compares the chunked coding with the standard library's, which is the
+// stricter one.
+func FuzzBody(f *testing.F) {
+	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"))
+	f.Add([]byte("5;a=b\r\nhello\r\n1 \r\nx\r\n0\r\nA: b\r\n\r\nrest"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		want, stdErr := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(b)))
+		ours := newBody(bufio.NewReader(bytes.NewReader(b)), &http.Response{TransferEncoding: []string{"chunked"}})
+		got, err := io.ReadAll(ours)
+		if len(got) > len(b) {
+			t.Fatalf("%d bytes out of %d", len(got), len(b))
+		}
+		// The library's reader leaves the trailers alone.
+		if stdErr == nil && (!bytes.Equal(got, want) || err != nil && !errors.Is(err, io.ErrUnexpectedEOF)) {
+			t.Fatalf("%q, %v, want %q", got, err, want)
+		}
+	})
+}

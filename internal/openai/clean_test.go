@@ -1,0 +1,93 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The API key is in no error and no fact, whatever the server does with it.
+func TestKeyIsNeverPrinted(t *testing.T) {
+	const key = `sk-Test"<5/8>&+\9`
+	escaped := strings.ReplaceAll(strings.ReplaceAll(key, `\`, `\\`), `"`, `\"`)
+	raw := []string{
+		key + "\r\n",
+		"HTTP/1.1 " + key + " " + key + "\r\n\r\n",
+		"HTTP/1.1 401 " + key + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n" + key + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + key + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Encoding: " + key + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: a/b" + key + "\r\n\r\n" + key,
+		"HTTP/1.1 302 Found\r\nLocation: /" + url.PathEscape(key) + "?k=" + url.QueryEscape(key) + "\r\n\r\n",
+		"HTTP/1.1 302 Found\r\nLocation: " + key + "\r\n\r\n",
+		head + key + "\r\n",
+		head + inChunks("data: "+key+"\n\n"),
+		head + inChunks("error: "+key+"\n\n"),
+		head + inChunks("event: error\ndata: "+key+"\n\n"),
+		head + inChunks("data: {\"error\":\""+escaped+"\"}\n\n"),
+		head + inChunks("data: {\"error\":{\"message\":\"Bearer "+escaped+"\"}}\n\n"),
+		head + inChunks("data: {\"error\":{\"input\":\"\\u0073"+escaped[1:]+"\"}}\n\n"),
+	}
+	for _, text := range []string{
+		key, strings.ToUpper(key), escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), strconv.Quote(key),
+		strings.Repeat("x", 190) + key, // at the cut
+		strings.Repeat(key, 100_000),   // more than is read
+		`{"error":"` + escaped + `"}`,
+		`{"detail":[{"input":"Bearer ` + escaped + `"}]}`,
+		`["\u0073` + escaped[1:] + `"]`,
+	} {
+		raw = append(raw, status("401 Unauthorized", text))
+	}
+	whole := "HTTP/1.1 401 Unauthorized\r\nContent-Length: 1000\r\n\r\n" // and then it breaks off
+	raw = append(raw, whole+"key "+key[:len(key)-1], whole+`{"error":"`+key)
+	for i, r := range raw {
+		e := endpoint(t, answering(t, r), Options{Model: "m", Key: key})
+		_, err := session(t, e).Ask(t.Context())
+		if err == nil {
+			t.Errorf("response %d: no error", i)
+			continue
+		}
+		for ; err != nil; err = errors.Unwrap(err) {
+			for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err)} {
+				for _, form := range []string{key, escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), key[:len(key)-1]} {
+					if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
+						t.Errorf("response %d: %s", i, text)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestKeyIsInNoFact(t *testing.T) {
+	const key = "sk-123456"
+	list := "HTTP/1.1 200 OK\r\nContent-Length: 31\r\nConnection: close\r\n\r\n" + `{"data":[{"id":"m/sk-123456"}]}`
+	stream := strings.Replace(head, "\r\n", "\r\nServer: "+key+"\r\n", 1) + inChunks(says("a"), "data: {\"choices\":[{\"finish_reason\":\""+key+"\"}]}\n\n")
+	n := 0
+	e := endpoint(t, "http://server/?token=query-secret", Options{Key: key})
+	e.dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		n++
+		p := *e
+		piped(&p, []string{list, stream}[min(n, 2)-1])
+		return p.dial(ctx, addr)
+	}
+	f, err := e.Probe(t.Context())
+	if err != nil || f.Model != "m/***" || f.Server != "***" {
+		t.Errorf("%+v: %v", f, err)
+	}
+	r, err := session(t, e).Ask(t.Context())
+	if err != nil || r.Finish != "***" {
+		t.Errorf("%+v: %v", r, err)
+	}
+	e = endpoint(t, answering(t, status("400 Bad", "no query-secret")), Options{})
+	e.secrets = newSecrets("", &url.URL{RawQuery: "token=query-secret"})
+	if _, err := session(t, e).Ask(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+}

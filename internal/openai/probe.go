@@ -1,0 +1,110 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// defaultModel is asked for if none is known; servers with one model overlook it.
+const defaultModel = "default"
+
+// Facts are what a probe finds out about an endpoint.
+type Facts struct {
+	Model  string // that is asked for
+	Server string // as it calls itself; "": it does not
+	Remote netip.AddrPort
+	TLS    string // its version, like "TLS 1.3"; "": none
+	HTTP   string // the version of its answers, like "HTTP/1.1"
+}
+
+// Probe finds the model if the options name none, for all sessions that ask later,
+// and has one short response streamed to see that the endpoint answers.
+func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
+	const short = 4 // tokens
+	s := e.Open()
+	defer s.Close()
+	if e.o.Model == "" {
+		m, err := s.firstModel(ctx)
+		if err != nil && (s.opens == 0 || ctx.Err() != nil) {
+			return Facts{}, e.failed(ctx, "list the models of", err)
+		}
+		if err != nil { // many a gateway lists none
+			m = defaultModel
+		}
+		e.o.Model = m
+	}
+	r, a, err := s.ask(ctx, min(short, e.o.MaxTokens))
+	if err != nil {
+		return Facts{}, err
+	}
+	if len(r.Arrivals) == 0 {
+		return Facts{}, fmt.Errorf("ask %s: the server answered without a token", e)
+	}
+	return Facts{
+		Model:  e.secrets.clean(e.o.Model),
+		Server: e.secrets.clean(a.Header.Get("Server")),
+		Remote: r.Remote,
+		TLS:    a.conn.tls,
+		HTTP:   fmt.Sprintf("HTTP/%d.%d", a.ProtoMajor, a.ProtoMinor),
+	}, nil
+}
+
+// firstModel asks for the list of models.
+func (s *Session) firstModel(ctx context.Context) (string, error) {
+	const longestList = 8 << 20 // bytes; gateways list thousands
+	req, err := http.NewRequest(http.MethodGet, s.e.modelsURL().String(), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Accept", "application/json")
+	request, err := s.e.render(req)
+	if err != nil {
+		return "", err
+	}
+	var model string
+	err = s.do(ctx, request, func(a *answer) error {
+		b, whole := a.all(longestList)
+		if a.StatusCode != http.StatusOK || !whole {
+			return errors.New("the server lists no models")
+		}
+		model, err = parseModels(b)
+		return err
+	})
+	return model, err
+}
+
+// modelsURL is beside that of the completions.
+func (e *Endpoint) modelsURL() *url.URL {
+	u := *e.url
+	suffix := chatPath
+	if e.legacy {
+		suffix = legacyPath
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, suffix)+"/models", ""
+	return &u
+}
+
+// parseModels reads the first name in a list of models.
+func parseModels(b []byte) (string, error) {
+	const longest = 1024 // bytes of a name
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return "", err
+	}
+	for _, m := range list.Data {
+		if m.ID != "" && len(m.ID) <= longest {
+			return m.ID, nil
+		}
+	}
+	return "", errors.New("the list of models is empty")
+}

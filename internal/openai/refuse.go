@@ -1,0 +1,135 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const eventStream = "text/event-stream"
+
+// StatusError is an answer with another HTTP status than 200 OK.
+type StatusError struct {
+	Code int
+	Text string // the reason and the server's message, cleaned; "": neither
+}
+
+func (e *StatusError) Error() string {
+	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
+}
+
+// refused says why an answer is no stream of events; it is nil if it is one.
+func (s *Session) refused(a *answer) error {
+	if a.StatusCode/100 == 3 {
+		return s.redirected(a)
+	}
+	if a.StatusCode != http.StatusOK {
+		return s.status(a)
+	}
+	if enc := a.coding(); enc != "" {
+		return fmt.Errorf("the server or a gateway before it compresses the response (%s), which holds its events back", s.e.secrets.clean(enc))
+	}
+	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if kind == eventStream {
+		return nil
+	}
+	if kind == "" {
+		kind = "no type of content"
+	}
+	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
+}
+
+func (s *Session) redirected(a *answer) error {
+	to := a.Header.Get("Location")
+	u, err := s.e.url.Parse(to)
+	if to == "" || err != nil {
+		return s.status(a)
+	}
+	u.User = nil
+	if u.RawQuery != "" {
+		u.RawQuery = hidden
+	}
+	return &StatusError{a.StatusCode, s.e.secrets.clean(fmt.Sprintf("and redirects to %s, which is not followed", u))}
+}
+
+// status is the error of an answer that is none.
+func (s *Session) status(a *answer) error {
+	_, reason, _ := strings.Cut(a.Status, " ")
+	text := s.e.secrets.clean(reason)
+	if said := s.text(a); said != "" {
+		text = strings.TrimLeft(text+": "+said, ": ")
+	}
+	return &StatusError{a.StatusCode, text}
+}
+
+// coding is how the body is compressed; "": it is not.
+func (a *answer) coding() string {
+	enc := a.Header.Get("Content-Encoding")
+	if strings.EqualFold(enc, "identity") {
+		return ""
+	}
+	return enc
+}
+
+// text is what a body says to a human: the message of its JSON, or its front.
+func (s *Session) text(a *answer) string {
+	const (
+		most    = 1 << 20 // bytes
+		longest = 2 * time.Second
+	)
+	if a.coding() != "" {
+		return ""
+	}
+	a.conn.waitUntil(time.Now().Add(min(longest, s.e.o.Timeout)))
+	b, whole := a.all(most)
+	if !whole {
+		return s.e.secrets.cleanCut(string(b))
+	}
+	if t := faultText(b); t != "" {
+		return s.e.secrets.clean(t)
+	}
+	return s.e.secrets.clean(string(b))
+}
+
+// all reads a body of fewer than most bytes, as far as it comes in time.
+func (a *answer) all(most int64) (b []byte, whole bool) {
+	b, err := io.ReadAll(io.LimitReader(a.body, most))
+	return b, err == nil && int64(len(b)) < most
+}
+
+// noAnswer says why no head of a response came.
+func (e *Endpoint) noAnswer(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("no response within %v", e.o.Timeout)
+	case gone(err):
+		return errors.New("the server closed the connection without a response")
+	}
+	// The text may quote the server.
+	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
+}
+
+// gone reports whether an error of a connection is that the other side closed it.
+func gone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
+
+// failed puts the last hand to an error: a context that is over is the cause of
+// any, and no secret is in it.
+func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if text := e.secrets.scrub(err.Error()); text != err.Error() {
+		err = errors.New(text)
+	}
+	return fmt.Errorf("%s %s: %w", what, e, err)
+}

@@ -1,0 +1,182 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Session asks on a connection of its own. It is not safe for concurrent use.
+type Session struct {
+	e     *Endpoint
+	conn  *conn // nil: none is open
+	opens int   // how many were
+	buf   []byte
+}
+
+// Close closes the connection. A session that is asked again opens another.
+func (s *Session) Close() {
+	if s.conn != nil {
+		s.conn.drop()
+		s.conn = nil
+	}
+}
+
+// Ask has one response streamed. Every wait in it is bounded by the timeout, but
+// all of them together only by ctx.
+func (s *Session) Ask(ctx context.Context) (*Response, error) {
+	r, _, err := s.ask(ctx, s.e.o.MaxTokens)
+	return r, err
+}
+
+func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, error) {
+	request, err := s.e.chatRequest(tokens)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask %s: %w", s.e, err)
+	}
+	var r *Response
+	var a *answer
+	err = s.do(ctx, request, func(got *answer) (err error) {
+		a = got
+		r, err = s.collect(a)
+		return err
+	})
+	if err != nil {
+		return nil, nil, s.e.failed(ctx, "ask", err)
+	}
+	return r, a, nil
+}
+
+// answer is a response whose head has been read.
+type answer struct {
+	*http.Response
+	body    *body
+	conn    *conn
+	begun   time.Time // when writing the request began
+	connect time.Duration
+}
+
+// errStale says that an idle connection was closed by the server while the request
+// was on its way.
+var errStale = errors.New("the server closed the idle connection")
+
+// do sends a request and hands the response to read. The connection is kept if the
+// whole of it was read and nothing speaks against it.
+func (s *Session) do(ctx context.Context, request []byte, read func(*answer) error) error {
+	if s.conn != nil && !s.conn.quiet() {
+		s.Close()
+	}
+	err := s.try(ctx, request, read)
+	if errors.Is(err, errStale) {
+		err = s.try(ctx, request, read) // on a new one, which cannot be stale
+	}
+	return err
+}
+
+func (s *Session) try(ctx context.Context, request []byte, read func(*answer) error) (err error) {
+	reused := s.conn != nil
+	a := &answer{}
+	if !reused {
+		if s.conn, a.connect, err = s.e.connect(ctx); err != nil {
+			return err
+		}
+		s.opens++
+	}
+	c := s.conn
+	stop := context.AfterFunc(ctx, c.drop)
+	defer func() {
+		if !stop() || err != nil || a.Close || !a.body.whole() {
+			s.Close()
+		}
+	}()
+	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB", maxHead>>10))
+	a.conn, a.begun = c, time.Now()
+	if err := c.SetDeadline(a.begun.Add(s.e.o.Timeout)); err != nil {
+		return err
+	}
+	if _, err = c.Write(request); err == nil {
+		a.Response, err = c.head()
+	}
+	if err != nil {
+		if reused && c.socket.left == maxHead && gone(err) {
+			return errStale
+		}
+		return s.e.noAnswer(err)
+	}
+	c.socket.allow(s.e.mostBytes, fmt.Errorf("the response is longer than %d MiB", s.e.mostBytes>>20))
+	a.body = newBody(c.br, a.Response)
+	return read(a)
+}
+
+// chatRequest is the bytes of a request for a response of so many tokens.
+func (e *Endpoint) chatRequest(tokens int) ([]byte, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	type options struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	ask := struct {
+		Model       string    `json:"model"`
+		Messages    []message `json:"messages,omitempty"`
+		Prompt      string    `json:"prompt,omitempty"`
+		MaxTokens   int       `json:"max_tokens"`
+		Temperature int       `json:"temperature"` // 0 and a seed: the same response each time, as far as the server can
+		Seed        int       `json:"seed"`
+		Stream      bool      `json:"stream"`
+		Options     options   `json:"stream_options"`
+	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: true, Options: options{true}}
+	if ask.Model == "" {
+		ask.Model = defaultModel
+	}
+	if e.legacy {
+		ask.Prompt = e.o.Prompt
+	} else {
+		ask.Messages = []message{{"user", e.o.Prompt}}
+	}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequest(http.MethodPost, e.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", eventStream)
+	req.Header.Set("Content-Type", "application/json")
+	return e.render(req)
+}
+
+// render writes a request with the headers that all have.
+func (e *Endpoint) render(req *http.Request) ([]byte, error) {
+	req.Header.Set("User-Agent", "toll")
+	// Who compresses a stream holds its events back.
+	req.Header.Set("Accept-Encoding", "identity")
+	if e.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.o.Key)
+	}
+	var b bytes.Buffer
+	err := req.Write(&b)
+	return b.Bytes(), err
+}
+
+// drain reads what follows a response's last event, so that the connection can be
+// used again; a server that does not end it soon loses the connection.
+func (s *Session) drain(a *answer) {
+	const (
+		longest = 200 * time.Millisecond
+		most    = 16 // reads
+	)
+	a.conn.waitUntil(time.Now().Add(longest))
+	for range most {
+		if _, err := io.ReadFull(a.body, s.buf); err != nil {
+			return
+		}
+	}
+}
