@@ -30,6 +30,7 @@ with 95 % intervals. Rounds go on until every ratio is known to --precision or
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addPin(fl)
+	f.addWindow(fl)
 	f.addRun(fl)
 	return c
 }

@@ -35,6 +35,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
 	f.addFrom(fl, mode.FromHost)
 	f.addLoads(fl, "rr", "bulk")
 	f.addPin(fl)
+	f.addWindow(fl)
 	f.addRun(fl)
 	return c
 }

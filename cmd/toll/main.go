@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/program"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
 
@@ -33,6 +34,9 @@ func main() { os.Exit(start(os.Args[1:])) }
 func start(args []string) int {
 	if len(args) > 0 && args[0] == worker.Arg {
 		return internal(worker.Main(os.Stdin, os.Stdout))
+	}
+	if len(args) > 0 && args[0] == program.Arg {
+		return internal(program.Main(os.Stdin, os.Stdout))
 	}
 	if ours, err := lab.Inner(args); ours {
 		return internal(err)

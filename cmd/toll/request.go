@@ -54,7 +54,11 @@ const (
 	maxWindow = time.Hour
 )
 
+// loadsOver are the loads of the flags; none if the command has no such flags.
 func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
+	if f.loads.given == nil {
+		return nil, nil
+	}
 	if f.window < minWindow || f.window > maxWindow {
 		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
 	}

@@ -64,13 +64,16 @@ func (f *runFlags) addPin(fl *pflag.FlagSet) {
 	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
 }
 
+func (f *runFlags) addWindow(fl *pflag.FlagSet) {
+	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
+}
+
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
 	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
 	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
 	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
-	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
 	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
 	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)

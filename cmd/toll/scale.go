@@ -67,6 +67,7 @@ i mod the number of servers.`,
 	f.addLoads(fl, "bulk")
 	f.addTune(fl)
 	f.addBaseline(fl)
+	f.addWindow(fl)
 	f.addRun(fl)
 	return c
 }

@@ -78,7 +78,7 @@ func collect(f *sample.File) *judged {
 	p := f.Header.Plan
 	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{}}
 	for i, c := range p.Cells {
-		j.series = append(j.series, newSeries(c))
+		j.series = append(j.series, newSeries(c, p.LoadOf(c.Load)))
 		g := groupOf(c)
 		if c.Mode != p.Baseline || c.Tune != "" {
 			continue
@@ -91,13 +91,12 @@ func collect(f *sample.File) *judged {
 	}
 	for _, v := range f.Visits {
 		if v.Failure == "" && v.Witness.OK {
-			s := j.series[v.Cell]
-			s.add(v, p.LoadOf(s.cell.Load))
+			j.series[v.Cell].add(v)
 		}
 	}
 	for g, i := range j.ctl {
 		j.floors[g] = map[string]float64{}
-		for name := range units {
+		for name := range j.series[i].values {
 			if x := j.ratio(i, name); x.N > 0 {
 				j.floors[g][name] = stats.Floor(x)
 			}
@@ -133,7 +132,7 @@ func (j *judged) against(i, b int, metric, to string) Ratio {
 	x := j.between(i, b, metric)
 	out := Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N}
 	if x.N > 0 {
-		out.Verdict = stats.Judge(x, j.floor(groupOf(j.series[i].cell), metric), j.file.Header.Plan.Precision, higherIsBetter(metric))
+		out.Verdict = stats.Judge(x, j.floor(groupOf(j.series[i].cell), metric), j.file.Header.Plan.Precision, higherIsBetter(j.series[i].load, metric))
 	}
 	return out
 }
@@ -151,11 +150,11 @@ func (j *judged) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, CPU: s.split(j.file.Header.Plan.LoadOf(c.Load)), LimitedBy: j.limit(s)}
+		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.limit(s), Primary: PrimaryOf(s.load, c.Shape)}
 	if p, ok := j.file.Header.PathOf(c); ok {
 		out.Hops, out.Facts = p.Hops, p.Facts
 	}
-	for name := range units {
+	for name := range s.values {
 		m, ok := s.metric(name)
 		if !ok {
 			continue
@@ -245,15 +244,14 @@ func (c Cell) toll() float64 {
 	if c.Baseline {
 		return math.Inf(-1)
 	}
-	name := PrimaryOf(c.Load, c.Shape)
-	r := c.Metrics[name].Ratio
+	r := c.Metrics[c.Primary].Ratio
 	cpu := c.Metrics[CPUPerByte].Ratio
 	switch {
 	case c.fillsWire() && cpu != nil: // all that do are as fast: they differ in CPU time
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
-	case higherIsBetter(name):
+	case c.Metrics[c.Primary].Higher:
 		return 1 / r.Median
 	}
 	return r.Median
@@ -277,7 +275,7 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 		if !ok || b == i {
 			continue
 		}
-		x := j.between(i, b, PrimaryOf(s.cell.Load, s.cell.Shape))
+		x := j.between(i, b, PrimaryOf(s.load, s.cell.Shape))
 		if x.N > 0 && (x.N < stats.MinValues || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}

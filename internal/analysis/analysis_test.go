@@ -178,7 +178,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRun(t, trio(mode.Bridge, tt.load)...).rounds(tt.rounds, tt.value).judge()
-			x := find(t, r, mode.Bridge, tt.load).Metrics[Primary(tt.load)].Ratio
+			x := find(t, r, mode.Bridge, tt.load).Metrics[Primary(sample.Load{Kind: tt.load})].Ratio
 			if x == nil || x.Verdict != tt.want {
 				t.Errorf("ratio %+v, want %s; floors %+v", x, tt.want, r.Control.Groups)
 			}

@@ -59,7 +59,7 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	out := Ratio{To: label(base.cell), Median: x.Median, Low: x.Low, High: x.High, N: x.N}
 	if x.N > 0 {
 		floor := p.floor(of.Metric, s.cell, base.cell)
-		out.Verdict = stats.Judge(x, floor, p.j.file.Header.Plan.Precision, higherIsBetter(of.Metric))
+		out.Verdict = stats.Judge(x, floor, p.j.file.Header.Plan.Precision, higherIsBetter(s.load, of.Metric))
 	}
 	return out
 }

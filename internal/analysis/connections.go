@@ -52,7 +52,7 @@ func (s *series) addConnections(v sample.Visit, _ sample.Load, busy float64) {
 // briefWarnings are the doubts about a cell whose connections end with their
 // trips, of which all visits are given, also those that failed.
 func (s *series) briefWarnings(visits []sample.Visit, cell int) []Warning {
-	if !trafficOf(s.cell.Load).brief {
+	if !trafficOf(s.load).brief {
 		return nil
 	}
 	var (

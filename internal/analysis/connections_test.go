@@ -61,7 +61,8 @@ func TestConnectionMetrics(t *testing.T) {
 	if x := c.CPU; x.Unit != "s" || !near(x.Client, 0.4/tripsPerVisit) {
 		t.Errorf("CPU %+v", x)
 	}
-	if Primary("crr") != Connections || !higherIsBetter(Connections) || higherIsBetter(ConnectP50) || higherIsBetter(FailedConnections) {
+	if Primary(sample.Load{Kind: "crr"}) != Connections || !higherIsBetter(sample.Load{}, Connections) ||
+		higherIsBetter(sample.Load{}, ConnectP50) || higherIsBetter(sample.Load{}, FailedConnections) {
 		t.Error("which way is good")
 	}
 }

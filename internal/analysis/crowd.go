@@ -20,7 +20,7 @@ func (s *series) addCrowd(v sample.Visit, busy float64) {
 		total += sum
 	}
 	unit := 1.0
-	if trafficOf(s.cell.Load).trips {
+	if trafficOf(s.load).trips {
 		s.addLatency(v)
 		s.addTrips(v, total, busy)
 	} else {

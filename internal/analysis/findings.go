@@ -19,7 +19,7 @@ func (j *judged) findings(r *Report) []string {
 	}
 	out = append(out, witnessed(r))
 	for _, from := range placements(r.Cells) {
-		if s := cheapestIsolated(r.Cells, from); s != "" {
+		if s := r.cheapestIsolated(from); s != "" {
 			out = append(out, s)
 		}
 	}
@@ -82,11 +82,11 @@ func (j *judged) tuneGains() []string {
 		if s.cell.Tune == "" || b < 0 {
 			continue
 		}
-		x := j.against(i, b, Primary(s.cell.Load), label(plain))
+		x := j.against(i, b, Primary(s.load), label(plain))
 		if x.N == 0 {
 			continue
 		}
-		text := words(s.cell.Load, x)
+		text := words(s.load, x)
 		variant := s.cell
 		variant.Load = ""
 		if at, ok := said[variant]; ok {
@@ -114,7 +114,7 @@ func placements(cells []Cell) []string {
 // cheapestIsolated names the mode that costs least among those in which a
 // container's ports are its own: the smallest geometric mean of its tolls
 // over the loads.
-func cheapestIsolated(cells []Cell, from string) string {
+func (r *Report) cheapestIsolated(from string) string {
 	type tolls struct {
 		log   float64
 		n     int
@@ -124,9 +124,9 @@ func cheapestIsolated(cells []Cell, from string) string {
 	byLabel := map[string]*tolls{}
 	var labels []string // in the cells' order, so that ties are stable
 	loads := map[string]bool{}
-	for _, c := range cells {
+	for _, c := range r.Cells {
 		m, ok := mode.Find(mode.Name(c.Mode))
-		x := c.Metrics[Primary(c.Load)].Ratio
+		x := c.Metrics[c.Primary].Ratio
 		if c.From != from || !ok {
 			continue
 		}
@@ -146,7 +146,7 @@ func cheapestIsolated(cells []Cell, from string) string {
 			continue
 		}
 		t.log += math.Log(c.toll())
-		verdict, say := x.Verdict, words(c.Load, *x)
+		verdict, say := x.Verdict, words(r.loadOf(c.Load), *x)
 		if cpu := c.Metrics[CPUPerByte].Ratio; c.fillsWire() && cpu != nil {
 			verdict, say = cpu.Verdict, fmt.Sprintf("the wire's rate at %s times %s's CPU time a byte (%s)", cpu, cpu.To, cpu.Verdict)
 		}
@@ -169,10 +169,14 @@ func cheapestIsolated(cells []Cell, from string) string {
 	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
 }
 
+func (r *Report) loadOf(kind string) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
+}
+
 // words says a ratio of the load's own metric, and its verdict.
-func words(load string, x Ratio) string {
-	t := trafficOf(load)
-	if higherIsBetter(t.primary) {
+func words(l sample.Load, x Ratio) string {
+	t := trafficOf(l)
+	if higherIsBetter(l, t.primary) {
 		return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, t.noun, x.Verdict)
 	}
 	return fmt.Sprintf("%s times %s's %s (%s)", x, x.To, t.noun, x.Verdict)
@@ -194,12 +198,12 @@ func (j *judged) proxyPrice(from string) string {
 		if !ok {
 			continue
 		}
-		x := j.against(i, b, Primary(s.cell.Load), name)
+		x := j.against(i, b, Primary(s.load), name)
 		if x.N == 0 || (to != "" && to != name) {
 			continue
 		}
 		to = name
-		say = append(say, words(s.cell.Load, x))
+		say = append(say, words(s.load, x))
 	}
 	if len(say) == 0 {
 		return ""

@@ -34,7 +34,7 @@ func TestJudgeRealFile(t *testing.T) {
 		t.Errorf("%d cells, %+v failed, want %d", len(r.Cells), r.Failed, cells)
 	}
 	for _, c := range r.Cells {
-		if m, ok := c.Metrics[Primary(c.Load)]; !ok || !(m.Median > 0) || len(c.Hops) == 0 {
+		if m, ok := c.Metrics[c.Primary]; !ok || !(m.Median > 0) || len(c.Hops) == 0 {
 			t.Errorf("%s %s: %+v over %v", c.Label(), c.Load, m, c.Hops)
 		}
 	}

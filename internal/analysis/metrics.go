@@ -16,7 +16,7 @@ var units = map[string]string{
 	Connections: "1/s", CPUPerConnection: "s", ConnectP50: "s", ConnectP99: "s", FailedConnections: "connections",
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
-	QueryP50: "s", QueryP99: "s",
+	QueryP50: "s", QueryP99: "s", Elapsed: "s", BusyCPUs: "CPUs",
 	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
 	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
 	FirstTokenP50: "s", FirstTokenP99: "s", GapP50: "s", GapP99: "s", GapMax: "s", ResponseTime: "s", Overrun: "s",
@@ -26,11 +26,14 @@ var units = map[string]string{
 }
 
 // unitOf is the unit of a metric under a load.
-func unitOf(metric, load string) string {
+func unitOf(metric string, l sample.Load) string {
+	if g, ok := l.Gauge(metric); ok {
+		return g.Unit
+	}
 	if u := units[metric]; u != "" {
 		return u
 	}
-	return units[Rate(load)]
+	return units[Rate(l)]
 }
 
 // percentiles of the latency metrics; 100 is the maximum.
@@ -49,14 +52,15 @@ const shortest = 1e-6
 // series is a cell's good visits: metric -> round -> value.
 type series struct {
 	cell   sample.Cell
+	load   sample.Load
 	values map[string]map[int]float64
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
 	times  map[string]*hdrhistogram.Histogram // all rounds' of what only this load times
 	visits []sample.Visit
 }
 
-func newSeries(c sample.Cell) *series {
-	return &series{cell: c, values: map[string]map[int]float64{}}
+func newSeries(c sample.Cell, l sample.Load) *series {
+	return &series{cell: c, load: l, values: map[string]map[int]float64{}}
 }
 
 // set notes a value; one that is not finite is none.
@@ -72,11 +76,16 @@ func (s *series) set(metric string, round int, v float64) {
 
 // add adds a witnessed visit. A latency histogram that cannot be decoded
 // leaves the visit without latencies.
-func (s *series) add(v sample.Visit, l sample.Load) {
+func (s *series) add(v sample.Visit) {
+	l := s.load
 	s.visits = append(s.visits, v)
 	busy := busyTime(v)
+	if l.Program != nil {
+		s.addProgram(v, l, busy)
+		return
+	}
 	s.set(Involuntary, v.Round, float64(v.Client.Involuntary+v.Server.Involuntary))
-	if !trafficOf(s.cell.Load).brief {
+	if !trafficOf(l).brief {
 		s.set(Retransmits, v.Round, float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits))
 		s.set(RTT, v.Round, v.Client.TCP.RTT)
 		s.set(Cwnd, v.Round, float64(sender(v, l).TCP.Cwnd))
@@ -85,7 +94,7 @@ func (s *series) add(v sample.Visit, l sample.Load) {
 		s.addCrowd(v, busy)
 		return
 	}
-	trafficOf(s.cell.Load).add(s, v, l, busy)
+	trafficOf(l).add(s, v, l, busy)
 }
 
 func sender(v sample.Visit, l sample.Load) sample.Party {
@@ -191,7 +200,7 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	if sum.N == 0 {
 		return m, false
 	}
-	m = Metric{Unit: unitOf(name, s.cell.Load), Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
+	m = Metric{Unit: unitOf(name, s.load), Higher: higherIsBetter(s.load, name), Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
 	if q, is := percentiles[name]; is && s.merged != nil {
 		v := float64(s.merged.ValueAtQuantile(q)) / nsPerSecond
 		m.Merged = &v
@@ -221,8 +230,8 @@ func (s *series) foreign() float64 {
 }
 
 // split is who spent the CPU time of a unit of work.
-func (s *series) split(l sample.Load) CPUSplit {
-	c, t := s.cpu(), trafficOf(s.cell.Load)
+func (s *series) split() CPUSplit {
+	c, t := s.cpu(), trafficOf(s.load)
 	c.Unit = units[CPUPerByte]
 	if t.trips {
 		c.Unit = units[CPUPerTrip]
@@ -230,7 +239,7 @@ func (s *series) split(l sample.Load) CPUSplit {
 	work := 0.0
 	for _, v := range s.visits {
 		if v.Elapsed >= shortest {
-			work += t.work(v, l)
+			work += t.work(v, s.load)
 		}
 	}
 	if work < 1 {

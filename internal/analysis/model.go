@@ -78,6 +78,7 @@ type Cell struct {
 	Metrics   map[string]Metric `json:"metrics"`
 	CPU       CPUSplit          `json:"cpu"`
 	LimitedBy string            `json:"limited_by"`
+	Primary   string            `json:"primary"` // the metric that decides its toll
 	Facts     map[string]string `json:"facts,omitempty"`
 	Warnings  []Warning         `json:"warnings"`
 }
@@ -85,6 +86,7 @@ type Cell struct {
 // Metric is one quantity of a cell over its rounds.
 type Metric struct {
 	Unit   string  `json:"unit"`
+	Higher bool    `json:"higher_is_better,omitempty"`
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -198,22 +200,25 @@ const (
 )
 
 // Primary is the metric that decides a load's toll.
-func Primary(load string) string { return trafficOf(load).primary }
+func Primary(l sample.Load) string { return trafficOf(l).primary }
 
 // Rate is the metric of how much a load gets through.
-func Rate(load string) string { return trafficOf(load).rate }
+func Rate(l sample.Load) string { return trafficOf(l).rate }
 
 // PrimaryOf is the metric that decides the toll of a cell of that shape: of a
 // crowd how much it gets through, because its latency is mostly its own queue.
-func PrimaryOf(load string, s sample.Shape) string {
+func PrimaryOf(l sample.Load, s sample.Shape) string {
 	if s.Crowd() {
-		return Rate(load)
+		return Rate(l)
 	}
-	return Primary(load)
+	return Primary(l)
 }
 
-// higherIsBetter says which way a metric is good.
-func higherIsBetter(metric string) bool {
+// higherIsBetter says which way a metric of a load is good.
+func higherIsBetter(l sample.Load, metric string) bool {
+	if g, ok := l.Gauge(metric); ok {
+		return !g.Lower
+	}
 	switch metric {
 	case ThroughputOut, ThroughputBack, BesideThroughput, Throughput, Transactions,
 		TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax,

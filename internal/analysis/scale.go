@@ -77,7 +77,7 @@ func sameMode(a, b Cell) bool {
 // growth says of a mode's last cell what became of its total, and how it
 // compares with the baseline there.
 func growth(c Cell) []string {
-	rate := Rate(c.Load)
+	rate := Rate(sample.Load{Kind: c.Load})
 	m := c.Metrics[rate]
 	if m.Scaling == nil {
 		return nil

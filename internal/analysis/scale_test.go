@@ -70,24 +70,24 @@ func TestScale(t *testing.T) {
 			}
 			last := r.Cells[3].Metrics
 			for name, want := range map[string]float64{
-				Rate(load): 16 * unit, ClientMean: 8 * unit, ClientMin: 8 * unit, ClientMax: 8 * unit, ClientFairness: 1,
+				Rate(sample.Load{Kind: load}): 16 * unit, ClientMean: 8 * unit, ClientMin: 8 * unit, ClientMax: 8 * unit, ClientFairness: 1,
 				ProcessMin: 0, ProcessFairness: 256.0 / (4 * 96), Memory: 40e6, Setup: 0.25, StartSpread: 0.004,
 			} {
 				if got := last[name]; !near(got.Median, want) || len(got.Rounds) != 6 {
 					t.Errorf("%s = %+v, want %v", name, got, want)
 				}
 			}
-			rate := last[Rate(load)]
+			rate := last[Rate(sample.Load{Kind: load})]
 			if rate.Ratio == nil || !near(rate.Ratio.Median, 0.8) || rate.Ratio.Verdict != stats.Worse || rate.Ratio.To != "host" {
 				t.Errorf("against host: %+v", rate.Ratio)
 			}
 			if rate.Scaling == nil || !near(rate.Scaling.Median, 0.8) || rate.Scaling.To != "1×1×1" {
 				t.Errorf("against its first shape: %+v", rate.Scaling)
 			}
-			if x := r.Cells[2].Metrics[Rate(load)]; x.Scaling != nil || !near(x.Ratio.Median, 0.5) {
+			if x := r.Cells[2].Metrics[Rate(sample.Load{Kind: load})]; x.Scaling != nil || !near(x.Ratio.Median, 0.5) {
 				t.Errorf("the first shape: %+v", x)
 			}
-			if got := last[ClientMean].Unit; got != units[Rate(load)] {
+			if got := last[ClientMean].Unit; got != units[Rate(sample.Load{Kind: load})] {
 				t.Errorf("unit %q", got)
 			}
 			text := strings.Join(r.Findings, "\n")

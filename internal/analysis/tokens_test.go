@@ -77,7 +77,7 @@ func TestTokens(t *testing.T) {
 	if !strings.Contains(strings.Join(got.Findings, "\n"), "times host's median token delay (worse)") {
 		t.Errorf("findings %q", got.Findings)
 	}
-	if higherIsBetter(ResponseTime) || !higherIsBetter(TokenRate) || Rate("stream") != TokenRate {
+	if higherIsBetter(sample.Load{}, ResponseTime) || !higherIsBetter(sample.Load{}, TokenRate) || Rate(sample.Load{Kind: "stream"}) != TokenRate {
 		t.Error("which way is good?")
 	}
 }

@@ -23,13 +23,19 @@ var traffics = map[string]traffic{
 	"stream": {primary: LatencyP50, noun: "median token delay", rate: TokenRate, add: (*series).addTokens, work: tokens, trips: true},
 	"crr":    {primary: Connections, noun: "connections a second", rate: Connections, add: (*series).addConnections, work: trips, trips: true, brief: true},
 
+	"exec": {add: (*series).addProgram, work: runs, trips: true},
+
 	"udp":    {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addDatagrams, work: received},
 	"udp-rr": {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addUDPTrips, work: trips, trips: true},
 }
 
 // trafficOf is what is known of a load; one of a later toll is judged as bulk.
-func trafficOf(load string) traffic {
-	if t, ok := traffics[load]; ok {
+func trafficOf(l sample.Load) traffic {
+	t, ok := traffics[l.Kind]
+	if g := l.FirstGauge(); g.Name != "" {
+		t.primary, t.rate, t.noun = g.Name, g.Name, g.Name
+	}
+	if ok {
 		return t
 	}
 	return traffics["bulk"]

@@ -119,7 +119,7 @@ func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 func (j *judged) cellWarnings(i int) []Warning {
 	s := j.series[i]
 	out := []Warning{}
-	xs := ordered(s.values[PrimaryOf(s.cell.Load, s.cell.Shape)])
+	xs := ordered(s.values[PrimaryOf(s.load, s.cell.Shape)])
 	if len(xs) < stats.MinValues {
 		out = append(out, Warning{"few-rounds",
 			fmt.Sprintf("fewer than %d rounds: the intervals are too narrow for what is known", stats.MinValues)})
@@ -129,7 +129,7 @@ func (j *judged) cellWarnings(i int) []Warning {
 	}
 	if s.merged != nil {
 		if w, ok := thinTail(s.merged.TotalCount(), s.cell.Load); ok {
-			if trafficOf(s.cell.Load).brief {
+			if trafficOf(s.load).brief {
 				w.Text = strings.Replace(w.Text, "round trips", "connections", 1)
 			}
 			out = append(out, w)

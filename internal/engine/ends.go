@@ -13,11 +13,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
 
-// hand is a worker: its process and the line to it.
-type hand struct {
-	*worker.Session
+// process is one that the run started, with the line to it.
+type process struct {
+	line interface{ Close() error }
 	proc *path.Process
 	role worker.Role
+}
+
+// hand is a worker.
+type hand struct {
+	*worker.Session
+	process
 }
 
 // start starts a worker.
@@ -26,20 +32,18 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hand{worker.NewSession(p.In, p.Out), p, role}, nil
+	s := worker.NewSession(p.In, p.Out)
+	return &hand{s, process{s, p, role}}, nil
 }
 
-// stop ends the worker, which has so long to exit by itself, and says how it
+// stop ends the process, which has so long to exit by itself, and says how it
 // ended if it had to be killed or died.
-func (h *hand) stop(now bool, limit time.Duration) error {
-	if h == nil {
-		return nil
-	}
+func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
 		errs = append(errs, h.proc.Kill())
 	}
-	_ = h.Close() // a pipe whose reader is gone: the exit status says more
+	_ = h.line.Close() // a pipe whose reader is gone: the exit status says more
 	var exit error
 	ended := make(chan struct{})
 	go func() { exit = h.proc.Wait(); close(ended) }()
@@ -130,7 +134,12 @@ func (e *ends) start() error {
 func (e *ends) stop(now bool) error {
 	all := append(append([]*hand{}, e.clients...), e.servers...)
 	limit := exitTimeout + time.Duration(len(all))*eachTimeout
-	return atOnce(len(all), func(i int) error { return all[i].stop(now, limit) })
+	return atOnce(len(all), func(i int) error {
+		if all[i] == nil { // it was not started
+			return nil
+		}
+		return all[i].stop(now, limit)
+	})
 }
 
 // open brings all ends to where they wait for the schedule.

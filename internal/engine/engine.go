@@ -71,14 +71,14 @@ func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.
 	if err != nil {
 		return p, err
 	}
-	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(c)]) }), nil
+	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
 }
 
 // paths lists the distinct paths of the plan in its order.
 func paths(p sample.Plan) []key {
 	var out []key
 	for _, c := range p.Cells {
-		if k := keyOf(c); !slices.Contains(out, k) {
+		if k := keyOf(p, c); !slices.Contains(out, k) {
 			out = append(out, k)
 		}
 	}
@@ -131,9 +131,11 @@ type key struct {
 	spec path.Spec
 }
 
-func keyOf(c sample.Cell) key {
+func keyOf(p sample.Plan, c sample.Cell) key {
+	program := p.LoadOf(c.Load).Program
 	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune),
-		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load)}}
+		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load),
+		Second: program != nil && program.Second}}
 }
 
 func builder(all []path.Builder, name string) (path.Builder, error) {
@@ -149,6 +151,7 @@ func builder(all []path.Builder, name string) (path.Builder, error) {
 type run struct {
 	Config
 	paths    map[key]*path.Path
+	keepers  map[key]*pair // of paths on which programs ran
 	visits   []sample.Visit
 	fails    []int // failures in a row, by cell
 	began    int64
@@ -167,7 +170,7 @@ const (
 // file. An error means that it could not go on, not that a cell failed. All
 // paths are gone when it returns.
 func Run(ctx context.Context, c Config) (end sample.End, err error) {
-	r := &run{Config: c, paths: map[key]*path.Path{}, began: c.Clock.Now()}
+	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{}, began: c.Clock.Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
 	described, err := r.build(ctx)
 	if err != nil {
@@ -227,7 +230,7 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	case len(r.paths) == 0:
 		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
 	}
-	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(c)]) })
+	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(r.Plan, c)]) })
 	var out []sample.Path
 	for _, k := range paths(r.Plan) {
 		out = append(out, describe(k, r.paths[k], took[k]))
@@ -244,6 +247,9 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 
 // close takes all paths down at once.
 func (r *run) close() error {
+	for k := range r.keepers {
+		r.dismiss(k)
+	}
 	errs := make(chan error, len(r.paths))
 	for _, p := range r.paths {
 		go func() { errs <- p.Close() }()

@@ -41,7 +41,14 @@ const (
 func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	c := r.Plan.Cells[cell]
 	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
-	if err := r.measure(ctx, r.paths[keyOf(c)], loadOf(r.Plan, c), c.Shape, &v); err != nil {
+	k, l := keyOf(r.Plan, c), loadOf(r.Plan, c)
+	var err error
+	if l.Program != nil {
+		err = r.runPrograms(ctx, k, *l.Program, &v)
+	} else {
+		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
+	}
+	if err != nil {
 		v.Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return v
@@ -93,12 +100,18 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 	if err != nil {
 		return err
 	}
-	for i, h := range hops {
-		v.Hops = append(v.Hops, sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where,
-			Before: before[i], After: after[i]})
-	}
+	v.Hops = readings(hops, before, after)
 	v.Witness = path.Witness(hops, before, after, e.moved(l, servers, clients)...)
 	return nil
+}
+
+// readings are the hops' counters as a visit has them.
+func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopReading {
+	out := make([]sample.HopReading, len(hops))
+	for i, h := range hops {
+		out[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where, Before: before[i], After: after[i]}
+	}
+	return out
 }
 
 // window runs the load, reads the meters at the window's bounds and notes what

@@ -43,9 +43,12 @@ func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 	if p.below {
 		first = first[:1]
 	}
-	l := showing(load)
-	out := append(first, withOptions(l.columns, loadOf(r, load))...)
-	return append(out, column{[2]string{l.ratio, to}, false, ratio(analysis.Primary(load))})
+	l, options := showing(load), loadOf(r, load)
+	if options.Program != nil {
+		l.columns, l.ratio = programColumns(r, options), options.FirstGauge().Name+" ratio"
+	}
+	out := append(first, withOptions(l.columns, options)...)
+	return append(out, column{[2]string{l.ratio, to}, false, ratio(analysis.Primary(options))})
 }
 
 func scaled(metric string, by float64) func(analysis.Cell) string {
@@ -117,7 +120,7 @@ func orDash(s string) string {
 
 // verdictOf is the verdict that a row's colour shows.
 func verdictOf(c analysis.Cell) stats.Verdict {
-	if r := c.Metrics[analysis.PrimaryOf(c.Load, c.Shape)].Ratio; r != nil {
+	if r := c.Metrics[c.Primary].Ratio; r != nil {
 		return r.Verdict
 	}
 	return ""

@@ -24,6 +24,8 @@ var loads = map[string]load{
 	"stream": {tokenColumns, "p50 ratio", tokenWords, moreTokenColumns},
 	"crr":    {crrColumns, "conn/s ratio", crrWords, nil},
 
+	"exec": {nil, "ratio", programWords, nil},
+
 	"udp":    {udpColumns, "ratio", udpWords, nil},
 	"udp-rr": {udpRRColumns, "p50 ratio", udpRRWords, nil},
 }

@@ -52,7 +52,7 @@ func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio
 	route, _ := found.Route(from, to)
 	c := analysis.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab", Hops: []string{}, Witnessed: true,
 		Baseline: v == "", Metrics: map[string]analysis.Metric{}, CPU: analysis.CPUSplit{Client: 0.5, Server: 0.75, Rest: 0.25},
-		Warnings: []analysis.Warning{}}
+		Warnings: []analysis.Warning{}, Primary: analysis.Primary(sample.Load{Kind: load})}
 	for _, h := range route.Hops {
 		c.Hops = append(c.Hops, string(h))
 	}
@@ -62,7 +62,7 @@ func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio
 			merged := median
 			met.Merged = &merged
 		}
-		if name == analysis.Primary(load) && v != "" {
+		if name == analysis.Primary(sample.Load{Kind: load}) && v != "" {
 			met.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half/2, N: 12, Verdict: v}
 		}
 		c.Metrics[name] = met

@@ -21,8 +21,8 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 	set := func(name string, x float64) {
 		c.Metrics[name] = analysis.Metric{Median: x, Rounds: []float64{x}}
 	}
-	set(analysis.Rate(load), rate)
-	x := c.Metrics[analysis.Rate(load)]
+	set(analysis.Rate(sample.Load{Kind: load}), rate)
+	x := c.Metrics[analysis.Rate(sample.Load{Kind: load})]
 	if s.Clients > 1 {
 		x.Scaling = &uneven
 	}
@@ -31,7 +31,7 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 		toHost.To, toHost.Verdict = "host", v
 		x.Ratio = &toHost
 	}
-	c.Metrics[analysis.Rate(load)] = x
+	c.Metrics[analysis.Rate(sample.Load{Kind: load})] = x
 	each := rate / float64(s.Clients)
 	set(analysis.ClientMean, each)
 	set(analysis.ClientMin, 0.5*each)

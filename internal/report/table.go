@@ -109,7 +109,7 @@ func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
 	for _, g := range r.Control.Groups {
-		f, ok := g.Floor[analysis.PrimaryOf(g.Load, g.Shape)]
+		f, ok := g.Floor[analysis.PrimaryOf(loadOf(r, g.Load), g.Shape)]
 		if !ok {
 			continue
 		}

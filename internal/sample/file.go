@@ -166,6 +166,11 @@ func (h Header) check() error {
 	if n := len(h.Plan.Cells); n > maxCells {
 		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
 	}
+	for _, l := range h.Plan.Loads {
+		if err := l.Program.check(); err != nil {
+			return err
+		}
+	}
 	for _, c := range h.Plan.Cells {
 		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 || max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
 			return fmt.Errorf("impossible shape %s", s)

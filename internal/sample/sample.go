@@ -67,26 +67,27 @@ const (
 
 // Load is a workload with its options. Which options count depends on Kind.
 type Load struct {
-	Kind    string  `json:"kind"`              // bulk, rr, crr, udp, udp-rr, stream, query
-	Streams int     `json:"streams,omitempty"` // connections, sessions (stream) or flows (udp)
-	Write   int     `json:"write,omitempty"`   // bytes a write (bulk)
-	Reverse bool    `json:"reverse,omitempty"` // server to client (bulk)
-	Bidir   bool    `json:"bidir,omitempty"`   // both ways at once (bulk)
-	Bytes   int64   `json:"bytes,omitempty"`   // to move on each connection instead of filling the window (bulk)
-	Send    string  `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying (bulk)
-	Request int     `json:"request,omitempty"` // bytes (rr, crr, udp-rr, query)
-	Reply   int     `json:"reply,omitempty"`   // bytes (rr, crr, udp-rr, query)
-	Rate    float64 `json:"rate,omitempty"`    // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
-	Beside  bool    `json:"beside,omitempty"`  // a bulk stream runs beside it (rr)
-	Size    int     `json:"size,omitempty"`    // bytes of a datagram (udp)
-	Batch   int     `json:"batch,omitempty"`   // datagrams a system call (udp)
-	GSO     bool    `json:"gso,omitempty"`     // the kernel cuts datagrams out of larger buffers (udp)
-	Tokens  int     `json:"tokens,omitempty"`  // of a response (stream)
-	Pace    float64 `json:"pace,omitempty"`    // tokens a second of a session (stream)
-	Queries int     `json:"queries,omitempty"` // of a page (query)
-	Nodelay string  `json:"nodelay,omitempty"` // TCP_NODELAY "on" or "off"; "": as the kind has it
-	Warmup  float64 `json:"warmup_s"`          // thrown away
-	Window  float64 `json:"window_s"`          // measured
+	Kind    string   `json:"kind"`              // bulk, rr, crr, udp, udp-rr, stream, query
+	Streams int      `json:"streams,omitempty"` // connections, sessions (stream) or flows (udp)
+	Write   int      `json:"write,omitempty"`   // bytes a write (bulk)
+	Reverse bool     `json:"reverse,omitempty"` // server to client (bulk)
+	Bidir   bool     `json:"bidir,omitempty"`   // both ways at once (bulk)
+	Bytes   int64    `json:"bytes,omitempty"`   // to move on each connection instead of filling the window (bulk)
+	Send    string   `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying (bulk)
+	Request int      `json:"request,omitempty"` // bytes (rr, crr, udp-rr, query)
+	Reply   int      `json:"reply,omitempty"`   // bytes (rr, crr, udp-rr, query)
+	Rate    float64  `json:"rate,omitempty"`    // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
+	Beside  bool     `json:"beside,omitempty"`  // a bulk stream runs beside it (rr)
+	Size    int      `json:"size,omitempty"`    // bytes of a datagram (udp)
+	Batch   int      `json:"batch,omitempty"`   // datagrams a system call (udp)
+	GSO     bool     `json:"gso,omitempty"`     // the kernel cuts datagrams out of larger buffers (udp)
+	Tokens  int      `json:"tokens,omitempty"`  // of a response (stream)
+	Pace    float64  `json:"pace,omitempty"`    // tokens a second of a session (stream)
+	Queries int      `json:"queries,omitempty"` // of a page (query)
+	Nodelay string   `json:"nodelay,omitempty"` // TCP_NODELAY "on" or "off"; "": as the kind has it
+	Program *Program `json:"program,omitempty"` // exec
+	Warmup  float64  `json:"warmup_s"`          // thrown away
+	Window  float64  `json:"window_s"`          // measured
 }
 
 // Plan is what a run set out to do. Cells are in the catalogue's order; the
@@ -248,6 +249,9 @@ type Visit struct {
 	// Times are what only this load times, by name; Latency is of those that make
 	// round trips.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
+	// Values are the metrics that a program printed (exec), by name, in base units.
+	Values map[string]float64 `json:"values,omitempty"`
+	Output *Output            `json:"output,omitempty"` // of the programs (exec)
 	// Room is what the path had for connections that end (crr); nil: the load has
 	// none such, or the backend cannot tell.
 	Room *Room `json:"room,omitempty"`

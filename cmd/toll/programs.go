@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/program"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// programFlags say which programs run, and what is taken from their output.
+type programFlags struct {
+	recipe         string
+	server, client string
+	ready          string
+	metrics        []string
+	seconds        int
+	timeout        time.Duration
+	noRoot         bool
+}
+
+func (f *programFlags) add(fl *pflag.FlagSet) {
+	var names []string
+	for _, r := range program.Recipes {
+		names = append(names, r.Name)
+	}
+	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(names, ", "))
+	fl.StringVar(&f.server, "server", "", "the server's command line, for a shell; {port} stands for the port that it is to listen on")
+	fl.StringVar(&f.client, "client", "", "the client's; {host} {port}, or {addr}, stand for what it is to connect to")
+	fl.StringVar(&f.ready, "ready", "", "when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
+	fl.StringArrayVar(&f.metrics, "metric", nil, "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
+	fl.IntVar(&f.seconds, "seconds", 1, "what {seconds} stands for: how long clients that can be told are to run")
+	fl.DurationVar(&f.timeout, "timeout", 20*time.Second, "how long the server may take to get ready, and the client to end")
+	fl.BoolVar(&f.noRoot, "no-root", false, "run them as an ordinary user, in a user namespace: some servers refuse to run as root")
+}
+
+// Bounds of what the flags take.
+const (
+	maxSeconds = 3600
+	maxTimeout = 2 * time.Hour
+	maxMetrics = 32
+)
+
+func newRun(e env) *cobra.Command {
+	var (
+		f runFlags
+		p programFlags
+	)
+	c := &cobra.Command{
+		Use:   "run [MODE…] (--recipe NAME | --server CMD --client CMD)",
+		Short: "Compare modes with your own programs",
+		Long: `run starts a server and a client of yours in the two places of each mode, in
+shuffled rounds, and compares what the client prints: any pair of programs, or a
+recipe. The server is started anew for each visit and stopped after it; what it
+keeps in {dir}, which is memory, lasts until the end of the run.
+
+In command lines, which /bin/sh runs, there are {host} {port} {addr} (both, with
+brackets around IPv6), {port2} (a second port, the same for both ends), {seconds}
+and {dir}.`,
+		Example: `  toll run --recipe redis
+  toll run host bridge publish-proxy --recipe iperf3 --seconds 2
+  toll run --recipe pgbench --from host,container --budget 3m --save pgbench.jsonl
+  toll run --server 'python3 -m http.server {port}' --client 'curl -so /dev/null http://{addr}/'
+  toll run --server './server -p {port}' --ready 'listening on' \
+      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)' --metric 'rate:/s=^([\d.]+) requests'`,
+		RunE: f.command(e, func(r *plan.Request) error {
+			l, err := p.load()
+			if err == nil {
+				r.Loads = []sample.Load{l}
+			}
+			return err
+		}),
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	p.add(fl)
+	f.addFrom(fl, mode.FromHost)
+	f.addTo(fl)
+	f.addTune(fl)
+	f.addBaseline(fl)
+	f.addRun(fl)
+	return c
+}
+
+// load makes the load of the flags, which go before what a recipe says.
+func (f *programFlags) load() (l sample.Load, err error) {
+	p := sample.Program{Ready: program.ReadyTCP}
+	if f.recipe != "" {
+		if p, err = f.fromRecipe(); err != nil {
+			return l, err
+		}
+	}
+	for _, o := range []struct {
+		to   *string
+		text string
+	}{{&p.Server, f.server}, {&p.Client, f.client}, {&p.Ready, f.ready}} {
+		if o.text != "" {
+			*o.to = o.text
+		}
+	}
+	p.NoRoot = p.NoRoot || f.noRoot
+	if err := f.check(p); err != nil {
+		return l, err
+	}
+	if len(f.metrics) > 0 {
+		if p.Gauges, err = parseMetrics(f.metrics); err != nil {
+			return l, err
+		}
+	}
+	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
+	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
+	return sample.Load{Kind: "exec", Program: &p, Window: float64(f.seconds)}, nil
+}
+
+// fromRecipe is the recipe's pair, whose programs must be there unless others
+// take their place.
+func (f *programFlags) fromRecipe() (p sample.Program, err error) {
+	r, err := program.FindRecipe(f.recipe)
+	if err != nil {
+		return p, usage(err, "toll run --server CMD --client CMD runs any other")
+	}
+	if f.server == "" && f.client == "" {
+		if err := r.Check(); err != nil {
+			return p, &failure{code: exitNothing, err: fmt.Errorf("recipe %s: %w", r.Name, err)}
+		}
+	}
+	return r.Program()
+}
+
+func (f *programFlags) check(p sample.Program) error {
+	switch {
+	case p.Server == "" || p.Client == "":
+		return usage(errors.New("which programs? give --recipe, or --server and --client"), "toll run --recipe redis")
+	case !hasAny(p.Client, "{host}", "{addr}"):
+		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
+	case !hasAny(p.Server, "{port}", "{addr}"):
+		return usage(errors.New("--server has no {port} and no {addr}: it would not know where to listen"), "--server 'nc -l {port}'")
+	case f.seconds < 1 || f.seconds > maxSeconds:
+		return usage(fmt.Errorf("--seconds %d: must be from 1 to %d", f.seconds, maxSeconds), "")
+	case f.timeout < time.Second || f.timeout > maxTimeout:
+		return usage(fmt.Errorf("--timeout %s: must be from 1s to %s", f.timeout, maxTimeout), "")
+	case f.timeout.Seconds() <= float64(f.seconds):
+		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
+	case len(f.metrics) > maxMetrics:
+		return usage(fmt.Errorf("%d metrics, at most %d are taken", len(f.metrics), maxMetrics), "")
+	}
+	if _, err := regexp.Compile(p.Ready); err != nil {
+		return usage(fmt.Errorf("--ready: %w", err), "tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
+	}
+	return nil
+}
+
+func hasAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func parseMetrics(words []string) ([]sample.Gauge, error) {
+	var out []sample.Gauge
+	seen := map[string]bool{}
+	for _, w := range words {
+		g, err := program.ParseGauge(w)
+		if err == nil && seen[g.Name] {
+			err = fmt.Errorf("there is another metric %s", g.Name)
+		}
+		if err != nil {
+			return nil, usage(fmt.Errorf("--metric %q: %w", w, err), `--metric 'latency:ms=p50 ([\d.]+)'`)
+		}
+		seen[g.Name] = true
+		out = append(out, g)
+	}
+	return out, nil
+}

@@ -1,0 +1,82 @@
+package sample
+
+import "fmt"
+
+// Program is a pair of foreign programs, as exec runs them. In both command
+// lines {host}, {port}, {addr} and others stand for what internal/program says.
+type Program struct {
+	Recipe string `json:"recipe,omitempty"` // the one that it came from
+	Server string `json:"server"`           // command line, for a shell
+	Client string `json:"client"`
+	// Ready says when the server is: "tcp" or "udp" once its port is bound, or a
+	// regular expression that its output matches.
+	Ready   string  `json:"ready"`
+	Gauges  []Gauge `json:"metrics,omitempty"`
+	Seconds int     `json:"seconds"`           // that the client is told to run
+	Timeout float64 `json:"timeout_s"`         // for the server to get ready, and for the client to end
+	NoRoot  bool    `json:"no_root,omitempty"` // they run as an ordinary user
+	Second  bool    `json:"second,omitempty"`  // they use a second port
+}
+
+// Gauge is a metric that a program prints.
+type Gauge struct {
+	Name string `json:"name"`
+	Unit string `json:"unit,omitempty"` // base unit: s, bit/s, B/s, 1/s, …
+	// Scale is what a number without a printed unit is multiplied by.
+	Scale float64 `json:"scale"`
+	Lower bool    `json:"lower_is_better,omitempty"`
+	// Pattern finds it in the client's output: a regular expression whose first
+	// group is the number and whose second, if there is one, its unit. The last
+	// match counts.
+	Pattern string `json:"pattern"`
+}
+
+// Elapsed is the gauge of programs of which no other was asked for: how long
+// the client took, in seconds.
+const Elapsed = "elapsed"
+
+// Output is the end of what each program wrote.
+type Output struct {
+	Server string `json:"server,omitempty"`
+	Client string `json:"client,omitempty"`
+}
+
+// gauges are the load's; that of a program without any is how long its client
+// took.
+func (l Load) gauges() []Gauge {
+	if l.Program == nil {
+		return nil
+	}
+	if len(l.Program.Gauges) == 0 {
+		return []Gauge{{Name: Elapsed, Unit: "s", Lower: true}}
+	}
+	return l.Program.Gauges
+}
+
+// Gauge returns the load's metric of that name; ok is false if it has none.
+func (l Load) Gauge(name string) (g Gauge, ok bool) {
+	for _, g := range l.gauges() {
+		if g.Name == name {
+			return g, true
+		}
+	}
+	return g, false
+}
+
+// FirstGauge is the one that decides the load's toll; the zero value if it has
+// none.
+func (l Load) FirstGauge() Gauge {
+	if g := l.gauges(); len(g) > 0 {
+		return g[0]
+	}
+	return Gauge{}
+}
+
+const maxGauges = 64
+
+func (p *Program) check() error {
+	if p != nil && len(p.Gauges) > maxGauges {
+		return fmt.Errorf("%d metrics of a program, at most %d are read", len(p.Gauges), maxGauges)
+	}
+	return nil
+}
