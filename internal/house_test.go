@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"program":       {"pipe", "sample"},
 	"worker":        {"load", "pipe", "sample"},
 	"meter":         {"sample"},
+	"database":      {},
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
 	"published":     {"analysis", "mode", "sample", "stats"},

@@ -1,0 +1,239 @@
+package database
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// urls are a DSN of each product for an address.
+var urls = []struct{ name, begin, end string }{
+	{"postgres", "postgres://app@", "/shop"},
+	{"postgres-no-tls", "postgresql://app@", "/shop?sslmode=disable"},
+	{"postgres-tls", "postgresql://app@", "/shop?sslmode=require"},
+	{"mysql", "mysql://app@", "/shop"},
+	{"mysql-tls", "mysql://app@", "/shop?tls=skip-verify"},
+	{"sqlserver", "sqlserver://app@", "?database=shop"},
+	{"sqlserver-tls", "sqlserver://app@", "?encrypt=strict"},
+}
+
+func TestWrongServers(t *testing.T) {
+	clearPG(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	echo := serve(t, func(c net.Conn) { io.Copy(c, c) })
+	silent := serve(t, says(""))
+	hangsUp := serve(t, func(c net.Conn) { c.Read(make([]byte, 512)) })
+	ssh := serve(t, says("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"))
+	http := serve(t, answers("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n400 Bad Request"))
+	noise := serve(t, says(strings.Repeat("\x7f\xff\xff\xff\xff\x00", 1000)))
+	zeros := serve(t, says(strings.Repeat("\x00", 1000)))
+	drip := serve(t, func(c net.Conn) {
+		for {
+			if _, err := c.Write([]byte{0x7f}); err != nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	for _, u := range urls {
+		for _, s := range []struct {
+			name, addr string
+			words      string
+		}{
+			{"refused", closed.Addr().String(), "connection refused"},
+			{"unknown-host", "no-such-host.invalid:99", "connect to no-such-host.invalid:99: "},
+			{"silent", silent, "no answer within 300ms"},
+			{"hangs-up", hangsUp, "connect to " + hangsUp + ": "},
+			{"echo", echo, ""},
+			{"ssh", ssh, ""},
+			{"http", http, ""},
+			{"noise", noise, ""},
+			{"zeros", zeros, ""},
+			{"drip", drip, ""},
+		} {
+			t.Run(u.name+"/"+s.name, func(t *testing.T) {
+				t.Parallel()
+				e := probe(t, u.begin+s.addr+u.end, Options{Password: "hunter22"}, "connect to ", s.words)
+				t.Logf("%v [%s]", e, e.Hint())
+			})
+		}
+	}
+}
+
+func TestOtherServers(t *testing.T) {
+	clearPG(t)
+	pg := serve(t, pgServer(nil, func(net.Conn, int) {}))
+	my := serve(t, says(mysqlGreeting))
+	ssh := serve(t, says("SSH-2.0-OpenSSH_9.2p1\r\n"))
+	http := serve(t, answers("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	echo := serve(t, func(c net.Conn) { io.Copy(c, c) })
+	for _, tt := range []struct{ name, dsn, words string }{
+		{"postgres-of-mysql", "postgres://app@" + my, "this is not PostgreSQL: it speaks MySQL"},
+		{"postgres-of-ssh", "postgres://app@" + ssh, "it speaks SSH"},
+		{"postgres-of-http", "postgres://app@" + http + "/?sslmode=disable", "it speaks HTTP"},
+		{"postgres-of-echo", "postgres://app@" + echo + "/?sslmode=disable", "it sends back what it gets"},
+		{"mysql-of-postgres", "mysql://app@" + pg, "MySQL servers speak first"},
+		{"mysql-of-http", "mysql://app@" + http, "MySQL servers speak first"},
+		{"mysql-of-ssh", "mysql://app@" + ssh, "it speaks SSH"},
+		{"sqlserver-of-mysql", "sqlserver://app@" + my, "it speaks MySQL"},
+		{"sqlserver-of-ssh", "sqlserver://app@" + ssh, "it speaks SSH"},
+		{"sqlserver-of-http", "sqlserver://app@" + http, "it speaks HTTP"},
+		{"sqlserver-of-echo", "sqlserver://app@" + echo, "it sends back what it gets"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			probe(t, tt.dsn, Options{}, tt.words)
+		})
+	}
+}
+
+func TestLoginRefused(t *testing.T) {
+	clearPG(t)
+	for _, password := range []string{"hunter22", "with \"quotes\" and\ttabs", "ünïcödé", "%41&=", "abc"} {
+		t.Run(strings.Fields(password)[0], func(t *testing.T) {
+			addr := serve(t, pgServer(func(got string) string {
+				return pgError("FATAL", "28P01", "no entry for "+got+strings.Repeat(" not with "+got, 100))
+			}, nil))
+			e := probe(t, "postgres://app@"+addr, Options{Password: password, Timeout: patience}, "check the user and the password")
+			if strings.Contains(e.Error(), password) {
+				t.Errorf("the error has the password: %q", e)
+			}
+		})
+	}
+	addr := serve(t, func(c net.Conn) {
+		io.WriteString(c, mysqlGreeting)
+		c.Read(make([]byte, 4096))
+		says(mysqlPacket(2, "\xff\x15\x04#28000Access denied (password hunter22)\nreally"))(c)
+	})
+	probe(t, "mysql://app@"+addr, Options{Password: "hunter22"}, "ERROR 1045: Access denied (password xxxxx) really", "check the user")
+	probe(t, "mysql://app@"+addr, Options{}, "--password-env")
+}
+
+// TestMidPage breaks the second query of a page.
+func TestMidPage(t *testing.T) {
+	clearPG(t)
+	row := pgMessage('D', "\x00\x01\x00\x00\x00\x04page")
+	whole := "2\x00\x00\x00\x04" + row + pgMessage('C', "SELECT 1\x00") + "Z\x00\x00\x00\x05I"
+	flood := strings.Repeat(pgMessage('D', "\x00\x01\x00\x00\xff\x00"+strings.Repeat("x", 0xff00)), 16)
+	for _, tt := range []struct {
+		name   string
+		answer func(c net.Conn)
+		words  string
+	}{
+		{"silent", func(net.Conn) {}, "query 2 of 3: no complete answer within 2s"},
+		{"closed", func(c net.Conn) { c.Close() }, "query 2 of 3: the server closed the connection"},
+		{"reset", func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() }, "query 2 of 3: connection reset by peer"},
+		{"drips", func(c net.Conn) {
+			io.WriteString(c, "2\x00\x00\x00\x04")
+			for i := 0; ; i++ { // rows without end
+				if _, err := c.Write([]byte{row[i%len(row)]}); err != nil {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}, "query 2 of 3: no complete answer within 2s"},
+		{"gigabyte", func(c net.Conn) { io.WriteString(c, "2\x00\x00\x00\x04D\x40\x00\x00\x00\x00\x01") }, "query 2 of 3: "},
+		{"negative", func(c net.Conn) { io.WriteString(c, "2\x00\x00\x00\x04D\xff\xff\xff\xff\x00\x01") }, "query 2 of 3: "},
+		{"nonsense", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\n") }, "query 2 of 3: "},
+		{"dies", func(c net.Conn) { io.WriteString(c, pgError("FATAL", "57P01", "shut\ndown")); c.Close() }, "query 2 of 3: FATAL: shut down (SQLSTATE 57P01)"},
+		{"endless", func(c net.Conn) {
+			for io.WriteString(c, "2\x00\x00\x00\x04"); ; {
+				if _, err := io.WriteString(c, flood); err != nil {
+					return
+				}
+			}
+		}, "query 2 of 3: the server sent more than 64 MiB"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := serve(t, pgServer(nil, func(c net.Conn, n int) {
+				switch n {
+				case 0:
+					io.WriteString(c, pgDescribed)
+				case 1:
+					io.WriteString(c, whole)
+				default:
+					tt.answer(c)
+				}
+			}))
+			timeout := patience
+			if strings.Contains(tt.words, "within 2s") {
+				timeout = 2 * time.Second
+			}
+			d, err := New("postgres://app@"+addr, Options{Queries: 3, Query: "SELECT 'page'", Timeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := d.Open(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			queries := 0
+			_, err = s.Page(context.Background(), func(time.Duration) { queries++ })
+			wants(t, err, tt.words)
+			if queries != 1 {
+				t.Errorf("%d queries were answered, want 1", queries)
+			}
+			if _, again := s.Page(context.Background(), nil); again == nil || again.Error() != err.Error() {
+				t.Errorf("the next page: %v, want the same error", again)
+			}
+			if _, received := s.Bytes(); received > maxReceived+2<<20 {
+				t.Errorf("%d bytes were received", received)
+			}
+		})
+	}
+}
+
+func TestHostileMySQL(t *testing.T) {
+	long := "" // five packets that are one
+	for seq := range 5 {
+		long += "\xff\xff\xff" + string(rune(seq+1)) + strings.Repeat("x", 1<<24-1)
+	}
+	for _, tt := range []struct{ name, answer, words string }{
+		{"columns", mysqlPacket(1, "\xfe\x00\x00\x00\x00\x00\x10\x00\x00"), "more columns than a result can have"},
+		{"long-packets", long, "more than 64 MiB"},
+		{"a-file", mysqlPacket(1, "\xfb/etc/passwd"), "query 1 of 3: "},
+		{"error", mysqlPacket(1, "\xff\x28\x04#42000You have an error"), "query 1 of 3: ERROR 1064: You have an error"},
+		{"empty", mysqlPacket(1, ""), "query 1 of 3: the server's answer is not understood"},
+		{"bounds", mysqlPacket(1, "\x01") + mysqlPacket(2, "\x03def\xfc"), "query 1 of 3: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := serve(t, mysqlServer(func(c net.Conn) { io.WriteString(c, tt.answer) }))
+			probe(t, "mysql://app@"+addr+"/shop", Options{Timeout: patience}, tt.words)
+		})
+	}
+	t.Run("greeting", func(t *testing.T) {
+		probe(t, "mysql://app@"+serve(t, says(mysqlPacket(0, "\x0a9"))), Options{}, "the server's answer is not understood")
+	})
+}
+
+func TestHostileSQLServer(t *testing.T) {
+	// A reply of the right type with an option that points nowhere, and a
+	// server that wants TLS and then is silent.
+	packet := func(body string) string {
+		return "\x04\x01" + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)+8))) + "\x00\x00\x01\x00" + body
+	}
+	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\xff\xff\xff\xff"))), Options{}, "connect to 127.0.0.1:")
+	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\x00\x06\x00\x01\xff\x01"))), Options{}, "no complete answer within")
+}
+
+func TestSpeaks(t *testing.T) {
+	if got := speaks([]byte("a long question"), []byte("a long question")); got != "it sends back what it gets" {
+		t.Error(got)
+	}
+	if got := speaks(nil, []byte(mysqlGreeting)); got != "it speaks MySQL" {
+		t.Error(got)
+	}
+	if got := speaks([]byte("question"), bytes.Repeat([]byte{0}, 20)); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,79 @@
+package database
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// parseMySQL makes the driver's own DSN of the URL: the driver has no other
+// way to read its options.
+func parseMySQL(u *url.URL, password string) (target, error) {
+	q := u.Query()
+	var network, addr string
+	if socket := q.Get("socket"); socket != "" {
+		network, addr = "unix", socket
+		if strings.ContainsAny(addr, "()@?") {
+			return target{}, &Error{msg: "the DSN's socket has odd characters", hint: "give the socket's path, from /"}
+		}
+	} else {
+		port := u.Port()
+		if port == "" {
+			port = "3306"
+		}
+		network, addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+	}
+	q.Del("socket")
+	var options []string
+	for key := range q {
+		// The driver does not decode all values; none that it leaves has more
+		// than a comma.
+		options = append(options, key+"="+strings.ReplaceAll(url.QueryEscape(q.Get(key)), "%2C", ","))
+	}
+	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
+	if err != nil {
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
+	}
+	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
+	cfg.Timeout = 0 // ours also covers the login
+	cfg.Logger = &mysql.NopLogger{}
+	return target{
+		where:    addr,
+		password: password != "",
+		secrets:  []string{password},
+		connector: func(l *link) (driver.Connector, error) {
+			c := cfg.Clone()
+			c.DialFunc = func(_ context.Context, network, addr string) (net.Conn, error) { return l.dial(network, addr) }
+			c.TLS = l.noteTLS(c.TLS)
+			l.hostile = manyColumns
+			return mysql.NewConnector(c)
+		},
+		alive: func(err error) (string, bool) {
+			var e *mysql.MySQLError
+			if !errors.As(err, &e) {
+				return "", false
+			}
+			return fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true
+		},
+	}, nil
+}
+
+// manyColumns refuses a result that declares more than 65535 columns: the
+// driver makes room for as many as it is told.
+func manyColumns(answer []byte) error {
+	const (
+		first    = 1    // the number of an answer's first packet
+		threeLen = 0xfd // the number of columns takes three bytes,
+		eightLen = 0xfe // or eight
+	)
+	if answer[3] == first && (answer[4] == threeLen || answer[4] == eightLen) {
+		return errColumns
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package database
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// parsePostgres gives the URL to pgx, which fills in what PostgreSQL's
+// environment variables and ~/.pgpass say.
+func parsePostgres(u *url.URL, password string) (target, error) {
+	dsn := u.String()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		msg, ok := strings.CutPrefix(err.Error(), "cannot parse `"+dsn+"`: ")
+		if !ok {
+			msg = "pgx cannot read them"
+		}
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(msg), password), hint: "see PostgreSQL's manual on connection URIs, and the PG… variables of the environment"}
+	}
+	if password != "" {
+		cfg.Password = password
+	}
+	cfg.ConnectTimeout = 0 // ours also covers the login
+	cfg.MaxProtocolMessageBodyLen = maxReceived
+	// The dialer looks names up itself and tries both families at once.
+	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	_, where := pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	return target{
+		where:    where,
+		password: cfg.Password != "",
+		secrets:  []string{password, cfg.Password},
+		connector: func(l *link) (driver.Connector, error) {
+			c := cfg.Copy()
+			c.DialFunc = func(_ context.Context, network, addr string) (net.Conn, error) { return l.dial(network, addr) }
+			c.TLSConfig = l.noteTLS(c.TLSConfig)
+			for _, f := range c.Fallbacks {
+				f.TLSConfig = l.noteTLS(f.TLSConfig)
+			}
+			return stdlib.GetConnector(*c), nil
+		},
+		alive: func(err error) (string, bool) {
+			var e *pgconn.PgError
+			if !errors.As(err, &e) {
+				return "", false
+			}
+			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
+			return fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code), !fatal
+		},
+	}, nil
+}
+
+// noteTLS makes the link learn the version once a handshake is done.
+func (l *link) noteTLS(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
+	}
+	c = c.Clone()
+	before := c.VerifyConnection
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		l.mu.Lock()
+		l.tls = tls.VersionName(s.Version)
+		l.mu.Unlock()
+		if before != nil {
+			return before(s)
+		}
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,192 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// closeTime is how long a polite goodbye may take.
+const closeTime = time.Second
+
+// errTimeout is the cause if our own time is over, not the caller's.
+var errTimeout = errors.New("timeout")
+
+// Session is one connection. It is not safe for concurrent use.
+type Session struct {
+	Connect time.Duration // how long connecting took, login included
+
+	d      *Database
+	link   *link
+	db     *sql.DB
+	conn   *sql.Conn
+	ended  error // why there can be no further page
+	broken bool  // the driver panicked: database/sql may hold its locks
+}
+
+// Open makes a connection of its own and logs in. The caller ends it with
+// Close.
+func (d *Database) Open(ctx context.Context) (*Session, error) {
+	s := &Session{d: d, link: newLink()}
+	inner, err := d.target.connector(s.link)
+	if err != nil {
+		return nil, s.explain("prepare to connect", err)
+	}
+	c := &connector{Connector: inner}
+	s.db = sql.OpenDB(c)
+	s.db.SetMaxOpenConns(1)
+	began := time.Now()
+	err = s.bounded(ctx, func() string { return "connect to " + d.target.where }, func() (err error) {
+		// The driver gets no context to cancel: the link does that.
+		s.conn, err = s.db.Conn(context.Background())
+		if err != nil && c.err != nil {
+			return c.err
+		}
+		return err
+	})
+	s.Connect = time.Since(began)
+	if err != nil {
+		_ = s.Close() // never fails
+		return nil, err
+	}
+	s.link.loggedIn()
+	return s, nil
+}
+
+// connector keeps the driver's error to itself: database/sql would try again
+// if it is driver.ErrBadConn.
+type connector struct {
+	driver.Connector
+	err error
+}
+
+var errConnect = errors.New("connect")
+
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		c.err = err
+		return nil, errConnect
+	}
+	return conn, nil
+}
+
+// Page runs the queries of a page and reads each result to its end. If took is
+// not nil it is told the time of each query. After an error that is not the
+// database's own answer, and after ctx is done, the session has ended.
+func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (page time.Duration, err error) {
+	n := 0
+	err = s.bounded(ctx, func() string { return fmt.Sprintf("query %d of %d", n, s.d.queries) }, func() error {
+		began := time.Now()
+		asked := began
+		for n = 1; n <= s.d.queries; n++ {
+			if err := s.read(s.d.query, nil); err != nil {
+				return err
+			}
+			now := time.Now()
+			if took != nil {
+				took(now.Sub(asked))
+			}
+			asked = now
+		}
+		page = asked.Sub(began)
+		return nil
+	})
+	return page, err
+}
+
+// text returns the first value of a query's result.
+func (s *Session) text(ctx context.Context, query string) (v string, err error) {
+	err = s.bounded(ctx, func() string { return "ask for the version" }, func() error { return s.read(query, &v) })
+	return v, err
+}
+
+// read reads a query's results to their end. Next makes the drivers decode
+// each row; first, if not nil, gets the first value.
+func (s *Session) read(query string, first *string) error {
+	rows, err := s.conn.QueryContext(context.Background(), query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // a second time after what is below
+	for {
+		for rows.Next() {
+			if first != nil {
+				if err := rows.Scan(first); err != nil {
+					return err
+				}
+				first = nil
+			}
+		}
+		if !rows.NextResultSet() {
+			break
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return rows.Close()
+}
+
+// bounded runs f, which uses the link, for at most the time and the bytes that
+// are allowed. What is under way is told by op, once it failed.
+func (s *Session) bounded(ctx context.Context, op func() string, f func() error) (err error) {
+	if s.ended != nil {
+		return s.ended
+	}
+	if ctx.Err() != nil {
+		s.link.cut(context.Cause(ctx))
+		s.ended = s.explain(op(), ctx.Err())
+		return s.ended
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.d.timeout, errTimeout)
+	defer cancel()
+	s.link.allow()
+	stop := context.AfterFunc(ctx, func() { s.link.cut(context.Cause(ctx)) })
+	defer stop()
+	defer func() {
+		if p := recover(); p != nil { // hostile bytes may drive a driver out of a slice's bounds
+			s.broken = true
+			s.ended = s.explain(op(), fmt.Errorf("the server's answer is not understood: the driver panicked: %v", p))
+			s.link.cut(net.ErrClosed)
+			err = s.ended
+		}
+	}()
+	err = f()
+	if err == nil {
+		return nil
+	}
+	told := s.explain(op(), err)
+	if !told.live {
+		s.ended = told
+		s.link.cut(net.ErrClosed) // or the driver would linger to cancel the query
+	}
+	return told
+}
+
+// Bytes are those of the connection so far, login and TLS included.
+func (s *Session) Bytes() (sent, received int64) {
+	return s.link.sent.Load(), s.link.received.Load()
+}
+
+// RTT is the kernel's smoothed round-trip time of the connection; 0 if it is
+// not known or the connection is a Unix socket or closed.
+func (s *Session) RTT() time.Duration { return s.link.rtt() }
+
+// Close ends the connection. It takes at most a second and never fails: there
+// is nothing that a caller could do about a goodbye that was not heard.
+func (s *Session) Close() error {
+	s.ended = &Error{msg: "the session is closed"}
+	bound := time.AfterFunc(closeTime, func() { s.link.cut(net.ErrClosed) })
+	defer bound.Stop()
+	if s.conn != nil && !s.broken {
+		_ = s.conn.Close() // gives it back; what ends it is below
+	}
+	_ = s.db.Close()
+	s.link.cut(net.ErrClosed)
+	return nil
+}

@@ -1,0 +1,67 @@
+package database
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	mssql "github.com/microsoft/go-mssqldb"
+	"github.com/microsoft/go-mssqldb/msdsn"
+)
+
+// parseSQLServer gives the URL to the driver.
+func parseSQLServer(u *url.URL, password string) (target, error) {
+	if strings.Trim(u.Path, "/") != "" {
+		return target{}, &Error{msg: "the DSN has a path, which for SQL Server is an instance's name and would be looked up over UDP", hint: "name the port, and the database as ?database=NAME"}
+	}
+	v := *u
+	v.Path = ""
+	cfg, err := msdsn.Parse(v.String())
+	if err != nil {
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
+	}
+	cfg.Password = password
+	cfg.DialTimeout = -1 // ours also covers the login
+	cfg.DisableRetry = true
+	if cfg.Port == 0 {
+		cfg.Port = 1433
+	}
+	return target{
+		where:    net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)),
+		password: password != "",
+		secrets:  []string{password},
+		connector: func(l *link) (driver.Connector, error) {
+			p := cfg
+			p.TLSConfig = l.noteTLS(p.TLSConfig)
+			c := mssql.NewConnectorConfig(p)
+			c.Dialer = hostDialer{l, p.Host}
+			return c, nil
+		},
+		alive: func(err error) (string, bool) {
+			var e mssql.Error
+			if !errors.As(err, &e) {
+				return "", false
+			}
+			return fmt.Sprintf("error %d: %s", e.Number, e.Message), true
+		},
+	}, nil
+}
+
+// hostDialer is a dialer that looks names up itself: the driver would do it
+// without a bound on the time.
+type hostDialer struct {
+	link *link
+	host string
+}
+
+var _ mssql.HostDialer = hostDialer{}
+
+func (d hostDialer) HostName() string { return d.host }
+
+func (d hostDialer) DialContext(_ context.Context, network, addr string) (net.Conn, error) {
+	return d.link.dial(network, addr)
+}
