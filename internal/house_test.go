@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"worker":        {"load", "pipe", "sample"},
 	"meter":         {"sample"},
 	"database":      {},
+	"endpoint":      {"database", "openai", "sample"},
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
 	"published":     {"analysis", "mode", "sample", "stats"},

@@ -71,13 +71,24 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
+	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
+	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+	f.addRounds(fl)
+}
+
+// addWays adds what a run over ways to an endpoint has.
+func (f *runFlags) addWays(fl *pflag.FlagSet) {
+	fl.StringVar(&f.baseline, "baseline", "", "the way that others are compared with (default the first)")
+	f.addRounds(fl)
+}
+
+// addRounds adds when to stop, and where the results go.
+func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
 	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
 	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
-	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
-	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
-	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 	fl.StringVar(&f.save, "save", "", "write every visit to this file, for toll report")
 	f.out.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
@@ -131,7 +142,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		if err := checkBaseline(p); err != nil {
 			return err
 		}
-		return f.measure(ctx, e, p, builders)
+		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})
 	})
 }
 
@@ -155,9 +166,10 @@ func nothing(p sample.Plan) error {
 	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
 }
 
-// measure runs the plan, judges what was measured and prints it, also after
-// an interrupt or a failure in mid-run.
-func (f *runFlags) measure(ctx context.Context, e env, p sample.Plan, builders []path.Builder) error {
+// measure makes the run of c, which has a plan and what it is measured on, judges
+// what was measured and prints it, also after an interrupt or a failure in
+// mid-run.
+func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	records, closeSave, err := f.records()
 	if err != nil {
 		return err
@@ -172,10 +184,8 @@ func (f *runFlags) measure(ctx context.Context, e env, p sample.Plan, builders [
 	here := machine.Machine{}
 	facts, _ := here.Read() // what cannot be read is left empty
 	facts.Tool = version
-	c := engine.Config{Plan: p, Environment: facts, Builders: builders, Meter: m, Clock: engine.Monotonic{},
-		Out:       sample.NewWriter(records),
-		Converged: analysis.Converged,
-		Throttled: here.Throttler()}
+	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
+	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)

@@ -67,6 +67,9 @@ func Judge(f *sample.File) *Report {
 		l := newLadder(j)
 		r.Steps = l.steps()
 		r.Findings = l.findings(r)
+	case sample.StudyEndpoints:
+		sortCells(r.Cells, j)
+		r.Findings = j.endpointFindings(r)
 	default:
 		sortCells(r.Cells, j)
 		r.Findings = append(r.Findings, j.findings(r)...)
@@ -90,7 +93,7 @@ func collect(f *sample.File) *judged {
 		}
 	}
 	for _, v := range f.Visits {
-		if v.Failure == "" && v.Witness.OK {
+		if p.Counts(v) {
 			j.series[v.Cell].add(v)
 		}
 	}
@@ -149,10 +152,10 @@ func (j *judged) cell(i int) Cell {
 	c := s.cell
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
-		Witnessed: true, Baseline: hasBase && b == i, Hops: []string{},
+		Witnessed: j.file.Header.Plan.Study != sample.StudyEndpoints, Baseline: hasBase && b == i, Hops: []string{},
 		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.limit(s), Primary: PrimaryOf(s.load, c.Shape)}
 	if p, ok := j.file.Header.PathOf(c); ok {
-		out.Hops, out.Facts = p.Hops, p.Facts
+		out.Hops, out.Facts, out.Dial = p.Hops, p.Facts, p.Dial
 	}
 	for name := range s.values {
 		m, ok := s.metric(name)
@@ -163,6 +166,7 @@ func (j *judged) cell(i int) Cell {
 			if x := j.against(i, b, name, j.series[b].cell.Mode); x.N > 0 {
 				m.Ratio = &x
 			}
+			m.Price = j.difference(i, b, name)
 		}
 		if first, ok := j.smallest(i); ok && first != i {
 			if x := j.against(i, first, name, j.series[first].cell.Shape.String()); x.N > 0 {
@@ -186,7 +190,7 @@ const contradictedShare = 0.2
 func (j *judged) contradicted(i int) bool {
 	n := 0
 	for _, v := range j.file.Visits {
-		if v.Cell == i && v.Failure == "" && !v.Witness.OK {
+		if v.Cell == i && v.Failure == "" && !j.file.Header.Plan.Counts(v) {
 			n++
 		}
 	}
@@ -199,7 +203,7 @@ func (j *judged) failure(i int) Failed {
 	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Reason: "it was never visited"}
 	for _, v := range j.file.Visits {
 		switch {
-		case v.Cell != i, v.Failure == "" && v.Witness.OK:
+		case v.Cell != i, j.file.Header.Plan.Counts(v):
 		case v.Failure == "":
 			f.Reason, f.Evidence = "the path was not witnessed", v.Witness.Evidence
 		default:

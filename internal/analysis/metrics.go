@@ -17,6 +17,7 @@ var units = map[string]string{
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
 	QueryP50: "s", QueryP99: "s", Elapsed: "s", BusyCPUs: "CPUs",
+	ConnectTime: "s", GapSpread: "s", Stalls: "stalls", Words: "tokens", WordRate: "1/s",
 	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
 	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
 	FirstTokenP50: "s", FirstTokenP99: "s", GapP50: "s", GapP99: "s", GapMax: "s", ResponseTime: "s", Overrun: "s",
@@ -80,8 +81,8 @@ func (s *series) add(v sample.Visit) {
 	l := s.load
 	s.visits = append(s.visits, v)
 	busy := busyTime(v)
-	if l.Program != nil {
-		s.addProgram(v, l, busy)
+	if trafficOf(l).foreign {
+		trafficOf(l).add(s, v, l, busy)
 		return
 	}
 	s.set(Involuntary, v.Round, float64(v.Client.Involuntary+v.Server.Involuntary))

@@ -73,6 +73,7 @@ type Cell struct {
 	Shape     sample.Shape      `json:"shape,omitzero"`
 	On        string            `json:"on"`
 	Hops      []string          `json:"hops"`
+	Dial      string            `json:"dial,omitempty"` // what the (first) client dialled
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
 	Metrics   map[string]Metric `json:"metrics"`
@@ -94,6 +95,9 @@ type Metric struct {
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
 	Ratio  *Ratio    `json:"ratio,omitempty"`
+	// Price is of an endpoint's times the difference to the baseline's of the same
+	// rounds.
+	Price *Price `json:"price,omitempty"`
 	// Scaling is of a crowd's metrics the ratio to those of the same mode in the
 	// plan's first shape.
 	Scaling *Ratio `json:"scaling,omitempty"`
@@ -222,7 +226,7 @@ func higherIsBetter(l sample.Load, metric string) bool {
 	switch metric {
 	case ThroughputOut, ThroughputBack, BesideThroughput, Throughput, Transactions,
 		TokenRate, PerBusyCore, ClientMean, ClientMin, ClientMax,
-		ClientFairness, ProcessMin, ProcessFairness, Connections, Packets:
+		ClientFairness, ProcessMin, ProcessFairness, Connections, Packets, WordRate:
 		return true
 	}
 	return false

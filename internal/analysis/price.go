@@ -28,7 +28,14 @@ const ratioUnit = "ratio"
 var printed = map[string]struct {
 	scale float64
 	unit  string
-}{"s": {1e6, "µs"}, "s/B": {1e9, "s"}, ratioUnit: {1, ""}, coreUnit: {100, "%"}}
+}{"s": {1e6, "µs"}, "ms": {1, "ms"}, "s/B": {1e9, "s"}, ratioUnit: {1, ""}, coreUnit: {100, "%"}}
+
+// Milliseconds is the price of a time, as String but in ms.
+func (p Price) Milliseconds() string {
+	const ms = 1e3
+	p.Unit, p.Median, p.Low, p.High = "ms", ms*p.Median, ms*p.Low, ms*p.High
+	return p.String()
+}
 
 // neutral is the value of a part that costs nothing.
 func (p Price) neutral() float64 {

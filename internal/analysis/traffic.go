@@ -11,9 +11,10 @@ type traffic struct {
 	add func(s *series, v sample.Visit, l sample.Load, busy float64)
 	// work is what a visit got done, of which CPUSplit says the price: payload bytes
 	// or, if trips is true, transactions.
-	work  func(v sample.Visit, l sample.Load) float64
-	trips bool
-	brief bool // its connections end with their trips: the kernel keeps nothing of them
+	work    func(v sample.Visit, l sample.Load) float64
+	trips   bool
+	foreign bool // somebody else's programs: what the load's own processes count is not there
+	brief   bool // its connections end with their trips: the kernel keeps nothing of them
 }
 
 var traffics = map[string]traffic{
@@ -23,7 +24,9 @@ var traffics = map[string]traffic{
 	"stream": {primary: LatencyP50, noun: "median token delay", rate: TokenRate, add: (*series).addTokens, work: tokens, trips: true},
 	"crr":    {primary: Connections, noun: "connections a second", rate: Connections, add: (*series).addConnections, work: trips, trips: true, brief: true},
 
-	"exec": {add: (*series).addProgram, work: runs, trips: true},
+	"sql":  {primary: LatencyP50, noun: "median page time", rate: Transactions, add: (*series).addSQL, work: pages, trips: true, foreign: true},
+	"chat": {primary: ResponseTime, noun: "median response time", rate: WordRate, add: (*series).addChat, work: tokens, trips: true, foreign: true},
+	"exec": {add: (*series).addProgram, work: runs, trips: true, foreign: true},
 
 	"udp":    {primary: Throughput, noun: "throughput", rate: Throughput, add: (*series).addDatagrams, work: received},
 	"udp-rr": {primary: LatencyP50, noun: "median latency", rate: Transactions, add: (*series).addUDPTrips, work: trips, trips: true},

@@ -142,9 +142,10 @@ func (j *judged) cellWarnings(i int) []Warning {
 	if s.cell.Load == "stream" {
 		out = append(out, s.streamWarnings(j.file.Header.Plan.LoadOf("stream"))...)
 	}
+	out = append(out, s.chatWarnings()...)
 	failed, last := 0, ""
 	for _, v := range j.file.Visits {
-		if v.Cell == i && (v.Failure != "" || !v.Witness.OK) {
+		if v.Cell == i && !j.file.Header.Plan.Counts(v) {
 			failed++
 			last = cmp.Or(v.Failure, v.Witness.Evidence)
 		}
@@ -167,6 +168,10 @@ func (j *judged) cellWarnings(i int) []Warning {
 	return append(out, s.optionWarnings(l)...)
 }
 
+// tailShown is the thinnest tail that is printed of a load, where that is not the
+// thousandth.
+var tailShown = map[string]float64{"query": 0.01, "sql": 0.01}
+
 // thinTail warns of percentiles that rest on too few samples.
 func thinTail(n int64, load string) (Warning, bool) {
 	more := "a longer --window"
@@ -177,6 +182,9 @@ func thinTail(n int64, load string) (Warning, bool) {
 		name string
 		tail float64
 	}{{"p99", 0.01}, {"p99.9", 0.001}} {
+		if p.tail < tailShown[load] {
+			break
+		}
 		if float64(n)*p.tail < tailSamples {
 			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or " + more}, true
 		}
@@ -221,7 +229,8 @@ func (j *judged) warnings() []Warning {
 	if total > 0 && steal/total > stealLimit {
 		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
 	}
-	if n > 0 && idleRest/n > otherLimit {
+	// What is at the end of a way may run here.
+	if n > 0 && idleRest/n > otherLimit && j.file.Header.Plan.Study != sample.StudyEndpoints {
 		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
 	if throttled > 0 {
@@ -229,6 +238,9 @@ func (j *judged) warnings() []Warning {
 	}
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
+	}
+	for _, text := range j.doubtfulWays() {
+		add("ways", "%s", text)
 	}
 	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
 		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+

@@ -41,6 +41,8 @@ type Config struct {
 	Meter       Meter
 	Clock       Clock
 	Out         *sample.Writer
+	// Endpoints are what is measured instead of the builders' paths; nil: those.
+	Endpoints Endpoints
 	// Converged reports whether every ratio is as precise as the plan asks;
 	// asked after each round but the first few, with the plan as it was built.
 	// Nil: never.
@@ -50,6 +52,14 @@ type Config struct {
 	Throttled func() int
 	// Progress is told what comes next, before each visit. May be nil.
 	Progress func(Progress)
+}
+
+// Endpoints are ways to what somebody else runs, by the cells' names.
+type Endpoints interface {
+	// Paths describes the ways.
+	Paths() []sample.Path
+	// Visit makes a visit: it puts into v what it measured.
+	Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error
 }
 
 // Progress is where a run is.
@@ -208,6 +218,9 @@ func (e *NothingBuiltError) Unwrap() error { return e.Err }
 // build builds every path once. One that fails although it was checked takes
 // its cells out of the plan, not the run down.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
+	if r.Endpoints != nil {
+		return r.Endpoints.Paths(), nil
+	}
 	var mu sync.Mutex // guards r.paths and took
 	took := map[key]float64{}
 	keys := paths(r.Plan)
@@ -276,7 +289,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 				return sample.EndedByInterrupt, nil
 			}
 			r.fails[cell]++
-			if v.Failure == "" && v.Witness.OK {
+			if r.Plan.Counts(v) {
 				r.fails[cell] = 0
 			}
 			r.visits = append(r.visits, v)

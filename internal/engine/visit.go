@@ -43,15 +43,36 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
 	k, l := keyOf(r.Plan, c), loadOf(r.Plan, c)
 	var err error
-	if l.Program != nil {
+	switch {
+	case r.Endpoints != nil:
+		err = r.ask(ctx, c, l, &v)
+	case l.Program != nil:
 		err = r.runPrograms(ctx, k, *l.Program, &v)
-	} else {
+	default:
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
 	if err != nil {
 		v.Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return v
+}
+
+// ask makes a visit to an endpoint, between two readings of the meters.
+func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
+	first, throttled, err := r.readAt(ctx, 0, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.Endpoints.Visit(ctx, c, l, v); err != nil {
+		return err
+	}
+	last, throttledNow, err := r.readAt(ctx, 0, nil)
+	if err != nil {
+		return err
+	}
+	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
+	v.Throttled = throttledNow - throttled
+	return nil
 }
 
 // loadOf is the cell's load with the tune that is the load's own.

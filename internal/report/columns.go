@@ -40,6 +40,9 @@ func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 	}
 	to := "to " + r.Plan.Baseline
 	first := []column{modeColumn, pathColumn}
+	if r.Study == sample.StudyEndpoints {
+		first = []column{wayColumn, addressColumn}
+	}
 	if p.below {
 		first = first[:1]
 	}

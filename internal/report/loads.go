@@ -24,6 +24,8 @@ var loads = map[string]load{
 	"stream": {tokenColumns, "p50 ratio", tokenWords, moreTokenColumns},
 	"crr":    {crrColumns, "conn/s ratio", crrWords, nil},
 
+	"chat": {chatColumns, "response ratio", chatWords, moreChatColumns},
+	"sql":  {sqlColumns, "page ratio", sqlWords, moreSQLColumns},
 	"exec": {nil, "ratio", programWords, nil},
 
 	"udp":    {udpColumns, "ratio", udpWords, nil},

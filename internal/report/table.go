@@ -57,7 +57,8 @@ func sameGroup(a, b analysis.Cell) bool {
 
 // backends are what a reader must know of each.
 var backends = map[string]string{
-	"lab": "lab: private namespaces, nothing on this machine is touched",
+	"lab":      "lab: private namespaces, nothing on this machine is touched",
+	"endpoint": "endpoints: ways to what somebody else runs",
 }
 
 func (p *printer) head(r *analysis.Report) {
@@ -152,6 +153,9 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 		arrow = "↔"
 	}
 	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
+	if r.Study == sample.StudyEndpoints {
+		left = fmt.Sprintf("%s → %s, %s", c.From, served(c), describeLoad(r, c.Load))
+	}
 	p.line("")
 	p.line(p.bold(left))
 	above := func(int) string { return "" }
@@ -160,7 +164,7 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	}
 	p.rows(p.columnsOf(r, c.Load), cells, above)
 	if more := showing(c.Load).more; len(more) > 0 && r.Study != sample.StudyScale {
-		p.more(more, cells)
+		p.more(p.columnsOf(r, c.Load)[0], worthShowing(more, cells), cells)
 	}
 }
 
@@ -230,6 +234,8 @@ func (p *printer) foot(r *analysis.Report) {
 	case len(r.Cells) == 0:
 	case r.Study == sample.StudyLadder:
 		p.faint("  ", ladderLegend)
+	case r.Study == sample.StudyEndpoints:
+		p.faint("  ", wayLegend)
 	default:
 		p.faint("  ", "Ratios are taken round by round and then summarized: they need not be a quotient of two rows.")
 	}

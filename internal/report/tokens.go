@@ -71,9 +71,9 @@ func share(metric string) func(analysis.Cell) string {
 }
 
 // more prints a second table of the same cells, without their paths.
-func (p *printer) more(cols []column, cells []analysis.Cell) {
+func (p *printer) more(first column, cols []column, cells []analysis.Cell) {
 	layout := p.layout
-	all := append([]column{modeColumn}, cols...)
+	all := append([]column{first}, cols...)
 	for _, p.layout = range onlyGaps {
 		if p.tableWidth(measure(all, grid(all, cells, false))) <= p.width {
 			break

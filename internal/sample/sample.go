@@ -63,31 +63,44 @@ func (s Shape) String() string {
 const (
 	StudyScale  = "scale"
 	StudyLadder = "ladder"
+	// StudyEndpoints compares ways to an endpoint that somebody else runs. What is
+	// between is not ours: nothing of it is witnessed.
+	StudyEndpoints = "endpoints"
+)
+
+// What cells of endpoints have for a placement and a backend.
+const (
+	FromHere   = "here" // this process, wherever it runs
+	OnEndpoint = "endpoint"
 )
 
 // Load is a workload with its options. Which options count depends on Kind.
 type Load struct {
-	Kind    string   `json:"kind"`              // bulk, rr, crr, udp, udp-rr, stream, query
-	Streams int      `json:"streams,omitempty"` // connections, sessions (stream) or flows (udp)
-	Write   int      `json:"write,omitempty"`   // bytes a write (bulk)
-	Reverse bool     `json:"reverse,omitempty"` // server to client (bulk)
-	Bidir   bool     `json:"bidir,omitempty"`   // both ways at once (bulk)
-	Bytes   int64    `json:"bytes,omitempty"`   // to move on each connection instead of filling the window (bulk)
-	Send    string   `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying (bulk)
-	Request int      `json:"request,omitempty"` // bytes (rr, crr, udp-rr, query)
-	Reply   int      `json:"reply,omitempty"`   // bytes (rr, crr, udp-rr, query)
-	Rate    float64  `json:"rate,omitempty"`    // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
-	Beside  bool     `json:"beside,omitempty"`  // a bulk stream runs beside it (rr)
-	Size    int      `json:"size,omitempty"`    // bytes of a datagram (udp)
-	Batch   int      `json:"batch,omitempty"`   // datagrams a system call (udp)
-	GSO     bool     `json:"gso,omitempty"`     // the kernel cuts datagrams out of larger buffers (udp)
-	Tokens  int      `json:"tokens,omitempty"`  // of a response (stream)
-	Pace    float64  `json:"pace,omitempty"`    // tokens a second of a session (stream)
-	Queries int      `json:"queries,omitempty"` // of a page (query)
-	Nodelay string   `json:"nodelay,omitempty"` // TCP_NODELAY "on" or "off"; "": as the kind has it
-	Program *Program `json:"program,omitempty"` // exec
-	Warmup  float64  `json:"warmup_s"`          // thrown away
-	Window  float64  `json:"window_s"`          // measured
+	Kind     string   `json:"kind"`               // bulk, rr, crr, udp, udp-rr, stream, query
+	Streams  int      `json:"streams,omitempty"`  // connections, sessions (stream, chat, sql) or flows (udp)
+	Write    int      `json:"write,omitempty"`    // bytes a write (bulk)
+	Reverse  bool     `json:"reverse,omitempty"`  // server to client (bulk)
+	Bidir    bool     `json:"bidir,omitempty"`    // both ways at once (bulk)
+	Bytes    int64    `json:"bytes,omitempty"`    // to move on each connection instead of filling the window (bulk)
+	Send     string   `json:"send,omitempty"`     // zerocopy or sendfile; "": by copying (bulk)
+	Request  int      `json:"request,omitempty"`  // bytes (rr, crr, udp-rr, query)
+	Reply    int      `json:"reply,omitempty"`    // bytes (rr, crr, udp-rr, query)
+	Rate     float64  `json:"rate,omitempty"`     // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
+	Beside   bool     `json:"beside,omitempty"`   // a bulk stream runs beside it (rr)
+	Size     int      `json:"size,omitempty"`     // bytes of a datagram (udp)
+	Batch    int      `json:"batch,omitempty"`    // datagrams a system call (udp)
+	GSO      bool     `json:"gso,omitempty"`      // the kernel cuts datagrams out of larger buffers (udp)
+	Tokens   int      `json:"tokens,omitempty"`   // of a response (stream); at most (chat)
+	Pace     float64  `json:"pace,omitempty"`     // tokens a second of a session (stream)
+	Queries  int      `json:"queries,omitempty"`  // of a page (query, sql)
+	Nodelay  string   `json:"nodelay,omitempty"`  // TCP_NODELAY "on" or "off"; "": as the kind has it
+	Program  *Program `json:"program,omitempty"`  // exec
+	Requests int      `json:"requests,omitempty"` // of a session, one after another (chat)
+	Prompt   string   `json:"prompt,omitempty"`   // chat
+	Stall    float64  `json:"stall_s,omitempty"`  // a gap that is longer is a stall (chat)
+	SQL      string   `json:"sql,omitempty"`      // the query; "": the database's own of about 1 KiB (sql)
+	Warmup   float64  `json:"warmup_s"`           // thrown away
+	Window   float64  `json:"window_s"`           // measured
 }
 
 // Plan is what a run set out to do. Cells are in the catalogue's order; the
@@ -139,6 +152,12 @@ func (p Plan) LoadFor(c Cell) Load {
 	l.Warmup += turns
 	l.Window = max(l.Window, windowTurns*turns)
 	return l
+}
+
+// Counts reports whether a visit is a result: one that did not fail and, where the
+// path is ours, was witnessed.
+func (p Plan) Counts(v Visit) bool {
+	return v.Failure == "" && (v.Witness.OK || p.Study == StudyEndpoints)
 }
 
 // Skip is a cell that was asked for and cannot be measured here.
@@ -249,7 +268,8 @@ type Visit struct {
 	// Times are what only this load times, by name; Latency is of those that make
 	// round trips.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
-	// Values are the metrics that a program printed (exec), by name, in base units.
+	// Values are figures of the visit by name, in base units: the metrics that a
+	// program printed (exec), and what only these loads have (chat, sql).
 	Values map[string]float64 `json:"values,omitempty"`
 	Output *Output            `json:"output,omitempty"` // of the programs (exec)
 	// Room is what the path had for connections that end (crr); nil: the load has

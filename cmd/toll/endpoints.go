@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/openai"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// ways are the endpoints of a command.
+type ways interface {
+	engine.Endpoints
+	Names() []string
+	// Check has each way answer once.
+	Check(ctx context.Context) error
+}
+
+// endpoints runs a comparison of ways, with the load.
+func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) error {
+	if !c.Flags().Changed("seed") {
+		f.seed = uint64(rand.Uint32())
+	}
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	names := w.Names()
+	if f.baseline == "" {
+		f.baseline = names[0]
+	}
+	if !slices.Contains(names, f.baseline) {
+		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), fmt.Sprintf("the ways are: %v", names))
+	}
+	precision, err := parseShare(f.precision)
+	if err != nil {
+		return err
+	}
+	p, err := plan.Endpoints(plan.Request{Loads: []sample.Load{l}, Baseline: mode.Name(f.baseline), Precision: precision,
+		Rounds: f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
+	if err != nil {
+		return usage(err, "")
+	}
+	if f.dryRun {
+		return f.out.write(e, func(out io.Writer) error { return printPlan(out, p, f.out.format) })
+	}
+	if err := w.Check(c.Context()); err != nil {
+		var stop signaled
+		if errors.As(context.Cause(c.Context()), &stop) {
+			return &failure{code: exitSignalled + int(stop.Signal)}
+		}
+		return &failure{exitNothing, err, keyHint(err)}
+	}
+	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
+}
+
+// keyHint is what to do if a server wants to know who asks; "" if it is another
+// error.
+func keyHint(err error) string {
+	var status *openai.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {
+		return "--api-key-env NAME, with the key in the environment variable NAME"
+	}
+	return ""
+}
+
+// parseWays reads the ways of a command, of which each is a what.
+func parseWays(words []string, command, what, example string) ([]endpoint.Way, error) {
+	if len(words) == 0 {
+		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
+	}
+	w, err := endpoint.ParseWays(words)
+	if err != nil {
+		return nil, usage(err, example)
+	}
+	return w, nil
+}
+
+// secret is what an environment variable holds; "" if no name was given.
+func secret(flag, variable string) (string, error) {
+	if variable == "" {
+		return "", nil
+	}
+	s := os.Getenv(variable)
+	if s == "" {
+		return "", usage(fmt.Errorf("--%s %s: there is no such environment variable, or it is empty", flag, variable), "export "+variable+"=…")
+	}
+	return s, nil
+}
