@@ -95,7 +95,7 @@ func cleanAt(ctx context.Context, host string) (removed []string, err error) {
 	if err := reachable(file); err != nil {
 		return nil, err
 	}
-	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+	api, err := newClient(host)
 	if err != nil {
 		return nil, err
 	}

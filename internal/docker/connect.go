@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ type engine struct {
 
 	trying sync.Mutex // guards following
 	trial  *trial     // nil before the first
+
+	sharing sync.Mutex // guards following
+	shared  map[string]*sharedNet
 
 	mu    sync.Mutex // guards following
 	count int        // of sites
@@ -75,7 +79,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	if err := mayRead(); err != nil {
 		return nil, err
 	}
-	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+	api, err := newClient(host)
 	if err != nil {
 		return nil, fmt.Errorf("reach the Docker daemon at %s: %w", host, err)
 	}
@@ -90,6 +94,13 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 		return nil, errors.Join(err, e.ns.Close(), api.Close())
 	}
 	return e, nil
+}
+
+// newClient talks to a daemon over a connection for each question, so that none
+// is left between them and a daemon may restart.
+func newClient(host string) (*client.Client, error) {
+	return client.New(client.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}),
+		client.WithHost(host), client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
 }
 
 // meet asks the daemon who it is, and refuses one whose containers are not on

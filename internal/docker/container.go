@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/undo"
 )
 
 // inside is the name of a container's device.
@@ -60,14 +61,19 @@ type bound struct {
 	container uint16
 }
 
-// addNetwork makes a network of a driver and pushes its removal.
+// addNetwork makes a network of a driver for the path.
 func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
+	return s.makeNetwork(&s.path.Undo, driver, options)
+}
+
+// makeNetwork makes a network and pushes its removal to end.
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	name := s.name("net")
 	if err := e.journal.add(ofNetwork, name); err != nil {
 		return nil, err
 	}
-	s.path.Undo.Push("remove network "+name, func() error { return e.removeNetwork(name) })
+	end.Push("remove network "+name, func() error { return e.removeNetwork(name) })
 	_, err := e.api.NetworkCreate(s.ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
 		Labels: map[string]string{runLabel: e.mark}})
 	if err != nil {

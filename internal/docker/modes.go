@@ -1,12 +1,14 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/undo"
 )
 
 // native is a process of the machine, with the rules that Docker has there.
@@ -248,9 +250,8 @@ func (s *site) dport(n uint16) string { return fmt.Sprintf("--dport %d", n) }
 // card, which talk to each other on it.
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
-	options := map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind}
 	s.path.Facts["parent"] = s.engine.docker.Parent
-	n, err := s.addNetwork(driver, options)
+	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
 	if err != nil {
 		return err
 	}
@@ -269,6 +270,46 @@ func (s *site) subInterfaces() error {
 	hop := mode.HopKind(driver)
 	s.path.Hops = slices.Concat(s.clientHops(hop), s.serverHops(hop))
 	return nil
+}
+
+// onParent is the network of the chosen card, which Docker lets have only one:
+// paths share it, and the last one's end is its own.
+func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
+	e := s.engine
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	name := driver + options[driver+"_mode"]
+	if e.shared == nil {
+		e.shared = map[string]*sharedNet{}
+	}
+	n := e.shared[name]
+	if n == nil {
+		n = &sharedNet{}
+		made, err := s.makeNetwork(&n.end, driver, options)
+		if err != nil {
+			return nil, errors.Join(err, n.end.Undo())
+		}
+		n.network = made
+		e.shared[name] = n
+	}
+	n.paths++
+	s.path.Undo.Push("leave the network of card "+e.docker.Parent, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if n.paths--; n.paths > 0 {
+			return nil
+		}
+		delete(e.shared, name)
+		return n.end.Undo()
+	})
+	return n.network, nil
+}
+
+// sharedNet is a network that several paths are on.
+type sharedNet struct {
+	network *bridgeNet
+	paths   int
+	end     undo.Stack
 }
 
 // driverOf is a mode as Docker's driver and its mode.
