@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -38,7 +39,13 @@ func Clean(ctx context.Context, dir string) (removed []string, err error) {
 	}
 	var errs []error
 	for _, host := range hosts {
-		some, err := cleanAt(ctx, host)
+		var made []entry
+		for _, j := range journals {
+			if j.host == host {
+				made = append(made, j.made...)
+			}
+		}
+		some, err := cleanUntil(ctx, host, made)
 		removed = append(removed, some...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
@@ -53,7 +60,34 @@ func Clean(ctx context.Context, dir string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-type leftJournal struct{ file, host string }
+// cleanUntil removes what dead tolls made, also what their daemon still makes:
+// it goes on with what it was asked for when the toll was killed.
+func cleanUntil(ctx context.Context, host string, made []entry) (removed []string, err error) {
+	const (
+		latest = 3 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	for began := time.Now(); ; {
+		some, err := cleanAt(ctx, host)
+		for _, e := range some {
+			removed = append(removed, e.kind+" "+e.name)
+			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
+		}
+		if err != nil || len(made) == 0 || time.Since(began) > latest {
+			return removed, err
+		}
+		select {
+		case <-ctx.Done():
+			return removed, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
+
+type leftJournal struct {
+	file, host string
+	made       []entry
+}
 
 // leftJournals are the journals of runs whose toll is gone.
 func leftJournals(dir string) ([]leftJournal, error) {
@@ -74,12 +108,12 @@ func leftJournals(dir string) ([]leftJournal, error) {
 			continue
 		}
 		name := filepath.Join(dir, f.Name())
-		mark, host, _, err := readJournal(name)
+		mark, host, made, err := readJournal(name)
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
 		if mark != "" && host != "" && !owner.Alive(mark) {
-			out = append(out, leftJournal{name, host})
+			out = append(out, leftJournal{name, host, made})
 		}
 	}
 	return out, nil
@@ -87,7 +121,7 @@ func leftJournals(dir string) ([]leftJournal, error) {
 
 // cleanAt removes what has the label of a dead toll: containers first, because
 // they hold the others.
-func cleanAt(ctx context.Context, host string) (removed []string, err error) {
+func cleanAt(ctx context.Context, host string) (removed []entry, err error) {
 	file, err := socketOf(host)
 	if err != nil {
 		return nil, err
@@ -109,7 +143,7 @@ func cleanAt(ctx context.Context, host string) (removed []string, err error) {
 			errs = append(errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
 			return
 		}
-		removed = append(removed, kind+" "+name)
+		removed = append(removed, entry{kind, name})
 	}
 
 	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})

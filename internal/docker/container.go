@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -68,13 +69,18 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 
 // makeNetwork makes a network and pushes its removal to end.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string) (*bridgeNet, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
 	e := s.engine
 	name := s.name("net")
 	if err := e.journal.add(ofNetwork, name); err != nil {
 		return nil, err
 	}
 	end.Push("remove network "+name, func() error { return e.removeNetwork(name) })
-	_, err := e.api.NetworkCreate(s.ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
 		Labels: map[string]string{runLabel: e.mark}})
 	if err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
@@ -115,27 +121,65 @@ func (e *engine) removeNetwork(name string) error {
 	return nil
 }
 
-// addBox makes a container, starts it and enters its network namespace. Its
-// first process ends with this process, which holds its standard input, and the
-// container goes with it.
+// addBox makes a container.
 func (s *site) addBox(o order) (*box, error) {
-	e := s.engine
-	name := s.name(o.role)
-	if err := e.journal.add(ofContainer, name); err != nil {
+	made, err := s.addBoxes([]order{o})
+	if err != nil {
 		return nil, err
 	}
-	s.path.Undo.Push("remove container "+name, func() error { return e.removeContainer(name) })
+	return made[0], nil
+}
+
+// addBoxes makes containers at once, starts them and enters their network
+// namespaces. Their first processes end with this process, which holds their
+// standard inputs, and the containers go with them.
+func (s *site) addBoxes(orders []order) ([]*box, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	out, names := make([]*box, len(orders)), make([]string, len(orders))
+	for i, o := range orders {
+		names[i] = s.name(o.role)
+		if err := e.journal.add(ofContainer, names[i]); err != nil {
+			return nil, err
+		}
+	}
+	s.path.Undo.Push("remove containers", func() error {
+		return atOnce(len(names), func(i int) error { return e.removeContainer(names[i]) })
+	})
+	return out, atOnce(len(orders), func(i int) (err error) {
+		out[i], err = s.startBox(orders[i], names[i])
+		return err
+	})
+}
+
+// atOnce calls f for each i below n, all at once, and joins what they say.
+func atOnce(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *site) startBox(o order, name string) (*box, error) {
+	e := s.engine
 	config, host := e.config(o, name)
-	made, err := e.api.ContainerCreate(s.ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", o.what, err)
 	}
-	held, err := e.api.ContainerAttach(s.ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
+	held, err := e.api.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", o.what, err)
 	}
 	s.path.Undo.Push("let go of container "+name, func() error { held.Close(); return nil })
-	if _, err := e.api.ContainerStart(s.ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.what, err)
 	}
 	b := &box{engine: e, what: o.what, id: made.ID}
@@ -186,7 +230,6 @@ func (s *site) enter(b *box, name string) error {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
 	s.path.Undo.Push("leave "+b.what, b.ns.Close)
-	s.boxes = append(s.boxes, b)
 	if c.NetworkSettings == nil {
 		return nil
 	}

@@ -131,8 +131,17 @@ func (e *engine) build(ctx context.Context, build func(*site) error, p *path.Pat
 	return ctx.Err()
 }
 
-// removal bounds how long it may take to remove one thing.
-const removal = 20 * time.Second
+// How long it may take to remove one thing, and to make one.
+const (
+	removal = 20 * time.Second
+	making  = time.Minute
+)
+
+// uninterrupted is a context for making one thing, which goes on after an
+// interrupt: the daemon would go on too, and make it after it was removed.
+func uninterrupted() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), making)
+}
 
 // cleanUp is a context for removals, which must happen also after an interrupt.
 func cleanUp() (context.Context, context.CancelFunc) {

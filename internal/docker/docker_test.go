@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestBesideConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	off := slices.Contains(d.flags, "--userland-proxy=false")
+	off := slices.Contains(d.flags, noProxy)
 	o := pathtest.Options{
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
@@ -45,12 +46,9 @@ func TestBesideConformance(t *testing.T) {
 		},
 		Common: func(h path.Hop) bool { return h.Name == "lo" && h.Where == thisMachine },
 	}
-	if !off {
+	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
+		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)
 		pathtest.Run(t, b, o)
-	} else { // only what differs
-		for _, o.Only = range []mode.Name{mode.PublishNAT, mode.PublishProxy, mode.Link} {
-			pathtest.Run(t, b, o)
-		}
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)

@@ -21,6 +21,7 @@ const (
 	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // where that dockerd keeps everything
 	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
 	tollEnv   = "BRIDGETOLL_TEST_TOLL"   // the toll to run
+	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
 	enginesOf = "BRIDGETOLL_ENGINES"     // "all": also those that are fetched
 )
 
@@ -32,7 +33,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if beside != nil {
+		beside.stop()
+	}
+	os.Exit(code)
 }
 
 // suites are Debian's with other engines than the installed one: 26.1.5 and
@@ -54,24 +59,36 @@ func TestEngines(t *testing.T) {
 	tester, toll := filepath.Join(dir, "docker.test"), filepath.Join(dir, "toll")
 	build(t, "test", "-c", "-o", tester, ".")
 	build(t, "build", "-o", toll, "../../cmd/toll")
-	engines := map[string]string{"installed": ""}
+	engines := []engineAt{{"installed", ""}}
 	if os.Getenv(enginesOf) == "all" {
 		for _, suite := range suites {
 			if root, err := fetch(suite); err != nil {
 				t.Logf("no engine of Debian %s: %v", suite, err)
 			} else {
-				engines[suite] = root
+				engines = append(engines, engineAt{suite, root})
 			}
 		}
 	}
-	for engine, root := range engines {
-		for name, flags := range map[string]string{"proxy": "", "no-proxy": "--userland-proxy=false --icc=false"} {
-			t.Run(engine+"/"+name, func(t *testing.T) {
+	for _, e := range engines {
+		for _, b := range benches {
+			t.Run(e.name+"/"+b.name, func(t *testing.T) {
 				t.Parallel()
-				beside(t, tester, toll, root, flags)
+				b.run(t, tester, toll, e.root)
 			})
 		}
 	}
+}
+
+type engineAt struct{ name, root string }
+
+// bench is a daemon and what is tested beside it.
+type bench struct{ name, flags, modes, tests string }
+
+const noProxy = "--userland-proxy=false"
+
+var benches = []bench{
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "Conformance"},
+	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "", flags: noProxy + " --icc=false"},
 }
 
 func build(t *testing.T, args ...string) {
@@ -114,20 +131,20 @@ ip link set card1 up
 ip route add default via 198.18.7.1
 exec "$@"`
 
-// beside runs the tests in the namespaces of a daemon.
-func beside(t *testing.T, tester, toll, root, flags string) {
+// run runs a bench in namespaces of its own.
+func (b bench) run(t *testing.T, tester, toll, root string) {
 	home, err := os.MkdirTemp("", "toll-docker") // short: sockets are in it
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(home)
-	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside", "-test.timeout", "8m"}
+	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "8m"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
 	cmd := exec.Command("bash", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+flags, tollEnv+"="+toll,
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, tollEnv+"="+toll,
 		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
 	if root != "" {
 		cmd.Env = append(cmd.Env, "PATH="+root+"/usr/sbin:"+root+"/usr/bin:"+os.Getenv("PATH"))
@@ -135,7 +152,7 @@ func beside(t *testing.T, tester, toll, root, flags string) {
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }
 
@@ -146,7 +163,8 @@ type dockerd struct {
 	cmd   *exec.Cmd
 }
 
-var running1 *dockerd
+// beside is the daemon of this process, once a test asked for it.
+var beside *dockerd
 
 // daemon is the daemon beside which the tests run.
 func daemon(t *testing.T) *dockerd {
@@ -155,11 +173,11 @@ func daemon(t *testing.T) *dockerd {
 	if home == "" {
 		t.Skip("TestEngines runs it beside a daemon")
 	}
-	if running1 == nil {
-		running1 = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
-		running1.start(t)
+	if beside == nil {
+		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
+		beside.start(t)
 	}
-	return running1
+	return beside
 }
 
 func (d *dockerd) start(t *testing.T) {
@@ -186,13 +204,7 @@ func (d *dockerd) start(t *testing.T) {
 }
 
 // stop ends the daemon, and its containers with it.
-func (d *dockerd) stop(t *testing.T) {
-	t.Helper()
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+func (d *dockerd) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	_ = d.cmd.Wait()
 }
-
-// TestBesideZ ends the daemon after the other tests.
-func TestBesideZ(t *testing.T) { daemon(t).stop(t) }

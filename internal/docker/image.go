@@ -85,7 +85,7 @@ func (e *engine) loadImage(ctx context.Context) (string, error) {
 	} else if err := e.journal.add(ofImage, tag); err != nil {
 		return "", err
 	}
-	if err := e.load(ctx, archive); err != nil {
+	if err := e.load(archive); err != nil {
 		return "", fmt.Errorf("make image %s: %w", tag, err)
 	}
 	if _, err := e.api.ImageInspect(ctx, tag); err != nil {
@@ -94,7 +94,9 @@ func (e *engine) loadImage(ctx context.Context) (string, error) {
 	return tag, nil
 }
 
-func (e *engine) load(ctx context.Context, archive []byte) error {
+func (e *engine) load(archive []byte) error {
+	ctx, cancel := uninterrupted()
+	defer cancel()
 	loaded, err := e.api.ImageLoad(ctx, bytes.NewReader(archive), client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,8 +15,8 @@ import (
 )
 
 // journal lists what a run makes, each thing before it is made: a line with its
-// kind and name. It is gone after the run, unless something could not be
-// removed.
+// kind and name, and another one, which begins with a minus, when it is removed.
+// It is gone after the run, unless something could not be removed.
 type journal struct {
 	file string
 
@@ -36,6 +37,8 @@ const (
 	ofNetwork   = "network"
 	ofContainer = "container"
 )
+
+const removedMark = "-"
 
 const journalSuffix = ".docker"
 
@@ -95,6 +98,9 @@ func (j *journal) add(kind, name string) error {
 func (j *journal) gone(kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.f != nil && j.open[entry{kind, name}] {
+		_, _ = j.f.WriteString(removedMark + line(kind, name)) // clean would only look for it in vain
+	}
 	delete(j.open, entry{kind, name})
 }
 
@@ -113,8 +119,8 @@ func (j *journal) close(clean bool) error {
 	return err
 }
 
-// readJournal reads a journal. What is no entry, as a line that was cut off, is
-// left out.
+// readJournal reads a journal: what was made, or was to be made, and not removed.
+// What is no entry, as a line that was cut off, is left out.
 func readJournal(file string) (mark, host string, made []entry, err error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,6 +139,8 @@ func readJournal(file string) (mark, host string, made []entry, err error) {
 			host = name
 		case ofImage, ofNetwork, ofContainer:
 			made = append(made, entry{kind, name})
+		case removedMark + ofImage, removedMark + ofNetwork, removedMark + ofContainer:
+			made = slices.DeleteFunc(made, func(e entry) bool { return e == entry{kind[1:], name} })
 		}
 	}
 	return mark, host, made, nil

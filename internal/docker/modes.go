@@ -13,40 +13,32 @@ import (
 
 // native is a process of the machine, with the rules that Docker has there.
 func (s *site) native() error {
-	return s.onMachine(func() (path.Place, error) { return s.machine(), nil })
+	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 
 // host are containers with the machine's network.
 func (s *site) host() error {
 	s.path.Facts["rules"] = s.engine.version() + "'s own"
-	n, _ := s.path.Spec.Count()
-	return s.onMachine(func() (path.Place, error) {
-		b, err := s.addBox(order{what: label("server", len(s.servers), n) + " with this machine's network", role: "server", network: "host"})
-		if err != nil {
-			return nil, err
-		}
-		s.servers = append(s.servers, b)
-		return contained{b}, nil
-	})
+	if err := s.addServers(func(int) (order, error) { return order{network: "host"}, nil }); err != nil {
+		return err
+	}
+	s.path.Servers, s.dial = nil, nil // they are dialled otherwise
+	return s.onMachine(func(i int) path.Place { return contained{s.servers[i]} })
 }
 
 // onMachine places servers in the machine's own namespace, where each needs a
 // port of its own, and the clients, and lists the hops.
-func (s *site) onMachine(server func() (path.Place, error)) error {
-	n, m := s.path.Spec.Count()
-	for range n {
-		place, err := server()
-		if err != nil {
-			return err
-		}
+func (s *site) onMachine(server func(i int) path.Place) (err error) {
+	n, _ := s.path.Spec.Count()
+	for i := range n {
 		port, err := s.freePort(anyAddr)
 		if err != nil {
 			return err
 		}
-		s.listen(place, port, netip.AddrPortFrom(loopback, port))
+		s.listen(server(i), port, netip.AddrPortFrom(loopback, port))
 	}
 	if s.path.Spec.Second {
-		var err error
 		if s.path.Second, err = s.freePort(anyAddr); err != nil {
 			return err
 		}
@@ -56,15 +48,7 @@ func (s *site) onMachine(server func() (path.Place, error)) error {
 		s.placeClients()
 		return nil
 	}
-	for i := range m {
-		b, err := s.addBox(order{what: label("client", i, m) + " with this machine's network", role: "client", network: "host"})
-		if err != nil {
-			return err
-		}
-		s.clients = append(s.clients, b)
-		s.placeClient(contained{b})
-	}
-	return nil
+	return s.addClients(func(int) order { return order{network: "host"} })
 }
 
 // addUserNetwork makes the user-defined bridge network of the path.

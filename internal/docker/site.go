@@ -37,7 +37,6 @@ type site struct {
 	made   int    // names
 
 	network *bridgeNet
-	boxes   []*box
 	servers []*box
 	clients []*box
 	dial    []netip.AddrPort // each server
@@ -70,35 +69,36 @@ func label(role string, i, n int) string {
 
 // addServers makes the servers' containers; clients dial them at their
 // addresses, unless the mode says otherwise.
-func (s *site) addServers(o func(i int) (order, error)) error {
+func (s *site) addServers(o func(i int) (order, error)) (err error) {
 	n, _ := s.path.Spec.Count()
-	for i := range n {
-		order, err := o(i)
-		if err != nil {
+	orders := make([]order, n)
+	for i := range orders {
+		if orders[i], err = o(i); err != nil {
 			return err
 		}
-		order.what, order.role, order.udp = label("server", i, n), "server", s.path.Spec.UDP
-		b, err := s.addBox(order)
-		if err != nil {
-			return err
-		}
-		s.servers = append(s.servers, b)
+		orders[i].what, orders[i].role, orders[i].udp = label("server", i, n), "server", s.path.Spec.UDP
+	}
+	if s.servers, err = s.addBoxes(orders); err != nil {
+		return err
+	}
+	for _, b := range s.servers {
 		s.listen(contained{b}, serverPort, netip.AddrPortFrom(b.addr, serverPort))
 	}
 	return nil
 }
 
 // addClients makes the clients' containers.
-func (s *site) addClients(o func(i int) order) error {
+func (s *site) addClients(o func(i int) order) (err error) {
 	_, m := s.path.Spec.Count()
-	for i := range m {
-		order := o(i)
-		order.what, order.role, order.udp = label("client", i, m), "client", s.path.Spec.UDP
-		b, err := s.addBox(order)
-		if err != nil {
-			return err
-		}
-		s.clients = append(s.clients, b)
+	orders := make([]order, m)
+	for i := range orders {
+		orders[i] = o(i)
+		orders[i].what, orders[i].role, orders[i].udp = label("client", i, m), "client", s.path.Spec.UDP
+	}
+	if s.clients, err = s.addBoxes(orders); err != nil {
+		return err
+	}
+	for _, b := range s.clients {
 		s.placeClient(contained{b})
 	}
 	return nil
