@@ -87,8 +87,8 @@ type bench struct{ name, flags, modes, tests string }
 const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
-	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "Conformance"},
-	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "", flags: noProxy + " --icc=false"},
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
+	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
 }
 
 func build(t *testing.T, args ...string) {
