@@ -39,6 +39,7 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParseTunes$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/mode
 	$(GO) test -run '^$$' -fuzz '^FuzzParseWire$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab
 	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
+	$(GO) test -run '^$$' -fuzz '^FuzzParseRules$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/docker
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
 

@@ -154,7 +154,18 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 func (f *runFlags) withBuilders(ctx context.Context, req plan.Request, measure func([]path.Builder) error) error {
 	var builders []path.Builder
 	run := func() error { return measure(builders) }
-	if slices.Contains(req.On, docker.Name) {
+	onDocker := slices.Contains(req.On, docker.Name)
+	for flag, given := range map[string]bool{"congestion": f.congestion != "", "proxy": f.proxy != "", "wire": f.wire != ""} {
+		if given && onDocker {
+			return usage(fmt.Errorf("--%s is the lab's: docker shows the machine as it is", flag), "--on lab, or leave --"+flag+" out")
+		}
+	}
+	for flag, given := range map[string]bool{"parent": f.parent != "", "keep-image": f.keepImage} {
+		if given && !onDocker {
+			return usage(fmt.Errorf("--%s is for docker only", flag), "--on docker, or leave --"+flag+" out")
+		}
+	}
+	if onDocker {
 		d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
 		builders = append(builders, d)
 		inner := run

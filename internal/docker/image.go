@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -148,12 +149,13 @@ func static(file string) error {
 	if err != nil {
 		return fmt.Errorf("make image: %w", err)
 	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return &path.UnsupportedError{Missing: "this toll is dynamically linked: it cannot run in an image that holds nothing else",
-				Remedy: "build it with CGO_ENABLED=0, as make does"}
-		}
+	interp := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("make image: %w", err)
+	}
+	if interp {
+		return &path.UnsupportedError{Missing: "this toll is dynamically linked: it cannot run in an image that holds nothing else",
+			Remedy: "build it with CGO_ENABLED=0, as make does"}
 	}
 	return nil
 }
