@@ -142,15 +142,13 @@ func (r *running) wait() error {
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
+	defer r.conn.Close()
 	got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
-	if err == nil && got.Running && got.PID > 0 {
-		if err = unix.Kill(got.PID, unix.SIGKILL); errors.Is(err, unix.ESRCH) {
-			err = nil
-		}
-	}
-	r.conn.Close()
-	if err != nil {
+	if err != nil || !got.Running || got.PID <= 0 {
 		return nil //nolint:nilerr // the container or the daemon is gone, and the process with it
+	}
+	if err := unix.Kill(got.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
 	}
 	return nil
 }
