@@ -22,6 +22,10 @@ VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOn
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
 
+.PHONY: test-llm
+test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
+	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }
