@@ -45,6 +45,9 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
+	$(GO) test -run '^$$' -fuzz '^FuzzParseWays$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/endpoint
+	$(GO) test -run '^$$' -fuzz '^FuzzParseGauge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
+	$(GO) test -run '^$$' -fuzz '^FuzzExtract$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
@@ -52,7 +55,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iproute2 nftables util-linux
+DEPS = docker.io iproute2 nftables postgresql redis-server redis-tools util-linux
 BENCH_DEPS = iperf3 qperf sockperf
 VM_DEPS = busybox-static cpio iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends

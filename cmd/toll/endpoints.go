@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 		f.baseline = names[0]
 	}
 	if !slices.Contains(names, f.baseline) {
-		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), fmt.Sprintf("the ways are: %v", names))
+		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), "the ways are: "+strings.Join(names, ", "))
 	}
 	precision, err := parseShare(f.precision)
 	if err != nil {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -159,8 +160,10 @@ func verdictOnGaps(c Cell) string {
 	low, high := d.Low/m.Median, d.High/m.Median
 	answer := ""
 	switch {
-	case d.N < stats.MinJudged || !(m.Median > 0):
+	case d.N < stats.MinJudged:
 		answer = "too few rounds to say"
+	case !(m.Median > 0):
+		answer = "neither: its gaps do not vary"
 	case high < fewShare:
 		answer = fmt.Sprintf("the model: of the gaps' variation the path's part is at most %.0f %%", math.Ceil(100*max(0, high)))
 	case d.Verdict == stats.Costs && low > mostShare:
@@ -220,8 +223,8 @@ func (j *judged) doubtfulWays() []string {
 	for _, fact := range []string{"model", "server"} {
 		var seen []string
 		for _, p := range paths {
-			if !slices.Contains(seen, p.Facts[fact]) {
-				seen = append(seen, p.Facts[fact])
+			if name := cmp.Or(p.Facts[fact], "none named"); !slices.Contains(seen, name) {
+				seen = append(seen, name)
 			}
 		}
 		if len(seen) > 1 {

@@ -57,6 +57,16 @@ var moreSQLColumns = []column{
 	connectColumn, rttColumn,
 }
 
+// toBaseline is the head of the ratios' column. The baseline's name may be longer
+// than any ratio.
+func toBaseline(r *analysis.Report) string {
+	const longest = 20
+	if width(r.Plan.Baseline) > longest {
+		return "to the baseline"
+	}
+	return "to " + r.Plan.Baseline
+}
+
 // addsHead begins the heads of columns that say what a way adds to others.
 const addsHead = "adds "
 
