@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
 )
@@ -14,7 +16,7 @@ import (
 // stream and query.
 const (
 	ConnectTime = "connect_time" // to open a connection, the login included
-	GapSpread   = "gap_spread"   // by how much the slowest hundredth of the gaps is longer than the median one
+	GapSlow     = "gap_slow"     // mean of the slowest tenth of the gaps
 	Stalls      = "stalls"       // gaps that are longer than the plan's threshold, in a visit
 	Words       = "tokens_per_response"
 	WordRate    = "token_rate" // tokens a second of one session, from its first token on
@@ -28,6 +30,7 @@ const (
 	countGlued    = "glued"
 	countTokens   = "tokens"
 	countStalls   = "stalls"
+	timeGap       = "gap"
 )
 
 // addWay adds what all endpoints have.
@@ -56,14 +59,31 @@ func (s *series) addChat(v sample.Visit, _ sample.Load, _ float64) {
 	if x, ok := v.Values[valueRate]; ok {
 		s.set(WordRate, v.Round, x)
 	}
-	if p99, ok := s.values[GapP99][v.Round]; ok {
-		s.set(GapSpread, v.Round, p99-s.values[GapP50][v.Round])
+	if h := decode(v.Times[timeGap]); h != nil {
+		s.set(GapSlow, v.Round, slowest(h)/nsPerSecond)
 	}
 	if n := v.Client.Counts[countTokens]; n > 0 {
 		s.set(Words, v.Round, float64(n)/float64(max(1, v.Client.Trips)))
 		s.set(Glued, v.Round, float64(v.Client.Counts[countGlued])/float64(n))
 	}
 	s.set(Stalls, v.Round, float64(v.Client.Counts[countStalls]))
+}
+
+// slowShare is the share of the gaps that count as slow. A visit has too few for
+// a percentile further out: the last of a hundred is just the longest.
+const slowShare = 0.1
+
+// slowest is the mean of the slowest of what h holds, in its unit.
+func slowest(h *hdrhistogram.Histogram) float64 {
+	want := max(1, int64(slowShare*float64(h.TotalCount())))
+	n, sum := int64(0), 0.0
+	bars := h.Distribution()
+	for i := len(bars) - 1; i >= 0 && n < want; i-- {
+		k := min(bars[i].Count, want-n)
+		n += k
+		sum += float64(k) * float64(bars[i].From+bars[i].To) / 2
+	}
+	return sum / float64(n)
 }
 
 // gluedShare is the share of the tokens that may come with another one before
@@ -115,60 +135,77 @@ func (j *judged) endpointFindings(r *Report) []string {
 	return out
 }
 
-// A way's part of the gaps' variation that makes it, or the server, the answer.
 const (
+	// fewShare and mostShare are a way's part of how slow its slow gaps are that
+	// makes the server, or the way, the answer.
 	fewShare  = 0.25
 	mostShare = 0.5
+	// steadyShare is the share of the median gap by which the slow ones may be longer
+	// before there is anything to blame.
+	steadyShare = 0.5
 )
 
-// networkOrModel says whose the variation of the gaps is. What all ways have in
-// common is the server's: the steadiest of them shows it. What a way has beyond
-// the baseline in the same rounds is the way's.
+// slowness is by how much a way's slow gaps are longer than its median one, in
+// seconds; ok is false if it has none.
+func slowness(c Cell) (x float64, ok bool) {
+	m, ok := c.Metrics[GapSlow]
+	return max(0, m.Median-c.Metrics[GapP50].Median), ok
+}
+
+// networkOrModel says whose the slow gaps are. What all ways have in common is the
+// server's: the steadiest of them shows it. What a way has beyond the baseline in
+// the same rounds is the way's.
 func (j *judged) networkOrModel(r *Report) []string {
-	var named []string
-	common := math.Inf(1)
+	ways, steadiest, common := 0, "", math.Inf(1)
 	for _, c := range r.Cells {
-		if m, ok := c.Metrics[GapSpread]; ok {
-			named = append(named, c.Label())
-			common = min(common, m.Median)
+		if x, ok := slowness(c); ok {
+			ways++
+			if x < common {
+				steadiest, common = c.Label(), x
+			}
 		}
 	}
-	if len(named) == 0 {
+	if ways == 0 {
 		return nil
 	}
-	question := fmt.Sprintf("Is it the network or the model? The slowest hundredth of the gaps between tokens is %s longer than the median gap",
-		milliseconds(common))
-	if len(named) == 1 {
-		return []string{question + ". With one way, the path's part of it cannot be told from the server's: give another way to the same server."}
+	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", steadiest, milliseconds(common))
+	if ways == 1 {
+		return []string{text + ". With one way, the path's part of it cannot be told from the server's: give another way to the same server."}
 	}
-	out := []string{question + " on the steadiest way: that much is the server's own."}
+	out := []string{text + ", less than over any other way: that much is the server's own."}
 	for _, c := range r.Cells {
-		m := c.Metrics[GapSpread]
-		if c.Baseline || m.Price == nil {
-			continue
+		if !c.Baseline && c.Metrics[GapSlow].Price != nil {
+			out = append(out, fmt.Sprintf("%s: %s", c.Label(), verdictOnGaps(c)))
 		}
-		out = append(out, fmt.Sprintf("%s: %s", c.Label(), verdictOnGaps(c)))
 	}
 	return out
 }
 
-// verdictOnGaps says whose a way's variation is, and what the way adds otherwise.
+// verdictOnGaps says whose a way's slow gaps are, and what the way adds otherwise.
 func verdictOnGaps(c Cell) string {
-	m := c.Metrics[GapSpread]
-	d := m.Price
-	low, high := d.Low/m.Median, d.High/m.Median
-	answer := ""
+	d := c.Metrics[GapSlow].Price
+	slow, _ := slowness(c)
+	low, high := d.Low/slow, d.High/slow
+	var answer string
 	switch {
-	case d.N < stats.MinJudged || !(m.Median > 0):
-		answer = "too few rounds to say"
+	case d.N < stats.MinJudged:
+		answer = "too few rounds to say."
+	case slow < steadyShare*c.Metrics[GapP50].Median:
+		answer = fmt.Sprintf("neither: its gaps are steady, the slowest tenth only %s longer than the median one.", milliseconds(slow))
 	case high < fewShare:
-		answer = fmt.Sprintf("the model: of the gaps' variation the path's part is at most %.0f %%", math.Ceil(100*max(0, high)))
+		answer = fmt.Sprintf("the model: of the %s by which its slow gaps are longer, the path's part is %s.", milliseconds(slow), d.plain())
 	case d.Verdict == stats.Costs && low > mostShare:
-		answer = fmt.Sprintf("the network: of the gaps' variation %.0f %% or more is the path's", math.Floor(100*low))
+		answer = fmt.Sprintf("the network: of the %s by which its slow gaps are longer, the path's part is %s.", milliseconds(slow), d.plain())
 	case d.Verdict == stats.Costs:
-		answer = fmt.Sprintf("both: of the gaps' variation %.0f to %.0f %% is the path's", 100*max(0, low), 100*min(1, high))
+		answer = fmt.Sprintf("both: of the %s by which its slow gaps are longer, the path's part is %s.", milliseconds(slow), d.plain())
 	default:
-		answer = fmt.Sprintf("unclear: the path's part of the gaps' variation may be up to %.0f %%; run longer, or with more --tokens", 100*min(1, high))
+		answer = fmt.Sprintf("unclear: of the %s by which its slow gaps are longer, the path's part is %s; run longer, or with more --tokens.", milliseconds(slow), d.plain())
+	}
+	if m, ok := c.Metrics[Glued]; ok && m.Median > gluedShare {
+		answer += fmt.Sprintf(" %.0f %% of its tokens came glued to another one: they were held back on the way, or by the server.", 100*m.Median)
+	}
+	if m := c.Metrics[Stalls]; m.Merged != nil && *m.Merged > 0 {
+		answer += fmt.Sprintf(" %.0f of its gaps were stalls.", *m.Merged)
 	}
 	var adds []string
 	for _, x := range []struct{ metric, name string }{{FirstTokenP50, "the first token"}, {GapP50, "the median gap"}, {ResponseTime, "a response"}} {
@@ -176,12 +213,19 @@ func verdictOnGaps(c Cell) string {
 			adds = append(adds, fmt.Sprintf("%s to %s (%s)", p.plain(), x.name, p.Verdict))
 		}
 	}
-	return fmt.Sprintf("%s. It adds %s.", answer, strings.Join(adds, ", "))
+	return answer + " It adds " + strings.Join(adds, ", ") + "."
 }
 
-// plain is the median with its interval, in ms, whatever the verdict.
+// plain is the median with its interval in ms, in a sentence and whatever the
+// verdict.
 func (p Price) plain() string {
-	return difference(stats.Summary{Median: p.Median, Low: p.Low, High: p.High, N: p.N}) + " ms"
+	const ms = 1e3
+	s := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}
+	n := decimals(s.HalfWidth())
+	if s.N < 2 {
+		return fmt.Sprintf("%+.*f ms", n, s.Median)
+	}
+	return fmt.Sprintf("%+.*f ms (%+.*f to %+.*f)", n, s.Median, n, s.Low, n, s.High)
 }
 
 // roundTrips says what each way adds to a page, and to each of its queries.
