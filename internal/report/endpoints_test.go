@@ -32,7 +32,7 @@ func wayTo(name, dial, load string, times, others map[string]float64, adds float
 		c.Metrics[name] = m
 	}
 	for name, x := range others {
-		c.Metrics[name] = analysis.Metric{Median: x, Rounds: []float64{x}}
+		c.Metrics[name] = analysis.Metric{Median: x, Merged: &x, Rounds: []float64{x}}
 	}
 	if v != "" {
 		m := c.Metrics[c.Primary]
@@ -45,7 +45,7 @@ func wayTo(name, dial, load string, times, others map[string]float64, adds float
 
 func chatWay(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
 	return wayTo(name, dial, "chat", map[string]float64{analysis.FirstTokenP50: 0.123, analysis.GapP50: 0.0214, analysis.GapP99: 0.0432,
-		analysis.GapMax: 0.31, analysis.GapSpread: 0.0218, analysis.ResponseTime: 1.52, analysis.ConnectTime: 310e-6, analysis.RTT: 57e-6},
+		analysis.GapMax: 0.31, analysis.GapSlow: 0.0218, analysis.ResponseTime: 1.52, analysis.ConnectTime: 310e-6, analysis.RTT: 57e-6},
 		map[string]float64{analysis.WordRate: 46.7, analysis.Stalls: 1, analysis.Words: 64, analysis.Glued: 0.0312}, adds, v)
 }
 
@@ -78,16 +78,16 @@ func wayReports() map[string]*analysis.Report {
 	chat := waysTo(someChat, chatWay("published", "127.0.0.1:8080", 0, ""), chatWay("direct", "172.17.0.2:8000", -0.04, stats.Gains),
 		chatWay("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
 	chat.Findings = append(chat.Findings,
-		"Is it the network or the model? The slowest hundredth of the gaps between tokens is 21.8 ms longer than the median gap on the steadiest way: that much is the server's own.",
-		"direct: the model: of the gaps' variation the path's part is at most 3 %. It adds -4.9 ±0.5 ms to the first token (gains).",
-		"vpn: both: of the gaps' variation 19 to 25 % is the path's. It adds +26 -3 +5 ms to the first token (costs).")
+		"Is it the network or the model? Over direct the slowest tenth of the gaps between tokens is 21.8 ms longer than the median gap, less than over any other way: that much is the server's own.",
+		"vpn: the network: of the 60 ms by which its slow gaps are longer than its median one, +38 ms (+33 to +41) are beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
+		"Over published, vpn adds +26 ms (+23 to +31) to the first token (costs).")
 	chat.Cells[2].Warnings = []analysis.Warning{{Code: "glued", Text: "12 % of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are"}}
 	chat.Warnings = []analysis.Warning{{Code: "ways", Text: "the ways lead to different servers, by their server: llama.cpp; nginx"}}
 
 	many := someSQL
 	many.Streams = 8
 	sql := waysTo(many, sqlWay("published", "127.0.0.1:5432", 0, ""), sqlWay("direct", "172.17.0.2:5432", 0.001, stats.Nothing), sqlWay("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
-	sql.Findings = append(sql.Findings, "vpn adds +1.85 ±0.2 ms to a page of 20 queries over published (unclear): +0.092 ±0.010 ms to each.")
+	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
 	sql.Failed = []analysis.Failed{{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
 	// What nobody measured, over ways with long names.
@@ -159,7 +159,7 @@ func TestWayJSONFields(t *testing.T) {
 		if doc["study"] != "endpoints" || at(doc, "cells/0/witnessed") != false || at(doc, "cells/0/baseline") != true {
 			t.Errorf("study %v, witnessed %v, baseline %v", doc["study"], at(doc, "cells/0/witnessed"), at(doc, "cells/0/baseline"))
 		}
-		metrics := "first_token_p50 gap_p50 gap_p99 gap_max gap_spread response_time token_rate stalls tokens_per_response glued connect_time rtt"
+		metrics := "first_token_p50 gap_p50 gap_p99 gap_max gap_slow response_time token_rate stalls tokens_per_response glued connect_time rtt"
 		load, primary := "tokens prompt stall_s requests streams window_s", "response_time"
 		if name == "sql" {
 			metrics, load, primary = "latency_p50 latency_p99 transactions query_p50 connect_time rtt", "queries streams window_s warmup_s", "latency_p50"
