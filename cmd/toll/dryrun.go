@@ -30,7 +30,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 		case l.Program != nil:
 			fmt.Fprintf(w, "server: %s\nclient: %s\n", l.Program.Server, l.Program.Client)
 		case l.Kind == "chat":
-			fmt.Fprintf(w, "chat: %d sessions, in each visit %d requests of each, at most %d tokens a response\n", l.Streams, l.Requests, l.Tokens)
+			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
 		default:
 			fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
 		}
