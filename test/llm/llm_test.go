@@ -217,6 +217,10 @@ func TestRealModel(t *testing.T) {
 		if r.about("Is it the network or the model?") == "" {
 			t.Errorf("no answer in %q", r.Findings)
 		}
+		// On a machine that is busy otherwise it may be unclear.
+		if f := r.about("late: "); f == "" || strings.HasPrefix(f, "late: the model") || strings.HasPrefix(f, "late: neither") {
+			t.Errorf("of the late relay it says %q", f)
+		}
 		for _, c := range r.Cells {
 			// Half of it is lenient to a reader that is late itself.
 			if longest := c.Metrics["gap_max"].Median; c.Mode == "late" && longest < late.Seconds()/2 {
