@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"kernel/xfrm":   {},
 	"path":          {"mode", "sample", "undo"},
 	"path/pathtest": {"mode", "path", "sample"},
-	"path/fake":     {"load", "meter", "mode", "path", "sample", "worker"},
+	"path/fake":     {"load", "meter", "mode", "path", "program", "sample", "worker"},
 	"lab":           {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "path", "sample", "undo"},
 	"lab/ovs":       {},
 	"lab/relay":     {},
