@@ -45,6 +45,9 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sse
+	$(GO) test -run '^$$' -fuzz '^FuzzChunk$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/openai
+	$(GO) test -run '^$$' -fuzz '^FuzzNew$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/database
 	$(GO) test -run '^$$' -fuzz '^FuzzParseWays$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/endpoint
 	$(GO) test -run '^$$' -fuzz '^FuzzParseGauge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
 	$(GO) test -run '^$$' -fuzz '^FuzzExtract$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
