@@ -45,8 +45,10 @@ var mayImport = map[string][]string{
 	"endpoint":      {"database", "openai", "sample"},
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
+	"ports":         {"analysis", "firewall"},
+	"ports/collect": {"firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "ports"},
 	"published":     {"analysis", "mode", "sample", "stats"},
-	"report":        {"analysis", "mode", "published", "sample", "stats"},
+	"report":        {"analysis", "mode", "ports", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},
 
 	"kernel/conntrack": {},
