@@ -139,6 +139,8 @@ func (c *collector) sockets() error {
 	}
 	switch {
 	case c.f.Known.Owners:
+	case c.hidden && c.root:
+		c.missing("who has some of the sockets", "this root may not read every process's open files", "run toll ports on the machine itself, with all capabilities")
 	case c.hidden:
 		c.missing("who has some of the sockets", "the kernel shows other users' open files to root only", asRoot)
 	default:
