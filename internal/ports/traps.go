@@ -140,18 +140,28 @@ func listening(c Container, proto string) string {
 }
 
 func (f *Facts) localnet(rows []Row) []Trap {
-	var out []Trap
+	t := Trap{Code: RouteLocalnet, Text: "127.0.0.1 is published by NAT without a proxy, and connections to it hang"}
+	var devices []string
 	for _, r := range rows {
 		p := r.Paths[Loopback]
 		if p.localnet == "" {
 			continue
 		}
-		out = append(out, Trap{Code: RouteLocalnet, Ports: []string{r.name()},
-			Text:     fmt.Sprintf("127.0.0.1:%d is published by NAT without a proxy, and connections to it hang", r.Port),
-			Evidence: fmt.Sprintf("%s; net.ipv4.conf.%s.route_localnet is 0", p.Hops[0].Text, p.localnet),
-			Remedy:   fmt.Sprintf("sysctl -w net.ipv4.conf.%s.route_localnet=1, as Docker does for userland-proxy=false", p.localnet)})
+		t.Ports = append(t.Ports, r.name())
+		if !slices.Contains(devices, p.localnet) {
+			devices = append(devices, p.localnet)
+		}
 	}
-	return out
+	if len(devices) == 0 {
+		return nil
+	}
+	keys := "net.ipv4.conf." + strings.Join(devices, ".route_localnet, net.ipv4.conf.") + ".route_localnet"
+	t.Evidence = "rules lead from 127.0.0.1 to a container, but it is 0: " + keys
+	t.Remedy = "set it to 1, as Docker does for \"userland-proxy\": false: sysctl -w " + keys + "=1"
+	if len(devices) > 1 {
+		t.Remedy = "set them to 1, as Docker does for \"userland-proxy\": false"
+	}
+	return []Trap{t}
 }
 
 // loopback6 is about ports of containers: a program for the machine alone may

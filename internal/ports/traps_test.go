@@ -55,7 +55,7 @@ var planted = []plant{
 	{RouteLocalnet, func(f *Facts) {
 		proxyOff(f)
 		f.Switches.RouteLocalnet["docker0"] = false
-	}, "net.ipv4.conf.docker0.route_localnet is 0"},
+	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
 // What looks like a trap and is none.

@@ -16,7 +16,7 @@ type Flow struct {
 	Now   netip.AddrPort // where it went
 }
 
-// Translated lists such connections. It needs CONFIG_NF_CT_NETLINK and
+// Translated lists such connections, of TCP those that are established. It needs CONFIG_NF_CT_NETLINK and
 // CAP_NET_ADMIN over the namespace.
 func Translated() ([]Flow, error) {
 	var out []Flow
@@ -30,6 +30,9 @@ func Translated() ([]Flow, error) {
 			to, okT := netip.AddrFromSlice(f.Forward.DstIP)
 			now, okN := netip.AddrFromSlice(f.Reverse.SrcIP)
 			proto := map[uint8]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[f.Forward.Protocol]
+			if ended(f) {
+				continue
+			}
 			if !okF || !okT || !okN || proto == "" {
 				continue
 			}
@@ -40,4 +43,11 @@ func Translated() ([]Flow, error) {
 		}
 	}
 	return out, nil
+}
+
+// ended reports whether the table only remembers a TCP connection.
+func ended(f *netlink.ConntrackFlow) bool {
+	const establishedTCP = 3 // TCP_CONNTRACK_ESTABLISHED
+	tcp, ok := f.ProtoInfo.(*netlink.ProtoInfoTCP)
+	return ok && tcp.State != establishedTCP
 }
