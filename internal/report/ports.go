@@ -210,7 +210,7 @@ func (p *printer) costs(r *ports.Report) {
 	for _, c := range ports.Clients {
 		for _, row := range r.Ports {
 			path := row.Paths[c]
-			if len(path.Cost) == 0 {
+			if len(path.Cost) == 0 || path.Cost[0].Verdict == "baseline" {
 				continue
 			}
 			var parts []string
