@@ -41,6 +41,9 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
+	$(GO) test -run '^$$' -fuzz '^FuzzParseSave$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/firewall
+	$(GO) test -run '^$$' -fuzz '^FuzzParseProcNet$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/kernel/sock
+	$(GO) test -run '^$$' -fuzz '^FuzzProxyArgs$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/ports/collect
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run

@@ -44,24 +44,9 @@ It changes nothing. Without root it names what it could not see.`,
 			if err != nil {
 				return err
 			}
-			var judged *analysis.Report
-			if results != "" {
-				f, err := readResults(results, c.InOrStdin())
-				if err != nil {
-					return err
-				}
-				judged = analysis.Judge(f)
-			}
-			facts, err := collect.Facts(c.Context())
+			r, err := readPorts(c, port, results)
 			if err != nil {
 				return err
-			}
-			r := ports.Judge(facts, port)
-			if port != 0 {
-				collect.Check(c.Context(), r)
-			}
-			if judged != nil {
-				r.Price(results, judged)
 			}
 			err = out.write(e, func(w io.Writer) error {
 				if out.format == "json" {
@@ -78,6 +63,31 @@ It changes nothing. Without root it names what it could not see.`,
 	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
 	out.add(c.Flags())
 	return c
+}
+
+// readPorts judges this machine's ports; one that was asked for is checked by
+// connecting. A results file, if there is one, is read before anything else.
+func readPorts(c *cobra.Command, port uint16, results string) (*ports.Report, error) {
+	var judged *analysis.Report
+	if results != "" {
+		f, err := readResults(results, c.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		judged = analysis.Judge(f)
+	}
+	facts, err := collect.Facts(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	r := ports.Judge(facts, port)
+	if port != 0 {
+		collect.Check(c.Context(), r)
+	}
+	if judged != nil {
+		r.Price(results, judged)
+	}
+	return r, nil
 }
 
 // parsePort reads the port of the command line; 0 if there is none.

@@ -40,7 +40,7 @@ func (c *collector) docker(ctx context.Context) {
 		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
 		return
 	}
-	defer api.Close()
+	defer func() { _ = api.Close() }()
 	version, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
 		c.noDocker(host, err)
