@@ -12,12 +12,14 @@ import (
 
 // containers are one of each kind, by their options and what they listen on.
 var containers = []string{
-	"web -p 8080:80 | :80",
+	"web -p 8080:80 -p 8087:81 | :80", // 81 is side's
 	"local -p 127.0.0.1:8081:80 | :80",
 	"six -p [::1]:8082:80 | :80",
 	"inner -p 8083:80 | 127.0.0.1:80",        // published, and listens to itself only
 	"udp -p 8084:80/udp -p 8085:81 | :81",    // a UDP port that nothing serves
 	"other -p 8086:80 --network small | :80", // of a network with a smaller MTU
+	"dual -p 8088:80 --network dual | :80",   // has IPv6
+	"mate --network dual | :9000",
 	"wide --network host | :7000",
 	"quiet | :9000",
 	"side --network container:web | :81",
@@ -29,6 +31,7 @@ func populate(e *dockerHost, echo string) {
 	e.t.Helper()
 	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", "echo")
 	e.run("docker", "network", "create", "-o", "com.docker.network.driver.mtu=1400", "small")
+	e.run("docker", "network", "create", "--ipv6", "--subnet", "172.30.0.0/24", "--subnet", "fd19::/64", "dual")
 	for _, c := range containers {
 		options, listens, _ := strings.Cut(c, " | ")
 		args := append([]string{"docker", "run", "-d", "--name"}, strings.Fields(options)...)
@@ -54,7 +57,11 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 	e.t.Helper()
 	pid := func(name string) string { return e.run("docker", "inspect", "-f", "{{.State.Pid}}", name) }
 	where := map[ports.Client][]string{ports.Remote: {"ip", "netns", "exec", "far"}}
-	inside := map[string][]string{"default": {"nsenter", "-n", "-t", pid("quiet")}, "other": {"nsenter", "-n", "-t", pid("other")}}
+	inside := map[string][]string{"default": {"nsenter", "-n", "-t", pid("quiet")}, "other": {"nsenter", "-n", "-t", pid("other")},
+		"dual": {"nsenter", "-n", "-t", pid("mate")}}
+	for _, name := range []string{"other", "dual"} { // as they are called where Docker is not asked
+		inside[e.run("docker", "inspect", "-f", "{{.Id}}", name)[:12]] = inside[name]
+	}
 	n := 0
 	for _, c := range ports.Clients {
 		asked := map[string][]string{} // addresses by place
@@ -65,8 +72,8 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 				continue
 			}
 			place := "default"
-			if row.Server.Name == "other" {
-				place = "other"
+			if _, apart := inside[row.Server.Name]; apart {
+				place = row.Server.Name
 			}
 			if len(p.Doubt) > 0 {
 				e.t.Errorf("%s from %s: %v", p.Dial, c, p.Doubt)
@@ -141,7 +148,8 @@ func withProxy(t *testing.T, bin, echo string) {
 	checkRows(t, r,
 		"6000/tcp * echo server", "6001/tcp 127.0.0.1 echo server", "6002/tcp ::1 echo server", "6003/tcp 198.18.0.1 echo server",
 		"7000/tcp * wide server", "8080/tcp 0.0.0.0 web docker-proxy", "8080/tcp :: web docker-proxy", "8081/tcp 127.0.0.1 local docker-proxy",
-		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy", "8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy")
+		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy", "8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy",
+		"8087/tcp 0.0.0.0 side docker-proxy", "8088/tcp 0.0.0.0 dual docker-proxy", "8088/tcp :: dual docker-proxy")
 	dialAll(e, echo, r)
 	if len(r.Missing) > 0 {
 		t.Errorf("%+v", r.Missing)
@@ -163,6 +171,7 @@ func withProxy(t *testing.T, bin, echo string) {
 	t.Run("planted", func(t *testing.T) { plantedTraps(e, t, bin, echo) })
 	t.Run("one port", func(t *testing.T) { onePort(e, t, bin) })
 	t.Run("ordinary user", func(t *testing.T) { ordinaryUser(e, t, bin) })
+	t.Run("group docker", func(t *testing.T) { dockerGroup(e, t, bin) })
 	t.Run("no Docker", func(t *testing.T) { noDockerSocket(e, t, bin, echo) })
 }
 
@@ -221,6 +230,16 @@ func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 				t.Errorf("%s from %s is told for certain", p.Dial, c)
 			}
 		}
+	}
+}
+
+// A member of the group docker is told the names.
+func dockerGroup(e *dockerHost, t *testing.T, bin string) {
+	e.run("chmod", "666", "/var/run/docker.sock")
+	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+	checkRows(t, r, "8080/tcp 0.0.0.0 web docker-proxy", "8087/tcp 0.0.0.0 web docker-proxy")
+	if trapsOf(r)[ports.PublishedNobody].Code == "" {
+		t.Errorf("%+v", r.Traps)
 	}
 }
 

@@ -205,6 +205,23 @@ func TestRulesOnly(t *testing.T) {
 	}
 }
 
+// Dockerd's own ports are its own; where nobody asked Docker, others are in
+// doubt.
+func TestDockerdItself(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:2375"), Inode: 7, Owners: []Process{{PID: 1, Name: "dockerd"}}},
+		Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:9323"), Inode: 8, Owners: []Process{{PID: 1, Name: "dockerd"}}})
+	for docker, want := range map[string]string{"28.5.2": "direct  direct direct direct", "": "held?  held? held? held?"} {
+		f.Docker = docker
+		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 2375)); got != "direct  direct direct direct" {
+			t.Errorf("%q: %q", docker, got)
+		}
+		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 9323)); got != want {
+			t.Errorf("%q: %q", docker, got)
+		}
+	}
+}
+
 // A socket at one address takes what is sent there from the wildcard's.
 func TestExactAddressWins(t *testing.T) {
 	f := healthy()

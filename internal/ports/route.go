@@ -77,8 +77,15 @@ func (r *Row) concerns(a netip.Addr) bool {
 // that another container may have.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Addr) {
 	bridge := ""
-	if c, ok := f.byID(r.Server.ID); ok && len(c.Addrs) > 0 {
-		bridge = f.towards(c.Addrs[0])
+	if c, ok := f.byID(r.Server.ID); ok {
+		for _, o := range f.Containers {
+			if o.Name == c.Shares {
+				c = o
+			}
+		}
+		if len(c.Addrs) > 0 {
+			bridge = f.towards(c.Addrs[0])
+		}
 	}
 	for _, d := range f.Devices {
 		if !d.Docker || bridge != "" && d.Name != bridge {
@@ -289,13 +296,29 @@ func (j *journey) deliver(dial netip.AddrPort) {
 		j.toContainer(px.Container)
 		return
 	}
-	if holder(l) == "dockerd" {
+	if j.f.keeps(l) {
+		if j.f.Docker == "" {
+			j.doubt("Docker was not asked: dockerd may serve this port itself")
+		}
 		j.hop("socket", "of dockerd, which never answers")
 		j.end(Held, "dockerd's socket keeps the port taken and accepts, but nobody answers")
 		return
 	}
 	j.out.Way = Direct
 	j.hop("socket", j.f.serverOf(l).describe()+" listens on "+l.Addr.String())
+}
+
+// keeps reports whether dockerd only keeps a published port taken. Its own ports
+// are those of its API and of Swarm.
+func (f *Facts) keeps(l Listener) bool {
+	if holder(l) != "dockerd" {
+		return false
+	}
+	if f.Docker != "" {
+		_, _, ok := f.publisher(l)
+		return ok
+	}
+	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
 }
 
 // holder is what has the socket open, as far as a name tells.

@@ -211,10 +211,8 @@ func (f *Facts) holderOf(l Listener) Holder {
 	switch {
 	case len(l.Owners) == 0:
 		return Holder{Kind: "unknown"}
-	case holder(l) == "dockerd":
-		if _, _, ok := f.publisher(l); ok || f.Docker == "" {
-			return Holder{"dockerd", l.Owners[0].PID}
-		}
+	case f.keeps(l):
+		return Holder{"dockerd", l.Owners[0].PID}
 	}
 	return Holder{"server", l.Owners[0].PID}
 }

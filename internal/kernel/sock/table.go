@@ -39,19 +39,19 @@ func Table() ([]Socket, error) {
 	}
 	defer d.close()
 	var out []Socket
-	for proto, name := range map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"} {
-		states := uint32(1<<established | 1<<listen)
-		if proto == unix.IPPROTO_UDP {
-			states = 1 << closed
-		}
+	for _, p := range []struct {
+		number byte
+		name   string
+		states uint32
+	}{{unix.IPPROTO_TCP, "tcp", 1<<established | 1<<listen}, {unix.IPPROTO_UDP, "udp", 1 << closed}} {
 		for _, family := range families {
-			m := message(diagByFamily, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, family, states, nil)
-			m[headerSize+1] = proto
+			m := message(diagByFamily, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, family, p.states, nil)
+			m[headerSize+1] = p.number
 			m[headerSize+2] = 1 << (attrInfo - 1)
 			if err := d.send(m); err != nil {
 				return nil, fmt.Errorf("read sockets: %w", err)
 			}
-			if err := d.each(func(body []byte) { out = append(out, parseSocket(name, body)) }); err != nil {
+			if err := d.each(func(body []byte) { out = append(out, parseSocket(p.name, body)) }); err != nil {
 				return nil, err
 			}
 		}

@@ -53,7 +53,8 @@ func (c *collector) processes() {
 			c.owners[i] = append(c.owners[i], p.Process)
 		}
 	}
-	for _, o := range c.owners { // a server before its workers
+	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID }) // a container's first one first
+	for _, o := range c.owners {                                              // a server before its workers
 		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
 	}
 }
