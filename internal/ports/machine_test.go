@@ -188,6 +188,22 @@ func proxyOff(f *Facts) {
 	f.Switches.BridgeNF = true
 }
 
+// NAT takes ::1 nowhere, whatever route_localnet is.
+func TestLoopback6ByNAT(t *testing.T) {
+	f := healthy()
+	f.Proxies = f.Proxies[:1]
+	f.Listeners[2].Owners = []Process{{PID: 1, Name: "dockerd"}}
+	f.Devices[2].Addrs = append(f.Devices[2].Addrs, netip.MustParsePrefix("fd00::1/64"))
+	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave("*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -m addrtype --dst-type LOCAL -m tcp --dport 8080 -j DNAT --to-destination [fd00::2]:80\nCOMMIT\n", true).Chains...)
+	r := Judge(f, 8080)
+	if got := find(t, r, "::", 8080).Paths[Loopback6]; got.Way != Blocked {
+		t.Errorf("%+v", got)
+	}
+	if len(r.Traps) != 1 || r.Traps[0].Code != Loopback6Nothing || !strings.Contains(r.Traps[0].Evidence, "never leave lo") {
+		t.Errorf("%+v", r.Traps)
+	}
+}
+
 // Without a socket and without Docker's word, the rules alone make a row.
 func TestRulesOnly(t *testing.T) {
 	f := healthy()

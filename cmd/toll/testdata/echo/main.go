@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = time.Second
+const patience = 700 * time.Millisecond
 
 func main() {
 	switch os.Args[1] {
