@@ -56,7 +56,7 @@ const serverWidth = 22
 func (p *printer) portTable(r *ports.Report) {
 	head := func(a, b string) column { return column{head: [2]string{a, b}} }
 	cols := []column{head("", "port"), head("", "address"), head("", "served by"), head("", "socket of"),
-		head("this machine, dialling", "127.0.0.1"), head("", "::1"), head("", "own"), head("a con-", "tainer"), head("another", "machine")}
+		head("this machine, at", "127.0.0.1"), head("", "::1"), head("", "own"), head("a con-", "tainer"), head("another", "machine")}
 	var texts [][]string
 	last := ""
 	for _, row := range r.Ports {
