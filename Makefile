@@ -51,6 +51,9 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParseWays$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/endpoint
 	$(GO) test -run '^$$' -fuzz '^FuzzParseGauge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
 	$(GO) test -run '^$$' -fuzz '^FuzzExtract$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
+	$(GO) test -run '^$$' -fuzz '^FuzzParseSave$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/firewall
+	$(GO) test -run '^$$' -fuzz '^FuzzParseProcNet$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/kernel/sock
+	$(GO) test -run '^$$' -fuzz '^FuzzProxyArgs$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/ports/collect
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/meter"
@@ -114,6 +115,10 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
+	arrivedBefore, err := arrived(p)
+	if err != nil {
+		return err
+	}
 	client, err := r.client(ctx, both, p, l, limit, v)
 	v.Output.Client = kept(client)
 	if err != nil {
@@ -123,9 +128,22 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
+	arrivedAfter, err := arrived(p)
+	if err != nil {
+		return err
+	}
 	v.Hops = readings(hops, before, after)
-	v.Witness = path.WitnessForeign(hops, before, after)
+	v.Witness = path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore)
 	return values(l, client, v)
+}
+
+// arrived is what has come to the server of a path so far; NaN: nobody knows.
+func arrived(p *path.Path) (float64, error) {
+	if p.Arrived == nil {
+		return math.NaN(), nil
+	}
+	n, err := p.Arrived()
+	return float64(n), err
 }
 
 // client runs the client to its end, between two readings of the meters.

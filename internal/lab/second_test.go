@@ -39,7 +39,7 @@ func seen(t *testing.T, p *path.Path, move ...func() pathtest.Traffic) sample.Wi
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path.WitnessForeign(hops, before, after)
+	return path.WitnessForeign(hops, before, after, 1)
 }
 
 // counts reports whether a hop counts connections and nothing else: devices see
