@@ -22,6 +22,10 @@ VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOn
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
 
+.PHONY: test-llm
+test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
+	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }
@@ -42,6 +46,15 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParseRules$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/docker
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sse
+	$(GO) test -run '^$$' -fuzz '^FuzzChunk$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/openai
+	$(GO) test -run '^$$' -fuzz '^FuzzNew$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/database
+	$(GO) test -run '^$$' -fuzz '^FuzzParseWays$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/endpoint
+	$(GO) test -run '^$$' -fuzz '^FuzzParseGauge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
+	$(GO) test -run '^$$' -fuzz '^FuzzExtract$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
+	$(GO) test -run '^$$' -fuzz '^FuzzParseSave$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/firewall
+	$(GO) test -run '^$$' -fuzz '^FuzzParseProcNet$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/kernel/sock
+	$(GO) test -run '^$$' -fuzz '^FuzzProxyArgs$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/ports/collect
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
@@ -49,7 +62,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iproute2 nftables util-linux
+DEPS = docker.io iproute2 nftables postgresql redis-server redis-tools util-linux
 BENCH_DEPS = iperf3 qperf sockperf
 VM_DEPS = busybox-static cpio iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends

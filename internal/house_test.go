@@ -15,6 +15,7 @@ const module = "github.com/bridgetoll/bridgetoll/internal/"
 // mayImport is the table of ARCHITECTURE.md: which rooms of ours a room may
 // import. A room that is not listed is a mistake in one of the two.
 var mayImport = map[string][]string{
+	"firewall":      {},
 	"mode":          {},
 	"sample":        {},
 	"sse":           {},
@@ -27,15 +28,15 @@ var mayImport = map[string][]string{
 	"kernel/netns":  {},
 	"kernel/sysctl": {},
 	"kernel/link":   {},
-	"kernel/nft":    {},
+	"kernel/nft":    {"firewall"},
 	"kernel/sock":   {},
 	"kernel/xfrm":   {},
 	"path":          {"mode", "sample", "undo"},
 	"path/pathtest": {"mode", "path", "sample"},
-	"path/fake":     {"load", "meter", "mode", "path", "sample", "worker"},
 	"owner":         {},
 	"docker":        {"kernel/link", "kernel/netns", "kernel/sock", "kernel/sysctl", "mode", "owner", "path", "sample", "undo"},
 	"lab":           {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "owner", "path", "sample", "undo"},
+	"path/fake":     {"load", "meter", "mode", "path", "program", "sample", "worker"},
 	"lab/ovs":       {},
 	"lab/relay":     {},
 	"pipe":          {},
@@ -46,8 +47,10 @@ var mayImport = map[string][]string{
 	"endpoint":      {"database", "openai", "sample"},
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mode", "sample", "stats"},
+	"ports":         {"analysis", "firewall"},
+	"ports/collect": {"firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "ports"},
 	"published":     {"analysis", "mode", "sample", "stats"},
-	"report":        {"analysis", "mode", "published", "sample", "stats"},
+	"report":        {"analysis", "mode", "ports", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},
 
 	"kernel/conntrack": {},

@@ -24,11 +24,16 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	}
 	fmt.Fprintf(w, "; seed %d\n", p.Seed)
 	for _, l := range p.Loads {
-		if l.Bytes > 0 {
+		switch {
+		case l.Bytes > 0:
 			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
-			continue
+		case l.Program != nil:
+			fmt.Fprintf(w, "server: %s\nclient: %s\n", l.Program.Server, l.Program.Client)
+		case l.Kind == "chat":
+			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
+		default:
+			fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
 		}
-		fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
 	}
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape

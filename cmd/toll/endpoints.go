@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 		f.baseline = names[0]
 	}
 	if !slices.Contains(names, f.baseline) {
-		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), fmt.Sprintf("the ways are: %v", names))
+		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), "the ways are: "+strings.Join(names, ", "))
 	}
 	precision, err := parseShare(f.precision)
 	if err != nil {
@@ -60,17 +61,22 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 		if errors.As(context.Cause(c.Context()), &stop) {
 			return &failure{code: exitSignalled + int(stop.Signal)}
 		}
-		return &failure{exitNothing, err, keyHint(err)}
+		return &failure{exitNothing, err, statusHint(err)}
 	}
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 
-// keyHint is what to do if a server wants to know who asks; "" if it is another
-// error.
-func keyHint(err error) string {
+// statusHint is what to do about a server's refusal; "" if nothing is known.
+func statusHint(err error) string {
 	var status *openai.StatusError
-	if errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {
+	if !errors.As(err, &status) {
+		return ""
+	}
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return "--api-key-env NAME, with the key in the environment variable NAME"
+	case http.StatusServiceUnavailable:
+		return "it may still be loading its model: wait, and run again"
 	}
 	return ""
 }

@@ -102,7 +102,7 @@ func TestManualNamesEveryFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	for _, c := range []string{"compare", "scale"} {
+	for _, c := range []string{"compare", "scale", "run", "stream", "sql", "ports"} {
 		if code := run(context.Background(), env{&out, &out}, []string{c, "--help"}); code != exitOK {
 			t.Fatal(out.String())
 		}

@@ -19,7 +19,7 @@ const (
 	exitFailed    = 1 // the run could not start or go on
 	exitUsage     = 2 // the command line cannot be understood
 	exitNothing   = 3 // nothing of what was asked for can be measured here
-	exitCells     = 4 // measured, but some cells have no result
+	exitCells     = 4 // measured, but some cells have no result; nobody serves the port
 	exitBadFile   = 5 // a results file cannot be read
 	exitSignalled = 128
 )
@@ -97,7 +97,7 @@ Without a command it is "toll compare".`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(err, "see "+c.CommandPath()+" --help")
 	})
-	root.AddCommand(compare, newLadder(e), newScale(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newReport(e), newPredict(e), newClean(e))
+	root.AddCommand(compare, newLadder(e), newScale(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newClean(e))
 	return root
 }
 

@@ -267,7 +267,8 @@ func (c Cell) fillsWire() bool { return c.LimitedBy == string(mode.HopWire) }
 // Converged reports whether every cell's ratio in its load's own metric, the
 // control's included, is known to within the plan's precision (relative
 // half-width of its interval). The ratio is to the baseline, or on a ladder to
-// the rung below. Cells without any ratio do not hold it up.
+// the rung below. Cells without any ratio do not hold it up; of a single way to an
+// endpoint the median itself must be known.
 func Converged(p sample.Plan, visits []sample.Visit) bool {
 	j := collect(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
 	partner := j.baseline
@@ -276,10 +277,13 @@ func Converged(p sample.Plan, visits []sample.Visit) bool {
 	}
 	for i, s := range j.series {
 		b, ok := partner(i)
-		if !ok || b == i {
-			continue
+		x := stats.Summary{}
+		switch {
+		case ok && b != i:
+			x = j.between(i, b, PrimaryOf(s.load, s.cell.Shape))
+		case p.Study == sample.StudyEndpoints && len(p.Cells) == 1: // a way alone: its own median
+			x = stats.Summarize(ordered(s.values[Primary(s.load)]))
 		}
-		x := j.between(i, b, PrimaryOf(s.load, s.cell.Shape))
 		if x.N > 0 && (x.N < stats.MinValues || x.HalfWidth() > p.Precision*x.Median) {
 			return false
 		}

@@ -1,10 +1,12 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
@@ -14,7 +16,7 @@ import (
 // stream and query.
 const (
 	ConnectTime = "connect_time" // to open a connection, the login included
-	GapSpread   = "gap_spread"   // by how much the slowest hundredth of the gaps is longer than the median one
+	GapSlow     = "gap_slow"     // mean of the slowest tenth of the gaps
 	Stalls      = "stalls"       // gaps that are longer than the plan's threshold, in a visit
 	Words       = "tokens_per_response"
 	WordRate    = "token_rate" // tokens a second of one session, from its first token on
@@ -28,6 +30,7 @@ const (
 	countGlued    = "glued"
 	countTokens   = "tokens"
 	countStalls   = "stalls"
+	timeGap       = "gap"
 )
 
 // addWay adds what all endpoints have.
@@ -56,14 +59,31 @@ func (s *series) addChat(v sample.Visit, _ sample.Load, _ float64) {
 	if x, ok := v.Values[valueRate]; ok {
 		s.set(WordRate, v.Round, x)
 	}
-	if p99, ok := s.values[GapP99][v.Round]; ok {
-		s.set(GapSpread, v.Round, p99-s.values[GapP50][v.Round])
+	if h := decode(v.Times[timeGap]); h != nil {
+		s.set(GapSlow, v.Round, slowest(h)/nsPerSecond)
 	}
 	if n := v.Client.Counts[countTokens]; n > 0 {
 		s.set(Words, v.Round, float64(n)/float64(max(1, v.Client.Trips)))
 		s.set(Glued, v.Round, float64(v.Client.Counts[countGlued])/float64(n))
 	}
 	s.set(Stalls, v.Round, float64(v.Client.Counts[countStalls]))
+}
+
+// slowShare is the share of the gaps that count as slow. A visit has too few for
+// a percentile further out: the last of a hundred is just the longest.
+const slowShare = 0.1
+
+// slowest is the mean of the slowest of what h holds, in its unit.
+func slowest(h *hdrhistogram.Histogram) float64 {
+	want := max(1, int64(slowShare*float64(h.TotalCount())))
+	n, sum := int64(0), 0.0
+	bars := h.Distribution()
+	for i := len(bars) - 1; i >= 0 && n < want; i-- {
+		k := min(bars[i].Count, want-n)
+		n += k
+		sum += float64(k) * float64(bars[i].From+bars[i].To) / 2
+	}
+	return sum / float64(n)
 }
 
 // gluedShare is the share of the tokens that may come with another one before
@@ -115,75 +135,6 @@ func (j *judged) endpointFindings(r *Report) []string {
 	return out
 }
 
-// A way's part of the gaps' variation that makes it, or the server, the answer.
-const (
-	fewShare  = 0.25
-	mostShare = 0.5
-)
-
-// networkOrModel says whose the variation of the gaps is. What all ways have in
-// common is the server's: the steadiest of them shows it. What a way has beyond
-// the baseline in the same rounds is the way's.
-func (j *judged) networkOrModel(r *Report) []string {
-	var named []string
-	common := math.Inf(1)
-	for _, c := range r.Cells {
-		if m, ok := c.Metrics[GapSpread]; ok {
-			named = append(named, c.Label())
-			common = min(common, m.Median)
-		}
-	}
-	if len(named) == 0 {
-		return nil
-	}
-	question := fmt.Sprintf("Is it the network or the model? The slowest hundredth of the gaps between tokens is %s longer than the median gap",
-		milliseconds(common))
-	if len(named) == 1 {
-		return []string{question + ". With one way, the path's part of it cannot be told from the server's: give another way to the same server."}
-	}
-	out := []string{question + " on the steadiest way: that much is the server's own."}
-	for _, c := range r.Cells {
-		m := c.Metrics[GapSpread]
-		if c.Baseline || m.Price == nil {
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s: %s", c.Label(), verdictOnGaps(c)))
-	}
-	return out
-}
-
-// verdictOnGaps says whose a way's variation is, and what the way adds otherwise.
-func verdictOnGaps(c Cell) string {
-	m := c.Metrics[GapSpread]
-	d := m.Price
-	low, high := d.Low/m.Median, d.High/m.Median
-	answer := ""
-	switch {
-	case d.N < stats.MinJudged || !(m.Median > 0):
-		answer = "too few rounds to say"
-	case high < fewShare:
-		answer = fmt.Sprintf("the model: of the gaps' variation the path's part is at most %.0f %%", math.Ceil(100*max(0, high)))
-	case d.Verdict == stats.Costs && low > mostShare:
-		answer = fmt.Sprintf("the network: of the gaps' variation %.0f %% or more is the path's", math.Floor(100*low))
-	case d.Verdict == stats.Costs:
-		answer = fmt.Sprintf("both: of the gaps' variation %.0f to %.0f %% is the path's", 100*max(0, low), 100*min(1, high))
-	default:
-		answer = fmt.Sprintf("unclear: the path's part of the gaps' variation may be up to %.0f %%; run longer, or with more --tokens", 100*min(1, high))
-	}
-	var adds []string
-	for _, x := range []struct{ metric, name string }{{FirstTokenP50, "the first token"}, {GapP50, "the median gap"}, {ResponseTime, "a response"}} {
-		if p := c.Metrics[x.metric].Price; p != nil {
-			adds = append(adds, fmt.Sprintf("%s to %s (%s)", p.plain(), x.name, p.Verdict))
-		}
-	}
-	return fmt.Sprintf("%s. It adds %s.", answer, strings.Join(adds, ", "))
-}
-
-// plain is the median with its interval, in ms, whatever the verdict.
-func (p Price) plain() string {
-	return difference(stats.Summary{Median: p.Median, Low: p.Low, High: p.High, N: p.N}) + " ms"
-}
-
 // roundTrips says what each way adds to a page, and to each of its queries.
 func (j *judged) roundTrips(r *Report, l sample.Load) []string {
 	var out []string
@@ -220,8 +171,8 @@ func (j *judged) doubtfulWays() []string {
 	for _, fact := range []string{"model", "server"} {
 		var seen []string
 		for _, p := range paths {
-			if !slices.Contains(seen, p.Facts[fact]) {
-				seen = append(seen, p.Facts[fact])
+			if name := cmp.Or(p.Facts[fact], "none named"); !slices.Contains(seen, name) {
+				seen = append(seen, name)
 			}
 		}
 		if len(seen) > 1 {

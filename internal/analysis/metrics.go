@@ -17,7 +17,7 @@ var units = map[string]string{
 	ClientMean: "", ClientMin: "", ClientMax: "", ProcessMin: "", // as the load's rate
 	ClientFairness: "1", ProcessFairness: "1", Memory: "B", Setup: "s", StartSpread: "s",
 	QueryP50: "s", QueryP99: "s", Elapsed: "s", BusyCPUs: "CPUs",
-	ConnectTime: "s", GapSpread: "s", Stalls: "stalls", Words: "tokens", WordRate: "1/s",
+	ConnectTime: "s", GapSlow: "s", Stalls: "stalls", Words: "tokens", WordRate: "1/s",
 	ThroughputOut: "bit/s", ThroughputBack: "bit/s", CompletionTime: "s", ZerocopyCopied: "1",
 	BesideThroughput: "bit/s", SendsHeld: "1", OwnLatenessP50: "s", OwnLatenessP99: "s",
 	FirstTokenP50: "s", FirstTokenP99: "s", GapP50: "s", GapP99: "s", GapMax: "s", ResponseTime: "s", Overrun: "s",
@@ -208,6 +208,13 @@ func (s *series) metric(name string) (m Metric, ok bool) {
 	}
 	if v, is := s.mergedTime(name); is {
 		m.Merged = &v
+	}
+	if name == Stalls { // most visits have none
+		total := 0.0
+		for _, x := range xs {
+			total += x
+		}
+		m.Merged = &total
 	}
 	return m, true
 }

@@ -91,7 +91,8 @@ type Metric struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Merged is the percentile of all rounds' samples together, for latencies.
+	// Merged is the percentile of all rounds' samples together, for latencies, and
+	// the number in all rounds of what is rare (Stalls).
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
 	Ratio  *Ratio    `json:"ratio,omitempty"`

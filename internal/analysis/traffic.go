@@ -37,6 +37,9 @@ func trafficOf(l sample.Load) traffic {
 	t, ok := traffics[l.Kind]
 	if g := l.FirstGauge(); g.Name != "" {
 		t.primary, t.rate, t.noun = g.Name, g.Name, g.Name
+		if g.Name == Elapsed {
+			t.noun = "run time"
+		}
 	}
 	if ok {
 		return t

@@ -46,7 +46,7 @@ func (c *Chat) Check(ctx context.Context) error {
 	for _, name := range c.names {
 		e := c.ways[name]
 		began := time.Now()
-		f, err := e.Probe(ctx)
+		f, err := c.probe(ctx, e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -109,9 +109,22 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	return err
 }
 
+// probe asks once, within the limit of a whole response: a server may overlook
+// how few tokens are asked for.
+func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	return e.Probe(ctx)
+}
+
+// bounded is ctx with the limit of a whole response.
+func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
+}
+
 // ask has one response streamed, within the limit of a whole one.
 func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	r, err := s.Ask(ctx)
 	if err == nil && len(r.Arrivals) == 0 {

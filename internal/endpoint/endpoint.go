@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -46,6 +47,8 @@ func ParseWays(words []string) ([]Way, error) {
 		switch {
 		case way.Address == "":
 			return nil, fmt.Errorf("way %d has no address", i+1)
+		case atBehindHost(way.Address):
+			return nil, fmt.Errorf("way %d has an @ behind its host: write %%40 there, and no password at all", i+1)
 		case way.Name == "":
 			return nil, fmt.Errorf("way %d is neither NAME=URL nor a URL with a host", i+1)
 		case seen[way.Name]:
@@ -55,6 +58,15 @@ func ParseWays(words []string) ([]Way, error) {
 		out = append(out, way)
 	}
 	return out, nil
+}
+
+// atBehindHost reports whether an address has an @ where a URL's path or query
+// is. Most likely it ends a password with a / ? or # in it, of which the front
+// would be taken for a port, and printed.
+func atBehindHost(address string) bool {
+	_, rest, _ := strings.Cut(address, "//")
+	end := strings.IndexAny(rest, "/?#")
+	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
 // atOnce calls f for each of n sessions, all at once; if one fails the others are

@@ -261,7 +261,7 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 // close takes all paths down at once.
 func (r *run) close() error {
 	for k := range r.keepers {
-		r.dismiss(k)
+		_ = r.dismiss(k, true)
 	}
 	errs := make(chan error, len(r.paths))
 	for _, p := range r.paths {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/meter"
@@ -56,13 +57,15 @@ func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
 	return &keeper{s, process{s, p, role}}, nil
 }
 
-// dismiss ends the keepers on a path and with them all programs there.
-func (r *run) dismiss(k key) {
-	if p := r.keepers[k]; p != nil {
-		// They are killed: how they ended says nothing.
-		_ = errors.Join(p.client.stop(true, keeperExit), p.server.stop(true, keeperExit))
-		delete(r.keepers, k)
+// dismiss ends the keepers on a path and with them all programs there: now, or
+// by the end of their input, which says how one ended that has died.
+func (r *run) dismiss(k key, now bool) error {
+	p := r.keepers[k]
+	if p == nil {
+		return nil
 	}
+	delete(r.keepers, k) // the next visit has new ones
+	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
 // runPrograms makes a visit of a pair of foreign programs: the server is started
@@ -81,13 +84,19 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	}
 	v.Output = &sample.Output{}
 	err = r.serve(ctx, both, p, l, v)
+	if errors.Is(err, worker.ErrDied) {
+		return errors.Join(err, r.dismiss(k, false))
+	}
+	// Both: what a client leaves running would be in the next visits.
+	_, clientErr := both.client.Do(ctx, program.Order{Op: program.Stop})
 	stopped, stopErr := both.server.Do(ctx, program.Order{Op: program.Stop})
+	stopErr = errors.Join(clientErr, stopErr)
 	if v.Output.Server == "" { // it was started
 		v.Output.Server = kept(stopped)
 	}
 	var told *program.Error
 	if stopErr != nil || err != nil && !errors.As(err, &told) {
-		r.dismiss(k) // the next visit has new ones
+		_ = r.dismiss(k, true) // they are killed: how they ended says nothing
 	}
 	return errors.Join(err, stopErr)
 }
@@ -106,6 +115,10 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
+	arrivedBefore, err := arrived(p)
+	if err != nil {
+		return err
+	}
 	client, err := r.client(ctx, both, p, l, limit, v)
 	v.Output.Client = kept(client)
 	if err != nil {
@@ -115,9 +128,22 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
+	arrivedAfter, err := arrived(p)
+	if err != nil {
+		return err
+	}
 	v.Hops = readings(hops, before, after)
-	v.Witness = path.WitnessForeign(hops, before, after)
+	v.Witness = path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore)
 	return values(l, client, v)
+}
+
+// arrived is what has come to the server of a path so far; NaN: nobody knows.
+func arrived(p *path.Path) (float64, error) {
+	if p.Arrived == nil {
+		return math.NaN(), nil
+	}
+	n, err := p.Arrived()
+	return float64(n), err
 }
 
 // client runs the client to its end, between two readings of the meters.
@@ -137,8 +163,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	}
 	st, err := both.client.Do(ctx, program.Order{Op: program.Wait, Limit: limit})
 	if err != nil {
-		_, stopErr := both.client.Do(ctx, program.Order{Op: program.Stop})
-		return st, errors.Join(fmt.Errorf("client: %w", err), stopErr)
+		return st, fmt.Errorf("client: %w", err)
 	}
 	last, throttledNow, err := r.readAt(ctx, 0, e.proxies())
 	if err != nil {

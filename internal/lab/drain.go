@@ -67,6 +67,16 @@ func (s *site) drain() (sample.Room, error) {
 	return r, nil
 }
 
+// arrived counts what came where the first server is.
+func (s *site) arrived() (n uint64, err error) {
+	ns := s.a.ns
+	if len(s.servers) > 0 {
+		ns = s.servers[0].ns
+	}
+	err = ns.Do(func() error { n, err = sock.Arrivals(); return err })
+	return n, err
+}
+
 // spots are all namespaces of the site.
 func (s *site) spots() []spot {
 	out := []spot{{s.a.ns, s.a.name}, {s.b.ns, s.b.name}}

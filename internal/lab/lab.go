@@ -153,7 +153,7 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 	if p.Spec.Second {
 		p.Second = secondPort
 	}
-	p.Drain = s.drain
+	p.Drain, p.Arrived = s.drain, s.arrived
 	if err := s.tune(); err != nil {
 		return err
 	}

@@ -1,20 +1,35 @@
 package openai
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
-// responses are what servers sent, from the status line to the last byte, as
-// `curl --raw -i -N` or a capture shows it. A file in testdata has a line here.
+// Files of testdata are what servers sent, from the status line to the last byte.
+// Those named shape-… have the shape of a server's; the others were recorded by
+// test/llm/record. Each is in one of these tables.
+
 var responses = []struct {
 	file   string
 	tokens int // events with content
 	usage  int // tokens as the server counts them
 	finish string
 }{
+	{"llama-cpp-python-chat-no-usage.http", 24, 0, "length"},
+	{"llama-cpp-python-chat-one.http", 1, 0, "length"},
+	{"llama-cpp-python-chat-utf8.http", 20, 0, "stop"},
+	{"llama-cpp-python-chat.http", 24, 0, "length"}, // it overlooks include_usage
+	{"llama-cpp-python-completion.http", 24, 0, "length"},
+	{"llama.cpp-chat-no-usage.http", 24, 0, "length"},
+	{"llama.cpp-chat-one.http", 1, 1, "length"},
+	{"llama.cpp-chat-utf8.http", 22, 30, "stop"}, // an emoji is several tokens, and one event
+	{"llama.cpp-chat.http", 24, 24, "length"},
+	{"llama.cpp-completion.http", 24, 24, "length"},
 	{"shape-completions.http", 8, 0, "length"},
 	{"shape-gateway.http", 9, 0, "stop"},
 	{"shape-llama-cpp-python.http", 8, 0, "stop"},
@@ -24,36 +39,64 @@ var responses = []struct {
 	{"shape-vllm.http", 8, 8, "length"},
 }
 
+// refusals are answers that are no stream of a whole response.
+var refusals = map[string]string{
+	"llama-cpp-python-chat-whole.http":  `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
+	"llama-cpp-python-error-json.http":  "the server answered 500 Internal Server Error: Internal Server Error",
+	"llama-cpp-python-error-route.http": "the server answered 404 Not Found: Not Found",
+	// It fails after its head, which says that all is well, and sends nothing else.
+	"llama-cpp-python-error-too-long.http": "the server ended its response after 0 tokens without saying why",
+	"llama.cpp-chat-whole.http":            `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
+	"llama.cpp-error-json.http":            "the server answered 400 Bad Request: [json.exception.parse_error.101] parse error at line 1, column 13",
+	"llama.cpp-error-route.http":           "the server answered 404 Not Found: File Not Found",
+	"llama.cpp-error-too-long.http":        "the server answered 400 Bad Request: request (1231 tokens) exceeds the available context size (1024 tokens)",
+}
+
+// lists are lists of models, with the first model.
+var lists = map[string]string{
+	"llama-cpp-python-models.http": "smollm2-135m",
+	"llama.cpp-models.http":        "smollm2-135m",
+}
+
 func TestEveryFileIsReplayed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.http")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{}
+	known := slices.Concat(slices.Collect(maps.Keys(refusals)), slices.Collect(maps.Keys(lists)))
 	for _, r := range responses {
-		known[r.file] = true
+		known = append(known, r.file)
 	}
 	for _, f := range files {
-		if !known[filepath.Base(f)] {
-			t.Errorf("%s is not in the table of responses", f)
+		if !slices.Contains(known, filepath.Base(f)) {
+			t.Errorf("%s is in none of the tables", f)
 		}
 	}
+}
+
+// replayed is a file of testdata.
+func replayed(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // A response is read alike wherever it is cut.
 func TestReplay(t *testing.T) {
 	for _, tt := range responses {
 		t.Run(tt.file, func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join("testdata", tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw := string(b)
+			t.Parallel()
+			raw := replayed(t, tt.file)
 			e := endpoint(t, "http://server", Options{})
 			ask := func(cut string, pieces ...string) *Response {
 				t.Helper()
 				piped(e, pieces...)
-				r, err := session(t, e).Ask(t.Context())
+				s := e.Open()
+				defer s.Close()
+				r, err := s.Ask(t.Context())
 				if err != nil {
 					t.Fatalf("%s: %v", cut, err)
 				}
@@ -65,18 +108,86 @@ func TestReplay(t *testing.T) {
 				}
 				return r
 			}
-			if r := ask("whole", raw); len(raw) < pieceSize && r.Glued != tt.tokens {
+			if r := ask("whole", raw); len(raw) < pieceSize && r.Glued != glued(tt.tokens) {
 				t.Errorf("whole: %d of %d are glued", r.Glued, tt.tokens)
 			}
 			if r := ask("bytes", bytewise(raw)...); r.Glued != 0 {
 				t.Errorf("byte by byte: %d are glued", r.Glued)
 			}
-			step := max(1, len(raw)/200)
+			if r := ask("chunks", chunkwise(raw)...); r.Glued != 0 { // as its server wrote it
+				t.Errorf("chunk by chunk: %d are glued", r.Glued)
+			}
+			first := 0 // tokens before the cut
+			step := max(1, len(raw)/600)
 			for i := 1; i < len(raw); i += step {
-				ask("two pieces", raw[:i], raw[i:])
+				r := ask("cut at "+strconv.Itoa(i), raw[:i], raw[i:])
+				for first < tt.tokens && r.Glued != glued(first)+glued(tt.tokens-first) {
+					first++
+				}
+				if r.Glued != glued(first)+glued(tt.tokens-first) {
+					t.Fatalf("cut at %d: %d of %d are glued", i, r.Glued, tt.tokens)
+				}
 			}
 		})
 	}
+}
+
+// glued is how many of n tokens in one read are glued.
+func glued(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return n
+}
+
+// What is no stream is refused alike wherever it is cut.
+func TestReplayRefusals(t *testing.T) {
+	for file, want := range refusals {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			raw := replayed(t, file)
+			for i := range len(raw) {
+				e := endpoint(t, "http://server", Options{})
+				piped(e, raw[:i], raw[i:])
+				s := e.Open()
+				_, err := s.Ask(t.Context())
+				s.Close()
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Fatalf("cut at %d: %v\nwant %q", i, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestReplayModels(t *testing.T) {
+	for file, want := range lists {
+		raw := replayed(t, file)
+		for i := range len(raw) {
+			e := endpoint(t, "http://server", Options{})
+			piped(e, raw[:i], raw[i:])
+			s := e.Open()
+			got, err := s.firstModel(t.Context())
+			s.Close()
+			if err != nil || got != want {
+				t.Fatalf("%s cut at %d: %q, %v", file, i, got, err)
+			}
+		}
+	}
+}
+
+// chunkwise cuts a response behind its head and each of its chunks. One that is not
+// chunked is cut behind each event.
+func chunkwise(raw string) []string {
+	out := []string{""}
+	for _, line := range strings.SplitAfter(raw, "\n") {
+		last := &out[len(out)-1]
+		switch *last += line; {
+		case line == "\r\n", line == "\n" && !strings.Contains(raw, "chunked"):
+			out = append(out, "")
+		}
+	}
+	return out
 }
 
 // bytewise cuts a text into its bytes.

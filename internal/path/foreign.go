@@ -15,7 +15,10 @@ import (
 //
 // What is lost and sent again is counted again by the hops before the loss, so
 // a tenth may be missing.
-func WitnessForeign(hops []Hop, before, after []sample.Counters) sample.Witness {
+//
+// Arrived is how many connections and datagrams came to the server; NaN: nobody
+// knows. Devices alone would be witnesses of neighbour discovery, too.
+func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64) sample.Witness {
 	seen := make([]sample.Counters, len(hops))
 	for i := range hops {
 		seen[i] = after[i].Sub(before[i])
@@ -28,6 +31,9 @@ func WitnessForeign(hops []Hop, before, after []sample.Counters) sample.Witness 
 		if s := h.judgeForeign(seen[i], m); s != "" {
 			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
 		}
+	}
+	if arrived == 0 {
+		against = append(against, "the server: no connection was accepted and no datagram came")
 	}
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -36,14 +37,20 @@ func TestWitnessForeign(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hops := []Hop{{Name: "whole"}, {Name: "x", Expect: c.expect}}
-			w := WitnessForeign(hops, make([]sample.Counters, 2), []sample.Counters{full, c.got})
+			w := WitnessForeign(hops, make([]sample.Counters, 2), []sample.Counters{full, c.got}, 1)
 			if w.OK != (c.want == "") || !strings.Contains(w.Evidence, c.want) {
 				t.Errorf("witness %+v, want %q", w, c.want)
 			}
 		})
 	}
 	// A program that went nowhere is no result.
-	if w := WitnessForeign([]Hop{{Expect: CarriesBoth}}, make([]sample.Counters, 1), make([]sample.Counters, 1)); w.OK {
+	if w := WitnessForeign([]Hop{{Expect: CarriesBoth}}, make([]sample.Counters, 1), make([]sample.Counters, 1), 1); w.OK {
 		t.Error("a path without a packet was witnessed")
+	}
+	some := []sample.Counters{both(210, 3, 210, 3)} // neighbour discovery
+	for arrived, ok := range map[float64]bool{0: false, 1: true, math.NaN(): true} {
+		if w := WitnessForeign([]Hop{{}}, make([]sample.Counters, 1), some, arrived); w.OK != ok {
+			t.Errorf("with %v arrivals %+v", arrived, w)
+		}
 	}
 }

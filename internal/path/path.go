@@ -142,6 +142,10 @@ type Path struct {
 	// path would use.
 	Guards []Hop
 
+	// Arrived counts the TCP connections that were accepted, and the datagrams that
+	// came, where the (first) server is. Nil: the backend cannot tell.
+	Arrived func() (uint64, error)
+
 	Proxies []Proxy // user-space ones on the path
 	Links   []sample.Link
 	Sysctls map[string]string

@@ -77,10 +77,6 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 		return 0, fmt.Errorf("no metric %s: nothing in the output matches %s", g.Name, g.Pattern)
 	}
 	last := all[len(all)-1]
-	x, err := parseNumber(last[1])
-	if err != nil {
-		return 0, fmt.Errorf("metric %s: %w", g.Name, err)
-	}
 	scale := g.Scale
 	if len(last) > 2 {
 		u, err := parseUnit(last[2])
@@ -92,5 +88,9 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 		}
 		scale = u.scale
 	}
-	return x * scale, nil
+	x, err := parseNumber(last[1], scale)
+	if err != nil {
+		return 0, fmt.Errorf("metric %s: %w", g.Name, err)
+	}
+	return x, nil
 }

@@ -75,6 +75,7 @@ func Main(in io.Reader, out io.Writer) error {
 			}
 			s, err := k.do(o)
 			if errors.Is(err, errInput) {
+				k.kill(unix.SIGKILL)
 				return nil
 			}
 			if err != nil {
@@ -187,7 +188,7 @@ func readiness(o Order, k *keeper) (func() (bool, error), error) {
 	case ReadyTCP, ReadyUDP:
 		return func() (bool, error) { return bound(o.Ready, o.Port) }, nil
 	}
-	re, err := regexp.Compile(o.Ready)
+	re, err := regexp.Compile("(?m)" + o.Ready) // as metrics' expressions are
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -90,7 +91,7 @@ func Kept(s string, most int) string {
 // clean leaves out what would not be text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r

@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -60,11 +61,19 @@ func parseUnit(s string) (unit, error) {
 	return unit{base, math.Pow(step, float64(power))}, nil
 }
 
+// thousands is a number with commas between its thousands. Other commas may be
+// decimal ones.
+var thousands = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+([.eE]|$)`)
+
 // parseNumber reads a number as programs print it, perhaps with commas between
-// thousands.
-func parseNumber(s string) (float64, error) {
-	x, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
-	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+// thousands, and multiplies it by scale.
+func parseNumber(s string, scale float64) (float64, error) {
+	plain := s
+	if thousands.MatchString(s) {
+		plain = strings.ReplaceAll(s, ",", "")
+	}
+	x, err := strconv.ParseFloat(plain, 64)
+	if x *= scale; err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0, fmt.Errorf("%q is no number", s)
 	}
 	return x, nil

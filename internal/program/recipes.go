@@ -67,7 +67,7 @@ var Recipes = []Recipe{
 			`pg_ctl -D data -l log -o '-h "" -k {dir}' -w start >pg_ctl.log && pgbench -i -q -h {dir} -U postgres postgres >init.log 2>&1 && ` +
 			`pg_ctl -D data -m fast stop >pg_ctl.log && touch ready; }; } && exec postgres -D data -h '*' -p {port} -k {dir}`,
 		Client: postgresPath + "exec pgbench -n -S -c 1 -T {seconds} -h {host} -p {port} -U postgres postgres",
-		Ready:  ReadyTCP, NoRoot: true,
+		Ready:  "ready to accept connections", NoRoot: true, // it listens before
 		Gauges: []string{`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`, `connect:ms=^initial connection time = ([\d.]+) (\w+)`},
 	},
 	{

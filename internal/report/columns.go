@@ -42,6 +42,7 @@ func (p *printer) columnsOf(r *analysis.Report, load string) []column {
 	first := []column{modeColumn, pathColumn}
 	if r.Study == sample.StudyEndpoints {
 		first = []column{wayColumn, addressColumn}
+		to = toBaseline(r)
 	}
 	if p.below {
 		first = first[:1]
@@ -139,7 +140,7 @@ func grid(cols []column, cells []analysis.Cell, short bool) [][]string {
 		for _, col := range cols {
 			out[i] = append(out[i], col.text(c))
 		}
-		if short {
+		if short && c.On != sample.OnEndpoint {
 			out[i][1] = strings.ReplaceAll(out[i][1], string(mode.HopBridge), "br")
 		}
 	}
@@ -162,7 +163,11 @@ func (p *printer) rows(cols []column, cells []analysis.Cell, above func(i int) s
 		}
 		p.row(cols, widths, texts[r], p.verdict(verdictOf(c)))
 		if p.below {
-			p.line(p.dim(strings.Repeat(" ", 2*indent) + pathColumn.text(c)))
+			under := pathColumn
+			if c.On == sample.OnEndpoint {
+				under = addressColumn
+			}
+			p.line(strings.Repeat(" ", 2*indent) + p.dim(under.text(c)))
 		}
 	}
 }

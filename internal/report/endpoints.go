@@ -25,9 +25,9 @@ var (
 var chatColumns = []column{
 	{[2]string{"first", "p50 ms"}, true, mergedBy(analysis.FirstTokenP50, milli)},
 	{[2]string{"gap", "p50 ms"}, true, mergedBy(analysis.GapP50, milli)},
+	{[2]string{"slow", "tenth"}, true, scaled(analysis.GapSlow, milli)},
 	{[2]string{"", "p99"}, true, mergedBy(analysis.GapP99, milli)},
 	{[2]string{"longest", "gap ms"}, true, mergedBy(analysis.GapMax, milli)},
-	{[2]string{"tokens", "/s"}, true, scaled(analysis.WordRate, 1)},
 	{[2]string{"response", "s"}, true, scaled(analysis.ResponseTime, 1)},
 }
 
@@ -35,9 +35,10 @@ var chatColumns = []column{
 var moreChatColumns = []column{
 	{[2]string{"adds to", "first ms"}, true, added(analysis.FirstTokenP50)},
 	{[2]string{"adds to", "gap p50"}, true, added(analysis.GapP50)},
-	{[2]string{"adds to", "gap p99"}, true, added(analysis.GapP99)},
+	{[2]string{"adds to", "slow gap"}, true, added(analysis.GapSlow)},
 	{[2]string{"adds to", "response"}, true, added(analysis.ResponseTime)},
-	{[2]string{"stalls", "/visit"}, true, func(c analysis.Cell) string { return count(c, analysis.Stalls) }},
+	{[2]string{"tokens", "/s"}, true, scaled(analysis.WordRate, 1)},
+	{[2]string{"", "stalls"}, true, inAll(analysis.Stalls)},
 	{[2]string{"tokens", "each"}, true, func(c analysis.Cell) string { return count(c, analysis.Words) }},
 	{[2]string{"glued", "%"}, true, share(analysis.Glued)},
 	connectColumn, rttColumn,
@@ -57,6 +58,16 @@ var moreSQLColumns = []column{
 	connectColumn, rttColumn,
 }
 
+// toBaseline is the head of the ratios' column. The baseline's name may be longer
+// than any ratio.
+func toBaseline(r *analysis.Report) string {
+	const longest = 20
+	if width(r.Plan.Baseline) > longest {
+		return "to the baseline"
+	}
+	return "to " + r.Plan.Baseline
+}
+
 // addsHead begins the heads of columns that say what a way adds to others.
 const addsHead = "adds "
 
@@ -66,6 +77,16 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 		return cols
 	}
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.head[0], addsHead) })
+}
+
+// inAll prints how often something happened in all rounds.
+func inAll(metric string) func(analysis.Cell) string {
+	return func(c analysis.Cell) string {
+		if m := c.Metrics[metric].Merged; m != nil {
+			return fmt.Sprintf("%.0f", *m)
+		}
+		return "-"
+	}
 }
 
 // added prints what a way adds to a time.

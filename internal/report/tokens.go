@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -70,16 +71,31 @@ func share(metric string) func(analysis.Cell) string {
 	}
 }
 
-// more prints a second table of the same cells, without their paths.
+// more prints a second table of the same cells, without their paths, or as many
+// equal ones as it takes for none to be too wide.
 func (p *printer) more(first column, cols []column, cells []analysis.Cell) {
 	layout := p.layout
-	all := append([]column{first}, cols...)
+	n := len(cols)
+	for n > 1 && !p.hold(first, slices.Collect(slices.Chunk(cols, n)), cells) {
+		n = (n + 1) / 2
+	}
+	for some := range slices.Chunk(cols, n) {
+		p.line("")
+		p.rows(append([]column{first}, some...), cells, func(int) string { return "" })
+	}
+	p.layout = layout
+}
+
+// hold finds a layout in which no table is too wide; false if there is none.
+func (p *printer) hold(first column, tables [][]column, cells []analysis.Cell) bool {
+	tooWide := func(cols []column) bool {
+		all := append([]column{first}, cols...)
+		return p.tableWidth(measure(all, grid(all, cells, false))) > p.width
+	}
 	for _, p.layout = range onlyGaps {
-		if p.tableWidth(measure(all, grid(all, cells, false))) <= p.width {
-			break
+		if !slices.ContainsFunc(tables, tooWide) {
+			return true
 		}
 	}
-	p.line("")
-	p.rows(all, cells, func(int) string { return "" })
-	p.layout = layout
+	return false
 }

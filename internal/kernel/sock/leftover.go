@@ -244,6 +244,31 @@ func Opens() (active, passive uint64, err error) {
 	return active, passive, nil
 }
 
+// Arrivals are how many TCP connections were accepted and UDP datagrams received
+// in the calling thread's network namespace since it was made.
+func Arrivals() (uint64, error) {
+	_, accepted, err := Opens()
+	if err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile("/proc/thread-self/net/snmp")
+	if err != nil {
+		return 0, fmt.Errorf("read UDP's counters: %w", err)
+	}
+	total := accepted + parseSNMP(string(b), "Udp")["InDatagrams"]
+	b, err = os.ReadFile("/proc/thread-self/net/snmp6") // a name and a value in each line
+	if err != nil {
+		return total, nil // no IPv6 here
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "Udp6InDatagrams" {
+			n, _ := strconv.ParseUint(f[1], 10, 64)
+			total += n
+		}
+	}
+	return total, nil
+}
+
 // parseSNMP reads a protocol's counters from the text of /proc/net/snmp, in
 // which a line of names precedes a line of values. Those that are negative or
 // no numbers are left out.

@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/meter"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/program"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
@@ -37,6 +38,10 @@ type Builder struct {
 	Share func(s path.Spec, client, proc int) float64
 	// Starve says which visits' ends measure a tenth of the window only.
 	Starve func(s path.Spec, n int) bool
+	// Program is what the keeper of a path's programs says to an order of the n-th
+	// visit to the path (from 0), and thereby what they do; nil means that they do
+	// well and print nothing. Die is asked about their clients, and Bypass too.
+	Program func(s path.Spec, o program.Order, n int) program.State
 	// Room is what a path has for connections that end, and is asked each time
 	// that one is drained; nil means that paths cannot be.
 	Room func(s path.Spec) sample.Room
@@ -45,6 +50,10 @@ type Builder struct {
 	Open   int        // paths that were built and not closed
 	Visits []path.Spec
 	Loads  []sample.Load // of Visits
+	// Keepers counts those that were started on each path, and Kept those that
+	// still run.
+	Keepers map[path.Spec]int
+	Kept    int
 }
 
 // DefaultRate is bytes or round trips a second.
@@ -97,6 +106,7 @@ type line struct {
 	mu      sync.Mutex // guards following
 	counted sample.Counters
 	visits  map[int64]int // start of a visit's schedule -> its number
+	served  int           // servers of programs that were started
 }
 
 func (l *line) read() (sample.Counters, error) {
@@ -112,19 +122,78 @@ type place struct {
 
 func (place) Name() string { return "nowhere" }
 
-// Start runs a scripted worker.
-func (p place) Start(path.Command) (*path.Process, error) {
+// Start runs a scripted worker or keeper.
+func (p place) Start(c path.Command) (*path.Process, error) {
+	work := p.work
+	if c.Args[0] == program.Arg {
+		work = p.keep
+		p.builder.count(p.spec, 1)
+	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := p.work(inR, outW)
+		err := work(inR, outW)
 		_ = errors.Join(inR.Close(), outW.Close())
 		done <- err
 	}()
 	return &path.Process{PID: 1, In: inW, Out: outR,
 		Wait: func() error { return <-done },
 		Kill: func() error { return errors.Join(inR.CloseWithError(errors.New("killed")), outW.Close()) }}, nil
+}
+
+func (b *Builder) count(s path.Spec, keepers int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Kept += keepers; keepers > 0 {
+		if b.Keepers == nil {
+			b.Keepers = map[path.Spec]int{}
+		}
+		b.Keepers[s]++
+	}
+}
+
+// keep answers orders until the input ends.
+func (p place) keep(in io.Reader, out io.Writer) error {
+	defer p.builder.count(p.spec, -1)
+	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var o program.Order
+		if err := dec.Decode(&o); err != nil {
+			return nil
+		}
+		st, err := p.follow(o)
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(st); err != nil {
+			return nil
+		}
+	}
+}
+
+// programBytes are what the hop counts each way of a client's visit.
+const programBytes = 4096
+
+// follow does what an order says. Only a server is waited for until it is ready.
+func (p place) follow(o program.Order) (program.State, error) {
+	b := p.builder
+	p.mu.Lock()
+	if o.Op == program.Start && o.Ready != "" {
+		p.served++
+	}
+	n := p.served - 1
+	if o.Op == program.Wait && (b.Bypass == nil || !b.Bypass(p.spec, n)) {
+		p.counted = p.counted.Add(sample.Counters{ForwardBytes: programBytes, ForwardPackets: 4, BackwardBytes: programBytes, BackwardPackets: 4})
+	}
+	p.mu.Unlock()
+	if o.Op == program.Wait && b.Die != nil && b.Die(p.spec, n) {
+		return program.State{}, errDied
+	}
+	if b.Program == nil {
+		return program.State{}, nil
+	}
+	return b.Program(p.spec, o, n), nil
 }
 
 // errDied is how a scripted death looks to the one who waits for it.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+// engineBoot makes a machine of its own namespaces: eth0 with a wire to a
+// namespace "far", and dockerd. All of it ends with its first process.
+const engineBoot = `set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/lock /run/netns /run/s
+mount -t sysfs sysfs /run/s
+mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
+mount --rbind /run/s /sys
+ip link set lo up
+ip link add eth0 type veth peer name wire
+ip addr add 198.18.0.1/24 dev eth0
+ip -6 addr add fd18::1/64 dev eth0 nodad
+ip link set eth0 up
+ip netns add far
+ip link set wire netns far
+ip -n far link set lo up
+ip -n far addr add 198.18.0.2/24 dev wire
+ip -n far -6 addr add fd18::2/64 dev wire nodad
+ip -n far link set wire up
+ip route add default via 198.18.0.2
+exec dockerd -D --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid -H unix:///var/run/docker.sock $2
+`
+
+// dockerHost is such a machine.
+type dockerHost struct {
+	t   *testing.T
+	dir string
+	pid string // its first process, as this process sees it
+}
+
+// startEngine boots a machine whose dockerd has these flags besides.
+func startEngine(t *testing.T, flags string) *dockerHost {
+	t.Helper()
+	for _, p := range []string{"dockerd", "docker", "unshare", "nsenter", "ip", "nft"} {
+		if _, err := exec.LookPath(p); err != nil {
+			pathtest.SkipOrFail(t, "%v", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "dockerd needs root")
+	}
+	e := &dockerHost{t: t, dir: t.TempDir()}
+	log, err := os.Create(filepath.Join(e.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("unshare", "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", engineBoot, "boot", e.dir, flags)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
+	started, over := make(chan error), make(chan struct{})
+	go func() { // the parent-death signal is tied to the thread
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		<-over
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer close(over)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		e.gone()
+	})
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+		if e.pid = strings.TrimSpace(string(b)); e.pid == "" {
+			continue
+		}
+		if _, err := e.try("docker", "version"); err == nil {
+			return e
+		}
+	}
+	b, _ := os.ReadFile(log.Name())
+	pathtest.SkipOrFail(t, "dockerd does not start here: %s", b[max(0, len(b)-2000):])
+	return nil
+}
+
+// gone waits until the machine's processes have ended, so that its files can be
+// removed.
+func (e *dockerHost) gone() {
+	for range 100 {
+		if _, err := os.Stat("/proc/" + e.pid); err != nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// try runs a program on the machine.
+func (e *dockerHost) try(args ...string) (string, error) {
+	var out, errOut bytes.Buffer
+	cmd := exec.Command("nsenter", append([]string{"-t", e.pid, "-n", "-m", "-p"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=", "DOCKER_CONFIG=/nowhere")
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%v: %w: %s", args, err, errOut.String())
+	}
+	return strings.TrimSpace(out.String()), err
+}
+
+func (e *dockerHost) run(args ...string) string {
+	e.t.Helper()
+	out, err := e.try(args...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return out
+}
+
+// start runs a program that stays, until it has printed a line.
+func (e *dockerHost) start(ready string, args ...string) {
+	e.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := exec.Command("nsenter", append([]string{"-t", e.pid, "-n", "-m", "-p"}, args...)...)
+	cmd.Stdout = w
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { // it ends with the machine at the latest
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	b := make([]byte, 100)
+	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := r.Read(b); err != nil || !strings.Contains(string(b[:n]), ready) {
+		e.t.Fatalf("%v: %q, %v", args, b[:n], err)
+	}
+}
+
+// buildEcho builds the echo program and a container's root with it.
+func buildEcho(t *testing.T) (echo string) {
+	t.Helper()
+	dir := t.TempDir()
+	echo = filepath.Join(dir, "echo")
+	build := exec.Command("go", "build", "-o", echo, "./testdata/echo")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("tar", "-C", dir, "-cf", echo+".tar", "echo").CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v\n%s", err, out)
+	}
+	return echo
+}

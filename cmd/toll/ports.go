@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
+	"github.com/bridgetoll/bridgetoll/internal/report"
+)
+
+func newPorts(e env) *cobra.Command {
+	var out outputFlags
+	var results string
+	c := &cobra.Command{
+		Use:   "ports [PORT]",
+		Short: "Say who answers each port of this machine, and by which way",
+		Long: `ports lists every port that answers on this machine: who really serves it, whose
+the socket is, and which way a client takes from 127.0.0.1, ::1, the machine's
+own address, a container and another machine. It names traps, with evidence and
+remedy. With a port it draws each way hop by hop, and checks those of this
+machine by connecting.
+
+It changes nothing. Without root it names what it could not see.`,
+		Example: `  toll ports
+  toll ports 8080
+  toll ports --results run.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(fmt.Errorf("ports takes one port, %d were given", len(args)), "toll ports "+args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			port, err := parsePort(args)
+			if err != nil {
+				return err
+			}
+			r, err := readPorts(c, port, results)
+			if err != nil {
+				return err
+			}
+			err = out.write(e, func(w io.Writer) error {
+				if out.format == "json" {
+					return writeJSON(w, r)
+				}
+				return report.Ports(w, r, report.Options{Color: out.file == "" && colored(e.stdout)})
+			})
+			if err == nil && port != 0 && !r.Served() {
+				err = &failure{code: exitCells}
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
+	out.add(c.Flags())
+	return c
+}
+
+// readPorts judges this machine's ports; one that was asked for is checked by
+// connecting. A results file, if there is one, is read before anything else.
+func readPorts(c *cobra.Command, port uint16, results string) (*ports.Report, error) {
+	var judged *analysis.Report
+	if results != "" {
+		f, err := readResults(results, c.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		judged = analysis.Judge(f)
+	}
+	facts, err := collect.Facts(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	r := ports.Judge(facts, port)
+	if port != 0 {
+		collect.Check(c.Context(), r)
+	}
+	if judged != nil {
+		r.Price(results, judged)
+	}
+	return r, nil
+}
+
+// parsePort reads the port of the command line; 0 if there is none.
+func parsePort(args []string) (uint16, error) {
+	if len(args) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(args[0], ":"), 10, 16)
+	if err != nil || n == 0 {
+		return 0, usage(fmt.Errorf("%q is no port: must be from 1 to 65535", args[0]), "toll ports 8080")
+	}
+	return uint16(n), nil
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// containers are one of each kind, by their options and what they listen on.
+var containers = []string{
+	"web -p 8080:80 -p 8087:81 | :80", // 81 is side's
+	"local -p 127.0.0.1:8081:80 | :80",
+	"six -p [::1]:8082:80 | :80",
+	"inner -p 8083:80 | 127.0.0.1:80",        // published, and listens to itself only
+	"udp -p 8084:80/udp -p 8085:81 | :81",    // a UDP port that nothing serves
+	"other -p 8086:80 --network small | :80", // of a network with a smaller MTU
+	"dual -p 8088:80 --network dual | :80",   // has IPv6
+	"mate --network dual | :9000",
+	"wide --network host | :7000",
+	"quiet | :9000",
+	"side --network container:web | :81",
+	"fight --network host | :7000",
+}
+
+// populate starts them all.
+func populate(e *dockerHost, echo string) {
+	e.t.Helper()
+	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", "echo")
+	e.run("docker", "network", "create", "-o", "com.docker.network.driver.mtu=1400", "small")
+	e.run("docker", "network", "create", "--ipv6", "--subnet", "172.30.0.0/24", "--subnet", "fd19::/64", "dual")
+	for _, c := range containers {
+		options, listens, _ := strings.Cut(c, " | ")
+		args := append([]string{"docker", "run", "-d", "--name"}, strings.Fields(options)...)
+		e.run(append(args, "echo", "listen", listens)...)
+	}
+	e.start("ready", echo, "listen", "0.0.0.0:6000", "127.0.0.1:6001", "[::1]:6002", "198.18.0.1:6003")
+	e.run("docker", "wait", "fight")
+}
+
+// listPorts is what `toll ports` says on the machine.
+func listPorts(e *dockerHost, bin string, prefix ...string) *ports.Report {
+	e.t.Helper()
+	var r ports.Report
+	out := e.run(append(prefix, bin, "ports", "--format", "json")...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		e.t.Fatalf("%v: %s", err, out)
+	}
+	return &r
+}
+
+// dialAll asks in reality what the report says of each client.
+func dialAll(e *dockerHost, echo string, r *ports.Report) {
+	e.t.Helper()
+	pid := func(name string) string { return e.run("docker", "inspect", "-f", "{{.State.Pid}}", name) }
+	where := map[ports.Client][]string{ports.Remote: {"ip", "netns", "exec", "far"}}
+	inside := map[string][]string{"default": {"nsenter", "-n", "-t", pid("quiet")}, "other": {"nsenter", "-n", "-t", pid("other")},
+		"dual": {"nsenter", "-n", "-t", pid("mate")}}
+	for _, name := range []string{"other", "dual"} { // as they are called where Docker is not asked
+		inside[e.run("docker", "inspect", "-f", "{{.Id}}", name)[:12]] = inside[name]
+	}
+	n := 0
+	for _, c := range ports.Clients {
+		asked := map[string][]string{} // addresses by place
+		said := map[string]ports.Path{}
+		for _, row := range r.Ports {
+			p, ok := row.Paths[c]
+			if !ok || row.Proto != "tcp" {
+				continue
+			}
+			place := "default"
+			if _, apart := inside[row.Server.Name]; apart {
+				place = row.Server.Name
+			}
+			if len(p.Doubt) > 0 {
+				e.t.Errorf("%s from %s: %v", p.Dial, c, p.Doubt)
+			}
+			asked[place] = append(asked[place], p.Dial)
+			said[p.Dial] = p
+		}
+		for place, dials := range asked {
+			in := where[c]
+			if c == ports.Neighbour {
+				in = inside[place]
+			}
+			out := e.run(append(append(slices.Clone(in), echo, "dial"), dials...)...)
+			for line := range strings.Lines(out) {
+				f := strings.Fields(line)
+				n++
+				if want := said[f[0]]; want.Answers() != (f[1] == "answered") {
+					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], c, want.Way, want.Why, f[1])
+				}
+			}
+		}
+	}
+	if const20 := 20; n < const20 {
+		e.t.Errorf("only %d paths were tried", n)
+	}
+}
+
+// rowsOf is the report as short text: port, address, server, holder.
+func rowsOf(r *ports.Report) []string {
+	var out []string
+	for _, row := range r.Ports {
+		out = append(out, fmt.Sprintf("%d/%s %s %s %s", row.Port, row.Proto, row.Address, row.Server.Name, row.Holder.Kind))
+	}
+	return out
+}
+
+func trapsOf(r *ports.Report) map[string]ports.Trap {
+	out := map[string]ports.Trap{}
+	for _, t := range r.Traps {
+		out[t.Code] = t
+	}
+	return out
+}
+
+func checkRows(t *testing.T, r *ports.Report, want ...string) {
+	t.Helper()
+	got := rowsOf(r)
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			t.Errorf("%q is not in\n%s", w, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// The table is what connecting shows, with docker-proxy and without.
+func TestPorts(t *testing.T) {
+	bin, echo := binary(t), buildEcho(t)
+	t.Run("proxy", func(t *testing.T) {
+		t.Parallel()
+		withProxy(t, bin, echo)
+	})
+	t.Run("no proxy", func(t *testing.T) {
+		t.Parallel()
+		withoutProxy(t, bin, echo)
+	})
+}
+
+func withProxy(t *testing.T, bin, echo string) {
+	e := startEngine(t, "")
+	populate(e, echo)
+	r := listPorts(e, bin)
+	checkRows(t, r,
+		"6000/tcp * echo server", "6001/tcp 127.0.0.1 echo server", "6002/tcp ::1 echo server", "6003/tcp 198.18.0.1 echo server",
+		"7000/tcp * wide server", "8080/tcp 0.0.0.0 web docker-proxy", "8080/tcp :: web docker-proxy", "8081/tcp 127.0.0.1 local docker-proxy",
+		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy", "8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy",
+		"8087/tcp 0.0.0.0 side docker-proxy", "8088/tcp 0.0.0.0 dual docker-proxy", "8088/tcp :: dual docker-proxy")
+	dialAll(e, echo, r)
+	if len(r.Missing) > 0 {
+		t.Errorf("%+v", r.Missing)
+	}
+	traps := trapsOf(r)
+	for _, code := range []string{ports.PortConflict, ports.PublishedNobody, ports.Loopback6Proxy4, ports.Unpublished, ports.MTUDiffers, ports.Loopback6Nothing} {
+		if traps[code].Code == "" {
+			t.Errorf("no trap %s in %+v", code, r.Traps)
+		}
+	}
+	if c := traps[ports.PortConflict]; !strings.Contains(c.Text, "container wide has 7000/tcp") {
+		t.Errorf("%+v", c)
+	}
+	for _, code := range []string{ports.ProxyLoad, ports.PublicLocalOnly, ports.ReuseportTwins, ports.BridgeNFDrop} {
+		if traps[code].Code != "" {
+			t.Errorf("%+v", traps[code])
+		}
+	}
+	t.Run("planted", func(t *testing.T) { plantedTraps(e, t, bin, echo) })
+	t.Run("one port", func(t *testing.T) { onePort(e, t, bin) })
+	t.Run("ordinary user", func(t *testing.T) { ordinaryUser(e, t, bin) })
+	t.Run("group docker", func(t *testing.T) { dockerGroup(e, t, bin) })
+	t.Run("no Docker", func(t *testing.T) { noDockerSocket(e, t, bin, echo) })
+}
+
+// plantedTraps makes faults that need traffic, other programs or settings.
+func plantedTraps(e *dockerHost, t *testing.T, bin, echo string) {
+	e.start("held", echo, "hold", "127.0.0.1:8080", "80")
+	e.start("ready", "env", "REUSEPORT=1", echo, "listen", "127.0.0.1:6100")
+	e.run("cp", echo, "/run/twin")
+	e.start("ready", "env", "REUSEPORT=1", "/run/twin", "listen", "127.0.0.1:6100")
+	e.run("bash", "-c", "ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 && ip link set p1 master br1 && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
+	traps := trapsOf(listPorts(e, bin))
+	for code, says := range map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB", ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
+		ports.PublicLocalOnly: "1 connection open from loopback"} {
+		if x := traps[code]; !strings.Contains(x.Text+x.Evidence, says) {
+			t.Errorf("%s: %+v", code, x)
+		}
+	}
+	e.start("held", "ip", "netns", "exec", "far", echo, "hold", "198.18.0.1:8080", "1")
+	if x, still := trapsOf(listPorts(e, bin))[ports.PublicLocalOnly]; still {
+		t.Errorf("another machine is connected: %+v", x)
+	}
+}
+
+// onePort draws the ways and checks them.
+func onePort(e *dockerHost, t *testing.T, bin string) {
+	out := e.run(bin, "ports", "8080")
+	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)", "dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in", "[::1]:8080: connected in"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("%q is not in\n%s", says, out)
+		}
+	}
+	if strings.Contains(out, "that is not what") {
+		t.Error(out)
+	}
+	for _, port := range []string{"4", "8083", "8084"} { // nobody, a published port that nothing serves, UDP likewise
+		out, err := e.try(bin, "ports", port)
+		if err == nil || !strings.Contains(err.Error(), "exit status 4") {
+			t.Errorf("port %s: %v\n%s", port, err, out)
+		}
+	}
+}
+
+// ordinaryUser sees sockets and proxies, and is told what is missing.
+func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
+	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+	checkRows(t, r, "8080/tcp 0.0.0.0 172.17.0.2:80 docker-proxy", "8082/tcp ::1 172.17.0.4:80 docker-proxy")
+	missing := fmt.Sprint(r.Missing)
+	for _, says := range []string{"open files to root only", "NAT and firewall rules", "need Docker's socket", "devices in containers"} {
+		if !strings.Contains(missing, says) {
+			t.Errorf("%q is not in %s", says, missing)
+		}
+	}
+	for _, row := range r.Ports {
+		for c, p := range row.Paths {
+			if row.Holder.Kind == "docker-proxy" && len(p.Doubt) == 0 {
+				t.Errorf("%s from %s is told for certain", p.Dial, c)
+			}
+		}
+	}
+}
+
+// A member of the group docker is told the names.
+func dockerGroup(e *dockerHost, t *testing.T, bin string) {
+	e.run("chmod", "666", "/var/run/docker.sock")
+	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+	checkRows(t, r, "8080/tcp 0.0.0.0 web docker-proxy", "8087/tcp 0.0.0.0 web docker-proxy")
+	if trapsOf(r)[ports.PublishedNobody].Code == "" {
+		t.Errorf("%+v", r.Traps)
+	}
+}
+
+// noDockerSocket shows containers by their ids; the ways are the same.
+func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
+	r := listPorts(e, bin, "env", "DOCKER_HOST=unix:///nowhere")
+	id := e.run("docker", "inspect", "-f", "{{.Id}}", "web")
+	checkRows(t, r, "8080/tcp 0.0.0.0 "+id[:12]+" docker-proxy")
+	if len(r.Missing) != 1 || !strings.Contains(r.Missing[0].Why, "no Docker socket") {
+		t.Errorf("%+v", r.Missing)
+	}
+	dialAll(e, echo, r)
+}
+
+// NAT does it all, and dockerd keeps the ports.
+func withoutProxy(t *testing.T, bin, echo string) {
+	e := startEngine(t, "--userland-proxy=false")
+	populate(e, echo)
+	r := listPorts(e, bin)
+	checkRows(t, r, "8080/tcp 0.0.0.0 web dockerd", "8081/tcp 127.0.0.1 local dockerd", "8086/tcp 0.0.0.0 other dockerd", "7000/tcp * wide server")
+	dialAll(e, echo, r)
+	e.run("sysctl", "-qw", "net.ipv4.conf.docker0.route_localnet=0")
+	r = listPorts(e, bin)
+	if x := trapsOf(r)[ports.RouteLocalnet]; !slices.Contains(x.Ports, "8080/tcp") {
+		t.Errorf("%+v", r.Traps)
+	}
+	dialAll(e, echo, r)
+	e.run("nft", "flush", "table", "ip", "nat") // as a careless firewall script does
+	r = listPorts(e, bin)
+	if row := r.Ports[slices.IndexFunc(r.Ports, func(r ports.Row) bool { return r.Port == 8080 })]; row.Paths[ports.Loopback].Way != ports.Held {
+		t.Errorf("%+v", row)
+	}
+	dialAll(e, echo, r)
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+// A pair of real programs, quick to start, and what they move: enough for the
+// hops to testify.
+const (
+	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no`
+	redisCLI    = `redis-cli -h {host} -p {port} `
+	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI + `get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
+)
+
+// needRedis is for tests of a real pair of programs.
+func needRedis(t *testing.T) {
+	t.Helper()
+	for _, p := range []string{"redis-server", "redis-cli"} {
+		if _, err := exec.LookPath(p); err != nil {
+			pathtest.SkipOrFail(t, "%s is not installed: apt-get install redis-server redis-tools", p)
+		}
+	}
+}
+
+// judged is what of toll's JSON the tests look at.
+type judged struct {
+	Cells []struct {
+		Mode, From, To string
+		Witnessed      bool
+		Metrics        map[string]struct {
+			Unit   string
+			Median float64
+		}
+	}
+	Failed []struct{ Mode, From, To, Failure, Evidence string }
+}
+
+func (r *tollRun) judged(t *testing.T) (j judged) {
+	t.Helper()
+	if err := json.Unmarshal(r.out.Bytes(), &j); err != nil {
+		t.Fatalf("%v:\n%s\n%s", err, r.out.String(), r.errOut.String())
+	}
+	return j
+}
+
+// TestRun is toll run as its users run it.
+func TestRun(t *testing.T) {
+	bin := binary(t)
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, bin string)
+	}{
+		{"every-mode", runOverEveryMode},
+		{"failures", runFailures},
+		{"stopped", runStopped},
+		{"killed-keeper", runWithKilledKeeper},
+		{"ordinary-user", runAsOrdinaryUser},
+		{"recipe", runRecipe},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, bin) })
+	}
+}
+
+// The same pair of programs runs over every mode that can be built, and in each
+// its bytes take the path.
+func runOverEveryMode(t *testing.T, bin string) {
+	needRedis(t)
+	args := []string{"run", "all", "--from", "host,container,remote,remote-container", "--rounds", "1", "--quiet", "--format", "json",
+		"--server", redisServer, "--client", redisClient, "--metric", `moved:B=^(\d+)$`, "--metric", `keys=^keys (\d+)`}
+	said, err := exec.Command(bin, append(args, "--dry-run")...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan struct{ Cells []struct{ Control bool } }
+	if err := json.Unmarshal(said, &plan); err != nil {
+		t.Fatal(err)
+	}
+	r := startToll(t, bin, nil, args...)
+	if code, _ := r.wait(t, 2*time.Minute); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	j := r.judged(t)
+	for _, f := range j.Failed {
+		t.Errorf("failed: %+v", f)
+	}
+	planned := 0
+	for _, c := range plan.Cells {
+		if !c.Control {
+			planned++
+		}
+	}
+	const least = 30 // without those that many kernels lack
+	if len(j.Cells) != planned || planned < least {
+		t.Errorf("%d of %d cells have a result", len(j.Cells), planned)
+	}
+	for _, c := range j.Cells {
+		const payload = 65536 + 1 // and a line's end
+		if !c.Witnessed || c.Metrics["moved"].Median != payload || c.Metrics["moved"].Unit != "B" || c.Metrics["keys"].Median != 1 ||
+			c.Metrics["elapsed"].Median <= 0 {
+			t.Errorf("%s from %s to %s: %+v", c.Mode, c.From, c.To, c)
+		}
+	}
+	r.gone(t)
+}
+
+// What goes wrong with the programs is said in their own last words, and soon.
+func runFailures(t *testing.T, bin string) {
+	needRedis(t)
+	const nothing = "true # {host}"
+	for _, c := range []struct {
+		name           string
+		modes          string
+		server, client string
+		metric         string
+		code           int
+		failed         int      // cells
+		want           []string // in the reason of each
+	}{
+		{"missing-server", "host", "exec /no/such/server {port}", nothing, "", exitFailed, 1,
+			[]string{"server: it ended before it was ready (exit status 127); it said: ", "/no/such/server", "not found"}},
+		{"missing-client", "host", redisServer, "exec /no/such/client {host}", "", exitFailed, 1,
+			[]string{"client: it failed (exit status 127); it said: ", "/no/such/client", "not found"}},
+		{"never-ready", "host", "echo warming up; sleep 60 # {port}", nothing, "", exitFailed, 1,
+			[]string{"server: it was not ready (listening on TCP port 5201) within 2s; it said: warming up"}},
+		{"server-fails", "host", "echo no licence >&2; exit 3 # {port}", nothing, "", exitFailed, 1,
+			[]string{"(exit status 3); it said: no licence"}},
+		{"server-cannot-bind", "host", "redis-server --port 99999 # {port}", nothing, "", exitFailed, 1,
+			[]string{"server: it ended before it was ready (exit status 1); it said: "}},
+		{"no-metric", "host", redisServer, redisCLI + "ping", `latency:ms=p50 (\S+)`, exitFailed, 1,
+			[]string{`client: no metric latency: nothing in the output matches p50 (\S+); it said: PONG`}},
+		{"metric-is-no-number", "host", redisServer, redisCLI + "echo 'p50 1,5'", `latency:ms=p50 (\S+)`, exitFailed, 1,
+			[]string{`client: metric latency: "1,5" is no number; it said: p50 1,5`}},
+		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "", exitFailed, 1,
+			[]string{"client: it did not end within 2s; it said: connecting"}},
+		{"endless-client", "host", redisServer, "yes # {host}", "", exitFailed, 1, []string{"client: it did not end within 2s; it said: …"}},
+		{"failing-client", "host", redisServer, redisCLI + "ping; echo bad luck >&2; exit 1", "", exitFailed, 1,
+			[]string{"client: it failed (exit status 1); it said: bad luck"}},
+		{"killed-client", "host", redisServer, redisCLI + "ping; kill -9 $$", "", exitFailed, 1,
+			[]string{"client: it failed (signal: killed); it said: PONG"}},
+		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1, []string{"lo (machine A): saw no packet"}},
+		{"client-goes-another-way", "publish-proxy", redisServer, // by NAT; the baseline has no such address
+			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p 8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
+			"", exitCells, 1, []string{"nat DOCKER publish (machine A): hit ", "lo (machine A): saw no packet"}},
+		{"one-mode-only", "bridge", redisServer, redisCLI + "ping; [ {host} = 127.0.0.1 ] || { echo I want 127.0.0.1 >&2; exit 1; }", "", exitCells, 1,
+			[]string{"client: it failed (exit status 1); it said: I want 127.0.0.1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"run", c.modes, "--rounds", "1", "--quiet", "--format", "json", "--timeout", "2s", "--server", c.server, "--client", c.client}
+			if c.metric != "" {
+				args = append(args, "--metric", c.metric)
+			}
+			r := startToll(t, bin, nil, args...)
+			code, _ := r.wait(t, 30*time.Second)
+			j := r.judged(t)
+			if code != c.code || len(j.Failed) != c.failed {
+				t.Errorf("exit code %d, want %d; failed %+v\n%s", code, c.code, j.Failed, r.errOut.String())
+			}
+			for _, f := range j.Failed {
+				for _, want := range c.want {
+					if !strings.Contains(f.Failure+f.Evidence, want) {
+						t.Errorf("failed %+v, want %q", f, want)
+					}
+				}
+			}
+			r.gone(t)
+		})
+	}
+}
+
+// A run that is stopped in its middle leaves no process and no file, whatever
+// its programs have left running.
+func runStopped(t *testing.T, bin string) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
+	}
+	// toll's own command line has theirs in it, but not the sums.
+	const (
+		deaf   = `(trap '' TERM INT HUP; setsid sleep $((1000+1)) & setsid sleep $((1000+2))) & echo kept >{dir}/toll-test-file; : {port}; `
+		server = deaf + "echo up; exec sleep $((1000+3))"
+		client = deaf + ": {host}; exec sleep $((1000+4))"
+	)
+	for _, c := range []struct {
+		name   string
+		user   *syscall.Credential
+		signal syscall.Signal
+		code   int
+		ready  string
+		wait   string // for a program of that command line
+		more   []string
+	}{
+		{"root-SIGINT", nil, syscall.SIGINT, 130, "up", "sleep 1004", nil},
+		{"root-SIGTERM-before-ready", nil, syscall.SIGTERM, 143, "never", "sleep 1003", nil},
+		{"root-SIGKILL", nil, syscall.SIGKILL, -1, "up", "sleep 1004", nil},
+		{"root-SIGKILL-before-ready", nil, syscall.SIGKILL, -1, "never", "sleep 1003", nil},
+		{"user-SIGINT", nobody, syscall.SIGINT, 130, "up", "sleep 1004", nil},
+		{"user-SIGKILL", nobody, syscall.SIGKILL, -1, "up", "sleep 1004", nil},
+		{"no-root-SIGKILL", nobody, syscall.SIGKILL, -1, "up", "sleep 1004", []string{"--no-root"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := files(t) + kept(t)
+			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s", "--ready", c.ready, "--server", server, "--client", client}, c.more...)
+			r := startToll(t, bin, c.user, args...)
+			r.find(t, c.wait)
+			r.find(t, "sleep 1002")
+			if err := r.cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			if code, _ := r.wait(t, 10*time.Second); code != c.code {
+				t.Errorf("exit code %d, want %d\n%s", code, c.code, r.errOut.String())
+			}
+			r.gone(t)
+			if after := files(t) + kept(t); after != before {
+				t.Errorf("files before:\n%s\nand after:\n%s", before, after)
+			}
+		})
+	}
+}
+
+// kept lists what programs may have left where {dir} is mounted for them.
+func kept(t *testing.T) string {
+	t.Helper()
+	names, err := filepath.Glob("/dev/shm/toll-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, "\n")
+}
+
+// A keeper that is killed takes its visit along, not the run.
+func runWithKilledKeeper(t *testing.T, bin string) {
+	needRedis(t)
+	r := startToll(t, bin, nil, "run", "bridge", "--rounds", "4", "--quiet", "--format", "json", "--server", redisServer,
+		"--client", redisClient+"; sleep 0.2", "--metric", `moved:B=^(\d+)$`)
+	if err := syscall.Kill(r.find(t, "toll program"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code, _ := r.wait(t, time.Minute)
+	if j := r.judged(t); code != exitOK || len(j.Cells) != 2 || !strings.Contains(r.out.String(), "failed-visits") {
+		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	r.gone(t)
+}
+
+// An ordinary user gets the same, from a user namespace and, for programs that
+// want no root, one more in it.
+func runAsOrdinaryUser(t *testing.T, bin string) {
+	needRedis(t)
+	// What is secret goes by the environment, which no file has.
+	t.Setenv("TOLL_SECRET", "open-sesame")
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const say = `[ ${#TOLL_SECRET} = 11 ] || { echo no secret >&2; exit 1; }; `
+	for _, c := range []struct {
+		name string
+		user *syscall.Credential
+		uid  float64
+		more []string
+	}{
+		{"root-without", nil, 1000, []string{"--no-root"}},
+		{"user", nobody, 0, nil},
+		{"user-without", nobody, 1000, []string{"--no-root"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			save := filepath.Join(dir, c.name)
+			r := startToll(t, bin, c.user, append([]string{"run", "bridge", "publish-proxy", "--rounds", "1", "--quiet", "--format", "json", "--save", save,
+				"--server", say + redisServer, "--client", say + redisClient + `; echo uid $(id -u); echo here >{dir}/$$ && cat {dir}/$$`,
+				"--metric", `uid=^uid (\d+)`, "--metric", `moved:B=^(\d+)$`}, c.more...)...)
+			if code, _ := r.wait(t, time.Minute); code != exitOK {
+				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+			}
+			j := r.judged(t)
+			for _, cell := range j.Cells {
+				if !cell.Witnessed || cell.Metrics["uid"].Median != c.uid {
+					t.Errorf("%+v", cell)
+				}
+			}
+			if len(j.Cells) != 4 || len(j.Failed) > 0 {
+				t.Errorf("%d cells, failed %+v", len(j.Cells), j.Failed)
+			}
+			file, err := os.ReadFile(save)
+			if err != nil || len(file) == 0 {
+				t.Fatal(err)
+			}
+			for _, text := range [][]byte{file, r.out.Bytes(), r.errOut.Bytes()} {
+				if bytes.Contains(text, []byte("open-sesame")) {
+					t.Error("the environment got into what toll writes")
+				}
+			}
+			r.gone(t)
+		})
+	}
+}
+
+// A recipe needs no more words.
+func runRecipe(t *testing.T, bin string) {
+	needRedis(t)
+	r := startToll(t, bin, nobody, "run", "host", "--recipe", "redis", "--rounds", "1", "--quiet", "--format", "json")
+	if code, _ := r.wait(t, time.Minute); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	for _, c := range r.judged(t).Cells {
+		for _, m := range []string{"requests", "p50", "p99"} {
+			if c.Metrics[m].Median <= 0 {
+				t.Errorf("%s: %+v", m, c.Metrics)
+			}
+		}
+	}
+	r.gone(t)
+}
+
+// A recipe whose programs are not there says which packages have them.
+func TestRecipeNotInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var out, errOut bytes.Buffer
+	code := run(context.Background(), env{stdout: &out, stderr: &errOut}, []string{"run", "--recipe", "iperf3"})
+	want := []string{"toll: error: recipe iperf3: not installed: iperf3\n", "toll: hint: install the Debian packages iperf3, or their like\n"}
+	if code != exitNothing || out.Len() > 0 || slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(errOut.String(), w) }) {
+		t.Errorf("exit code %d\n%s\n%s", code, out.String(), errOut.String())
+	}
+}

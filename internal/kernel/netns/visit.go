@@ -1,0 +1,40 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ID names the network namespace of process pid, as /proc shows it. Of other
+// users' processes only root may know it.
+func ID(pid int) (string, error) {
+	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
+}
+
+// Visit runs f in the network namespace of process pid. It needs CAP_SYS_ADMIN.
+// The thread ends with f: none comes back from another namespace.
+func Visit(pid int, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		done <- enter(pid, f)
+	}()
+	return <-done
+}
+
+func enter(pid int, f func() error) error {
+	ns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	if err != nil {
+		return fmt.Errorf("enter network namespace: %w", err)
+	}
+	err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
+	ns.Close()
+	if err != nil {
+		return fmt.Errorf("enter network namespace of process %d: %w", pid, err)
+	}
+	return f()
+}

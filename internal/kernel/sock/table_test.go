@@ -1,0 +1,100 @@
+package sock
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+)
+
+// Both ways of reading find what listens, and how.
+func TestTable(t *testing.T) {
+	ns := space(t)
+	err := ns.Do(func() error {
+		for _, a := range []struct{ network, addr string }{{"tcp4", "127.0.0.1:80"}, {"tcp6", "[::1]:81"}, {"tcp", "[::]:82"}, {"tcp6", "[::]:83"}} {
+			ln, err := net.Listen(a.network, a.addr)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+		}
+		pc, err := net.ListenPacket("udp4", "127.0.0.1:84")
+		if err != nil {
+			return err
+		}
+		defer pc.Close()
+		c, err := net.Dial("tcp", "127.0.0.1:80")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Write(make([]byte, 1000)); err != nil {
+			return err
+		}
+		all, err := Table()
+		if err != nil {
+			return err
+		}
+		checkTable(t, all)
+		tid, err := os.Readlink("/proc/thread-self")
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile("/proc/" + tid + "/net/tcp6")
+		for _, s := range parseProcNet(string(b), "tcp") {
+			if !slices.ContainsFunc(all, func(o Socket) bool { return o.Local == s.Local && o.Inode == s.Inode }) {
+				t.Errorf("only in /proc: %+v", s)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkTable(t *testing.T, all []Socket) {
+	t.Helper()
+	find := func(proto, local string) Socket {
+		for _, s := range all {
+			if s.Proto == proto && s.Listening && s.Local == netip.MustParseAddrPort(local) && s.Inode != 0 {
+				return s
+			}
+		}
+		t.Errorf("nothing listens on %s %s: %+v", proto, local, all)
+		return Socket{}
+	}
+	find("tcp", "127.0.0.1:80")
+	find("tcp", "[::1]:81")
+	if find("tcp", "[::]:82").V6Only {
+		t.Error("port 82 takes IPv4 too")
+	}
+	if !find("tcp", "[::]:83").V6Only {
+		t.Error("port 83 takes no IPv4")
+	}
+	find("udp", "127.0.0.1:84")
+	var sent, received uint64
+	for _, s := range all {
+		if !s.Listening {
+			sent, received = sent+s.Sent, received+s.Received
+		}
+	}
+	if sent < 1000 || received != 1000 {
+		t.Errorf("sent %d, received %d, want 1000", sent, received)
+	}
+}
+
+func FuzzParseProcNet(f *testing.F) {
+	f.Add(`  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 637 1 0 100 0 0 10 0
+`)
+	f.Add("0: 00000000000000000000000001000000:1F92 00000000000000000000000000000000:0000 0A 0 0 0 1000 0 42\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range parseProcNet(text, "tcp") {
+			if !s.Local.IsValid() || !s.Remote.IsValid() {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}

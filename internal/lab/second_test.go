@@ -1,0 +1,170 @@
+package lab
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// secondOf is the way to the path's second port.
+func secondOf(p *path.Path) *path.Path {
+	s, c := p.Servers[0], p.Clients[0]
+	s.Listen = netip.AddrPortFrom(s.Listen.Addr(), p.Second)
+	c.Dial = netip.AddrPortFrom(c.Dial.Addr(), p.Second)
+	return &path.Path{Spec: p.Spec, Servers: []path.Server{s}, Clients: []path.Client{c}}
+}
+
+// seen is what the path's hops and guards say of traffic of which nobody tells
+// them anything.
+func seen(t *testing.T, p *path.Path, move ...func() pathtest.Traffic) sample.Witness {
+	t.Helper()
+	hops := slices.Concat(p.Hops, p.Guards)
+	before, err := path.ReadAll(hops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range move {
+		m().Stop()
+	}
+	after, err := path.ReadAll(hops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path.WitnessForeign(hops, before, after, 1)
+}
+
+// counts reports whether a hop counts connections and nothing else: devices see
+// neighbour discovery, and masquerading multicast, whatever the load does.
+func counts(h path.Hop) bool {
+	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
+}
+
+// Both ports are reached over the path, alone and together, and each alone
+// proves it; no rule and no relay counts what is on another path of the kind.
+func TestSecondPort(t *testing.T) {
+	l := started(t, &Lab{})
+	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link} {
+		known, _ := mode.Find(m)
+		for _, r := range known.Routes {
+			spec := path.Spec{Mode: m, From: r.From, To: r.To, Second: true}
+			t.Run(strings.Join([]string{string(m), string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				skipMissing(t, l, spec)
+				p := build(t, l, spec)
+				if p.Second != secondPort {
+					t.Fatalf("the second port is %d", p.Second)
+				}
+				first := func() pathtest.Traffic { return pathtest.Exchange(t, p) }
+				second := func() pathtest.Traffic { return pathtest.Exchange(t, secondOf(p)) }
+				for _, c := range []struct {
+					name string
+					move []func() pathtest.Traffic
+				}{{"the first", []func() pathtest.Traffic{first}}, {"the second", []func() pathtest.Traffic{second}}, {"both", []func() pathtest.Traffic{first, second}}} {
+					if w := seen(t, p, c.move...); !w.OK {
+						t.Errorf("%s: %s", c.name, w.Evidence)
+					}
+				}
+				other := build(t, l, spec)
+				w := seen(t, p, func() pathtest.Traffic { return pathtest.Exchange(t, secondOf(other)) })
+				for _, h := range p.Hops {
+					if counts(h) && !strings.Contains(w.Evidence, h.Name+" ("+h.Where+"): saw no connection") {
+						t.Errorf("traffic on another path's second port: %+v; hop %s", w, h.Name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A client that takes its second connection around the path is found out by the
+// rule that it used, or by the one that it did not.
+func TestSecondPortAround(t *testing.T) {
+	l := started(t, &Lab{})
+	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), secondPort)
+	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), secondPort)
+	for _, c := range []struct {
+		name  string
+		spec  path.Spec
+		dial  netip.AddrPort
+		first bool // the first connection takes the path
+		want  string
+	}{
+		{"proxy-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}, published, true, "nat DOCKER publish (machine A): hit "},
+		{"proxy-of-ipv6-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6}, published, true, "nat DOCKER publish (machine A): hit "},
+		{"proxy-by-bridge", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}, container, false, "saw no connection"},
+		{"nat-by-bridge", path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress}, container, false, "nat DOCKER publish (machine A): saw no connection"},
+		{"nat-by-switch", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, container, false, "nat DOCKER publish (machine A): saw no connection"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Second = true
+			p := build(t, l, c.spec)
+			moves := []func() pathtest.Traffic{func() pathtest.Traffic { return pathtest.ExchangeAt(t, secondOf(p), c.dial) }}
+			if c.first {
+				moves = append(moves, func() pathtest.Traffic { return pathtest.Exchange(t, p) })
+			}
+			if w := seen(t, p, moves...); w.OK || !strings.Contains(w.Evidence, c.want) {
+				t.Errorf("witness %+v, want %q", w, c.want)
+			}
+		})
+	}
+}
+
+// A second published port has the same rules as the first, in the order in which
+// a real Docker Engine adds further ones (docker-28.5.2-*-crowd.rules): DNAT
+// follows the first one's, accept is inserted before it, and a link's pairs of
+// rules follow each other.
+func TestRulesOfTwoPortsAreDockers(t *testing.T) {
+	needLab(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		pathtest.SkipOrFail(t, "nft is not installed: apt-get install nftables")
+	}
+	for _, c := range []struct {
+		file string // of one port
+		spec path.Spec
+	}{
+		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
+		{"docker-28.5.2-link.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			one, err := os.ReadFile(filepath.Join("testdata", c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a *space
+			l := &Lab{ProxyPath: ownProxy, test: hooks{built: func(s *site) { a = s.a.ns }}}
+			c.spec.Second = true
+			build(t, l, c.spec)
+			if got, want := normalRules(output(t, a, "nft", "list", "ruleset")), withSecond(string(one)); got != want {
+				t.Errorf("the rules are\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// withSecond adds the second port's rules to those of the first.
+func withSecond(rules string) string {
+	other := strings.NewReplacer("8080", "5301", "5201", "5301")
+	var out, first, second []string
+	for line := range strings.Lines(rules) {
+		if with := other.Replace(line); with != line {
+			first, second = append(first, line), append(second, with)
+			continue
+		}
+		if len(first) > 0 && strings.Contains(first[0], "iifname !=") && strings.Contains(first[0], "accept") {
+			first, second = second, first
+		}
+		out = append(append(append(out, first...), second...), line)
+		first, second = nil, nil
+	}
+	return strings.Join(append(append(out, first...), second...), "")
+}

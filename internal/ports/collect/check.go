@@ -1,0 +1,71 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+const (
+	connectTimeout = time.Second
+	// closedWithin is how soon a proxy closes what it cannot pass on.
+	closedWithin = 150 * time.Millisecond
+)
+
+// Check tries the report's paths from this machine by connecting, without
+// sending anything. UDP is not tried: a server need not answer.
+func Check(ctx context.Context, r *ports.Report) {
+	tried := map[string]bool{}
+	for _, row := range r.Ports {
+		for _, c := range []ports.Client{ports.Loopback, ports.Loopback6, ports.OwnAddr} {
+			p, ok := row.Paths[c]
+			if !ok || row.Proto != "tcp" || tried[p.Dial] {
+				continue
+			}
+			tried[p.Dial] = true
+			k := connect(ctx, p.Dial)
+			k.Client, k.Dial, k.Expected = c, p.Dial, p.Way
+			k.Agrees = agrees(p.Way, k.Got)
+			r.Checks = append(r.Checks, k)
+		}
+	}
+}
+
+func connect(ctx context.Context, dial string) ports.Check {
+	start := time.Now()
+	d := net.Dialer{Timeout: connectTimeout}
+	conn, err := d.DialContext(ctx, "tcp", dial)
+	k := ports.Check{Got: "connected", Elapsed: time.Since(start).Seconds()}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		k.Got = "refused"
+	case err != nil && os.IsTimeout(err):
+		k.Got = "timeout"
+	case err != nil:
+		k.Got, k.Detail = "error", err.Error()
+	default:
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(closedWithin))
+		if n, err := conn.Read(make([]byte, 1)); n == 0 && err != nil && !os.IsTimeout(err) {
+			k.Got, k.Detail = "closed", "accepted, then closed at once"
+		}
+	}
+	return k
+}
+
+// agrees reports whether what was seen is what the path says. A server that
+// closes at once is a server still; a proxy without one closes too.
+func agrees(w ports.Way, got string) bool {
+	switch w {
+	case ports.Nothing:
+		return got == "refused" || got == "closed"
+	case ports.Blocked:
+		return got == "timeout" || got == "error" || got == "refused"
+	}
+	return got == "connected" || got == "closed"
+}

@@ -1,0 +1,40 @@
+// Package collect reads from the running machine what internal/ports judges:
+// sockets and their processes, rules, devices and settings of this network
+// namespace, and Docker's containers. It changes nothing. What it may not read
+// it names in Facts.Missing, and goes on.
+package collect
+
+import (
+	"context"
+	"os"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// Facts reads the machine. Only what is needed at all can fail: the sockets.
+func Facts(ctx context.Context) (*ports.Facts, error) {
+	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0}
+	c.processes()
+	if err := c.sockets(); err != nil {
+		return nil, err
+	}
+	c.network()
+	c.docker(ctx)
+	c.spaces()
+	return c.f, nil
+}
+
+type collector struct {
+	f      *ports.Facts
+	root   bool
+	owners map[uint32][]ports.Process // by inode of their sockets
+	procs  []process
+	hidden bool // some processes' files cannot be read
+}
+
+// missing notes what could not be read.
+func (c *collector) missing(what, why, remedy string) {
+	c.f.Missing = append(c.f.Missing, ports.Missing{What: what, Why: why, Remedy: remedy})
+}
+
+const asRoot = "run toll ports as root"

@@ -1,0 +1,195 @@
+package collect
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+const (
+	dockerTimeout = 5 * time.Second
+	logLines      = "20"
+	logBytes      = 64 << 10
+	maxStopped    = 50 // stopped containers whose last words are read
+)
+
+// docker asks the engine about its containers and networks.
+func (c *collector) docker(ctx context.Context) {
+	host, err := dockerHost()
+	if err != nil {
+		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
+	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv())
+	if err != nil {
+		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		return
+	}
+	defer func() { _ = api.Close() }()
+	version, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		c.noDocker(host, err)
+		return
+	}
+	c.f.Docker = version.Version
+	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	if err != nil {
+		c.missing("names of containers", err.Error(), "")
+		return
+	}
+	stopped := 0
+	for _, s := range list.Items {
+		if !running(s.State) {
+			if strings.HasPrefix(s.Status, "Exited (0)") || stopped == maxStopped {
+				continue
+			}
+			stopped++
+		}
+		in, err := api.ContainerInspect(ctx, s.ID, client.ContainerInspectOptions{})
+		if err != nil || in.Container.State == nil || in.Container.Config == nil {
+			continue // removed since
+		}
+		x := describe(in.Container)
+		x.Image = s.Image
+		if in.Container.State.ExitCode != 0 || x.Restarts > 0 {
+			x.LastLog += lastWords(ctx, api, in.Container)
+		}
+		c.f.Containers = append(c.f.Containers, x)
+	}
+	c.shares()
+	c.bridges(ctx, api)
+}
+
+// noDocker says why the engine did not answer; that there is none is no fault.
+func (c *collector) noDocker(host string, err error) {
+	path := strings.TrimPrefix(host, "unix://")
+	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
+		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
+			c.missing("names of containers", "there is no Docker socket at "+path, "DOCKER_HOST=unix://… if it is elsewhere")
+		}
+		return
+	}
+	if f, errOpen := os.Stat(path); errOpen == nil && f.Mode()&os.ModeSocket != 0 && !c.root {
+		c.missing("names of containers", "they need Docker's socket, "+path+", which this user may not open", asRoot+", or as a member of the group docker")
+		return
+	}
+	c.missing("names of containers", err.Error(), "see whether the engine runs: docker version")
+}
+
+func running(s container.ContainerState) bool {
+	return s == container.StateRunning || s == container.StatePaused || s == container.StateRestarting
+}
+
+// describe takes from an inspection what is needed.
+func describe(in container.InspectResponse) ports.Container {
+	x := ports.Container{ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
+	if in.State.Error != "" {
+		x.LastLog = in.State.Error + "\n"
+	}
+	if in.HostConfig != nil {
+		x.Host = in.HostConfig.NetworkMode.IsHost()
+		x.Shares = in.HostConfig.NetworkMode.ConnectedContainer()
+	}
+	published := map[string]bool{}
+	if in.NetworkSettings != nil {
+		for name, n := range in.NetworkSettings.Networks {
+			x.Networks = append(x.Networks, name)
+			if n == nil {
+				continue
+			}
+			for _, a := range []netip.Addr{n.IPAddress, n.GlobalIPv6Address} {
+				if a.IsValid() {
+					x.Addrs = append(x.Addrs, a)
+				}
+			}
+		}
+		for port, bindings := range in.NetworkSettings.Ports {
+			for _, b := range bindings {
+				n, err := strconv.ParseUint(b.HostPort, 10, 16)
+				if err != nil {
+					continue
+				}
+				host := b.HostIP
+				if !host.IsValid() {
+					host = netip.IPv4Unspecified()
+				}
+				published[port.String()] = true
+				x.Published = append(x.Published, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(host, uint16(n))})
+			}
+		}
+	}
+	for port := range in.Config.ExposedPorts {
+		if !published[port.String()] {
+			x.Exposed = append(x.Exposed, ports.Published{Proto: string(port.Proto()), Port: port.Num()})
+		}
+	}
+	slices.Sort(x.Networks)
+	slices.SortFunc(x.Addrs, func(a, b netip.Addr) int { return cmp.Or(a.BitLen()-b.BitLen(), a.Compare(b)) })
+	byPort := func(a, b ports.Published) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto), a.Host.Compare(b.Host))
+	}
+	slices.SortFunc(x.Published, byPort)
+	slices.SortFunc(x.Exposed, byPort)
+	return x
+}
+
+// lastWords are the last lines of a container's log; "" where its driver keeps
+// none.
+func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
+	r, err := api.ContainerLogs(ctx, in.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	var out bytes.Buffer
+	limited := io.LimitReader(r, logBytes)
+	if in.Config.Tty {
+		_, _ = io.Copy(&out, limited)
+	} else {
+		_, _ = stdcopy.StdCopy(&out, &out, limited) // what came before a fault is of use too
+	}
+	return out.String()
+}
+
+// shares turns ids of containers whose network others have into names.
+func (c *collector) shares() {
+	for i := range c.f.Containers {
+		x := &c.f.Containers[i]
+		for _, o := range c.f.Containers {
+			if x.Shares != "" && strings.HasPrefix(o.ID, x.Shares) {
+				x.Shares = o.Name
+			}
+		}
+	}
+}
+
+// bridges marks the devices of Docker's networks, which may have any name.
+func (c *collector) bridges(ctx context.Context, api *client.Client) {
+	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
+	if err != nil {
+		return // the usual names are known
+	}
+	for _, n := range list.Items {
+		name := cmp.Or(n.Options["com.docker.network.bridge.name"], "br-"+n.ID[:min(12, len(n.ID))])
+		for i := range c.f.Devices {
+			if n.Driver == "bridge" && c.f.Devices[i].Name == name {
+				c.f.Devices[i].Docker = true
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package collect
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// network reads devices, settings, rules and the connection table.
+func (c *collector) network() {
+	devices, err := link.Survey()
+	if err != nil {
+		c.missing("network devices", err.Error(), "")
+	}
+	c.f.Devices = convert(devices)
+	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"), Forward6: on("net.ipv6.conf.all.forwarding"),
+		BridgeNF: on("net.bridge.bridge-nf-call-iptables"), RouteLocalnet: map[string]bool{}}
+	for _, name := range append([]string{"all"}, names(devices)...) {
+		c.f.Switches.RouteLocalnet[name] = on("net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")
+	}
+	if use, err := conntrack.Read(); err == nil {
+		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
+	}
+	c.rules()
+	flows, err := conntrack.Translated()
+	if err != nil {
+		if c.root { // else the rules' sentence says it
+			c.missing("connections through NAT", err.Error(), "")
+		}
+		return
+	}
+	c.f.Known.Flows = true
+	for _, f := range flows {
+		c.f.Flows = append(c.f.Flows, ports.Flow(f))
+	}
+}
+
+func on(key string) bool {
+	v, err := sysctl.Get(key)
+	return err == nil && v != "0"
+}
+
+func names(devices []link.Device) []string {
+	var out []string
+	for _, d := range devices {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+func convert(devices []link.Device) []ports.Device {
+	var out []ports.Device
+	for _, d := range devices {
+		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU, Up: d.Up, Master: d.Master,
+			Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink, Docker: d.Kind == "bridge" && dockers(d.Name)})
+	}
+	return out
+}
+
+// dockers reports whether a bridge's name is one that Docker gives.
+func dockers(name string) bool {
+	id, own := strings.CutPrefix(name, "br-")
+	return name == "docker0" || name == "docker_gwbridge" || own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// rules come from nf_tables and, where iptables writes the old tables, from
+// iptables-legacy-save.
+func (c *collector) rules() {
+	rules, err := nft.Read()
+	if err != nil {
+		if os.IsPermission(err) || !c.root {
+			c.missing("NAT and firewall rules", "only root may read them", asRoot)
+			return
+		}
+		if !nft.Unsupported(err) {
+			c.missing("NAT and firewall rules", err.Error(), "")
+			return
+		}
+	}
+	c.f.Known.Rules = true
+	c.f.Rules = rules
+	for _, old := range []struct {
+		names, program string
+		six            bool
+	}{{"/proc/net/ip_tables_names", "iptables-legacy-save", false}, {"/proc/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
+		b, err := os.ReadFile(old.names)
+		if err != nil || len(b) == 0 {
+			continue // the kernel has no table of that kind
+		}
+		text, err := save(old.program)
+		if err != nil {
+			c.missing("rules in iptables' old tables ("+strings.Join(strings.Fields(string(b)), ", ")+")", err.Error(), "install iptables, which has "+old.program)
+			continue
+		}
+		c.f.Rules.Chains = append(c.f.Rules.Chains, firewall.ParseSave(text, old.six).Chains...)
+	}
+}
+
+// saveTimeout is for a lock that another iptables holds.
+const saveTimeout = 5 * time.Second
+
+func save(program string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program).Output()
+	return string(out), err
+}
+
+// spaces reads what is in other network namespaces: containers' devices, and
+// the containers of engines that nobody asked.
+func (c *collector) spaces() {
+	here, err := netns.ID(os.Getpid())
+	if err != nil {
+		return
+	}
+	known := map[string]bool{here: true, "": true}
+	for i := range c.f.Containers {
+		x := &c.f.Containers[i]
+		if x.PID == 0 {
+			continue
+		}
+		c.listenersIn(x)
+		if s, err := netns.ID(x.PID); err == nil {
+			if !x.Host && x.Shares == "" {
+				x.Devices, _ = devicesIn(x.PID)
+			}
+			known[s] = true
+		}
+	}
+	if !c.root {
+		if slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool { return x.PID != 0 && !x.Host }) || c.f.Docker == "" && len(c.f.Proxies) > 0 {
+			c.missing("devices in containers (their MTU)", "only root may enter their namespaces", asRoot)
+		}
+		return
+	}
+	for _, p := range c.procs {
+		if known[p.space] {
+			continue
+		}
+		known[p.space] = true
+		devices, err := devicesIn(p.PID)
+		if err != nil {
+			continue // ended since
+		}
+		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)], PID: p.PID, State: "running", Devices: devices, Addrs: addresses(devices)}
+		if x.ID == "" {
+			x.Name = p.Name + " (own network)"
+		}
+		if !slices.ContainsFunc(x.Addrs, c.near) {
+			continue
+		}
+		c.listenersIn(&x)
+		c.f.Containers = append(c.f.Containers, x)
+	}
+}
+
+// near reports whether an address is in a network of a bridge of this machine.
+func (c *collector) near(a netip.Addr) bool {
+	return slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
+		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() != a && p.Masked().Contains(a) })
+	})
+}
+
+// listenersIn reads what listens in a container's namespace, which is also
+// possible without privilege.
+func (c *collector) listenersIn(x *ports.Container) {
+	all, err := sock.ListenersOf(x.PID)
+	if err != nil {
+		return
+	}
+	x.ListenersKnown = true
+	for _, s := range all {
+		x.Listeners = append(x.Listeners, listener(s, c.owners[s.Inode]))
+	}
+}
+
+func devicesIn(pid int) (out []ports.Device, err error) {
+	err = netns.Visit(pid, func() error {
+		devices, err := link.Survey()
+		out = convert(devices)
+		return err
+	})
+	return out, err
+}
+
+// addresses are those of devices that other machines or containers can reach.
+func addresses(devices []ports.Device) (out []netip.Addr) {
+	for _, d := range devices {
+		for _, a := range d.Addrs {
+			if d.Kind != "loopback" && !a.Addr().IsLinkLocalUnicast() {
+				out = append(out, a.Addr())
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package collect
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// process is a process of this machine.
+type process struct {
+	ports.Process
+	space string // its network namespace; "" if that may not be known
+}
+
+// processes reads who has which socket, and finds docker-proxies.
+func (c *collector) processes() {
+	c.owners = map[uint32][]ports.Process{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		c.missing("processes", err.Error(), "mount /proc")
+		return
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		args, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err != nil {
+			continue // ended since
+		}
+		cgroup, _ := os.ReadFile("/proc/" + e.Name() + "/cgroup")
+		p := process{Process: ports.Process{PID: pid, Name: name(pid), Container: containerID(string(cgroup))}}
+		p.space, _ = netns.ID(pid)
+		c.procs = append(c.procs, p)
+		if px, ok := proxyArgs(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")); ok {
+			px.PID = pid
+			c.f.Proxies = append(c.f.Proxies, px)
+		}
+		inodes, err := sock.Inodes(pid)
+		if os.IsPermission(err) || err != nil && strings.Contains(err.Error(), "permission denied") {
+			c.hidden = true
+		}
+		for i := range inodes {
+			c.owners[i] = append(c.owners[i], p.Process)
+		}
+	}
+	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID }) // a container's first one first
+	for _, o := range c.owners {                                              // a server before its workers
+		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
+	}
+}
+
+func name(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// containerID finds the id in a process's cgroups: …/docker/ID,
+// docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope.
+func containerID(cgroup string) string {
+	for line := range strings.Lines(cgroup) {
+		if m := id64.FindString(line); m != "" {
+			return m
+		}
+	}
+	return ""
+}
+
+// proxyArgs reads the command line of a docker-proxy. Engines before 28 give the
+// host's address and port; those since give a socket besides (-use-listen-fd).
+func proxyArgs(args []string) (p ports.Proxy, ok bool) {
+	if len(args) == 0 || !strings.HasSuffix(args[0], "docker-proxy") {
+		return p, false
+	}
+	values := map[string]string{"proto": "tcp", "host-ip": "0.0.0.0"}
+	for i := 1; i < len(args); i++ {
+		key, value, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "-"):
+		case joined:
+			values[key] = value
+		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
+			values[key] = args[i+1]
+			i++
+		}
+	}
+	var okH, okC bool
+	p.Proto = values["proto"]
+	p.Host, okH = addrPort(values["host-ip"], values["host-port"])
+	p.Container, okC = addrPort(values["container-ip"], values["container-port"])
+	return p, okH && okC
+}
+
+func addrPort(ip, port string) (netip.AddrPort, bool) {
+	a, errA := netip.ParseAddr(ip)
+	n, errN := strconv.ParseUint(port, 10, 16)
+	return netip.AddrPortFrom(a, uint16(n)), errA == nil && errN == nil && n > 0
+}
+
+// sockets reads what listens and what is connected in this namespace.
+func (c *collector) sockets() error {
+	all, err := sock.Table()
+	if err != nil { // a kernel without inet_diag
+		var errProc error
+		if all, errProc = sock.ListenersOf(os.Getpid()); errProc != nil {
+			return fmt.Errorf("%w; %w", err, errProc)
+		}
+		c.missing("connections", err.Error(), "sudo modprobe -a inet_diag tcp_diag udp_diag")
+	}
+	c.f.Known.Owners = true
+	for _, s := range all {
+		owners := c.owners[s.Inode]
+		if s.Listening {
+			if s.Proto == "udp" && s.Local.Port() == 0 {
+				continue
+			}
+			c.f.Known.Owners = c.f.Known.Owners && len(owners) > 0
+			c.f.Listeners = append(c.f.Listeners, listener(s, owners))
+			continue
+		}
+		conn := ports.Connection{Local: s.Local, Remote: s.Remote, Bytes: s.Received + s.Sent}
+		if len(owners) > 0 {
+			conn.PID = owners[0].PID
+		}
+		c.f.Connections = append(c.f.Connections, conn)
+	}
+	switch {
+	case c.f.Known.Owners:
+	case c.hidden && c.root:
+		c.missing("who has some of the sockets", "this root may not read every process's open files", "run toll ports on the machine itself, with all capabilities")
+	case c.hidden:
+		c.missing("who has some of the sockets", "the kernel shows other users' open files to root only", asRoot)
+	default:
+		c.missing("who has some of the sockets", "no process that is visible here: the kernel itself, or one outside this container", "run toll ports outside, on the machine itself")
+	}
+	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)
+	return nil
+}
+
+// elsewhere reports whether a proxy is in another network namespace: no socket
+// here is its.
+func (c *collector) elsewhere(p ports.Proxy) bool {
+	return !slices.ContainsFunc(c.f.Listeners, func(l ports.Listener) bool {
+		if l.Proto != p.Proto || l.Addr.Port() != p.Host.Port() {
+			return false
+		}
+		if len(l.Owners) > 0 {
+			return slices.ContainsFunc(l.Owners, func(o ports.Process) bool { return o.PID == p.PID })
+		}
+		return l.Addr == p.Host
+	})
+}
+
+func listener(s sock.Socket, owners []ports.Process) ports.Listener {
+	return ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode, Owners: owners}
+}

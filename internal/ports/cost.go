@@ -1,0 +1,68 @@
+package ports
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+)
+
+// cell is where a results file has the price of a path.
+type cell struct{ mode, from, to string }
+
+// cellOf is the cell that a client's way corresponds to; "" where none does.
+func cellOf(c Client, w Way) cell {
+	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
+	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
+	switch w {
+	case Direct:
+		return cell{"host", from, ""}
+	case ByProxy:
+		return cell{"publish-proxy", from, to}
+	case ByNAT, Hairpin:
+		return cell{"publish-nat", from, to}
+	}
+	return cell{}
+}
+
+// Price puts on each path what its kind cost in a judged results file.
+func (r *Report) Price(file string, judged *analysis.Report) {
+	r.Costs = &Costs{File: file, Baseline: judged.Plan.Baseline}
+	for i := range r.Ports {
+		for _, c := range Clients {
+			p, ok := r.Ports[i].Paths[c]
+			want := cellOf(c, p.Way)
+			if !ok || want.mode == "" || r.Ports[i].Proto != "tcp" {
+				continue
+			}
+			p.Cost = costs(want, judged)
+			if lack := want.mode + " from " + want.from; p.Cost == nil && !slices.Contains(r.Costs.Lacks, lack) {
+				r.Costs.Lacks = append(r.Costs.Lacks, lack)
+			}
+			r.Ports[i].Paths[c] = p
+		}
+	}
+}
+
+// costs are the ratios of the cells of a way, one for each load.
+func costs(want cell, judged *analysis.Report) []Cost {
+	var out []Cost
+	for _, c := range judged.Cells {
+		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to || c.Tune != "" || c.Shape.Crowd() {
+			continue
+		}
+		if slices.ContainsFunc(out, func(o Cost) bool { return o.Load == c.Load }) {
+			continue // another target: the first is the mode's usual one
+		}
+		cost := Cost{Mode: c.Mode, Load: c.Load, Metric: c.Primary}
+		switch ratio := c.Metrics[c.Primary].Ratio; {
+		case c.Baseline:
+			cost.Ratio, cost.Text, cost.Verdict = 1, "1", "baseline"
+		case ratio == nil:
+			continue
+		default:
+			cost.Ratio, cost.Text, cost.Verdict = ratio.Median, ratio.String(), string(ratio.Verdict)
+		}
+		out = append(out, cost)
+	}
+	return out
+}

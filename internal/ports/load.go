@@ -1,0 +1,197 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// anybody is an address that is nobody's (RFC 5737).
+var anybody = netip.MustParseAddr("192.0.2.1")
+
+// Bounds from which a trap is one.
+const (
+	fullShare      = 0.8      // of conntrack's table
+	proxyBytes     = 64 << 20 // through one proxy, on connections that are open
+	proxyConns     = 64       // open through one proxy
+	leastLocalOnly = 1        // connections that make a doubt
+)
+
+func (f *Facts) conntrack([]Row) []Trap {
+	if f.TrackedMax == 0 || float64(f.Tracked) < fullShare*float64(f.TrackedMax) {
+		return nil
+	}
+	return []Trap{{Code: ConntrackFull,
+		Text:     "The connection table is nearly full: when it is, new connections are dropped without a word",
+		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)", f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
+		Remedy:   fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L", 2*f.TrackedMax)}}
+}
+
+// proxyLoad: a proxy through which much goes.
+func (f *Facts) proxyLoad([]Row) []Trap {
+	var out []Trap
+	for _, p := range f.Proxies {
+		var bytes uint64
+		n := 0
+		for _, c := range f.Connections {
+			if c.PID == p.PID && c.Local.Port() == p.Host.Port() { // the clients' leg
+				bytes, n = bytes+c.Bytes, n+1
+			}
+		}
+		if bytes < proxyBytes && n < proxyConns {
+			continue
+		}
+		r := newRow(p.Proto, p.Host)
+		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
+			Text:     fmt.Sprintf("docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
+			Evidence: fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20)),
+			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json"})
+	}
+	return out
+}
+
+func connections(n int) string {
+	if n == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", n)
+}
+
+// localOnly doubts that a port has to be open to everybody.
+func (f *Facts) localOnly(rows []Row) []Trap {
+	if !f.Known.Flows {
+		return nil // other machines' connections by NAT are seen there only
+	}
+	var out []Trap
+	for _, r := range rows {
+		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() || r.Server.Kind != "container" || r.Holder.Kind == "server" {
+			continue
+		}
+		local, others := f.clientsOf(r.Port)
+		if others > 0 || local < leastLocalOnly {
+			continue
+		}
+		out = append(out, Trap{Code: PublicLocalOnly, Ports: []string{r.name()},
+			Text:     fmt.Sprintf("%s is published to every machine, perhaps without need: now only this machine uses it", r.name()),
+			Evidence: fmt.Sprintf("%s open from loopback or own addresses, none from elsewhere; that is this moment only", connections(local)),
+			Remedy:   fmt.Sprintf("if it is to stay so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
+	}
+	return out
+}
+
+// clientsOf counts the connections to a port of this machine by whether they
+// come from the machine itself.
+func (f *Facts) clientsOf(port uint16) (local, others int) {
+	for _, c := range f.Connections {
+		switch {
+		case c.Remote.Port() == port && f.own(c.Remote.Addr().Unmap()) && f.own(c.Local.Addr().Unmap()):
+			local++ // the client's own socket
+		case c.Local.Port() == port && !f.own(c.Remote.Addr().Unmap()):
+			others++
+		}
+	}
+	for _, c := range f.Flows {
+		if c.To.Port() == port && f.own(c.To.Addr()) && !f.own(c.From) {
+			others++
+		}
+	}
+	return local, others
+}
+
+// unpublished: an image says that a port is for others, and it listens, but the
+// container's network only reaches it.
+func (f *Facts) unpublished([]Row) []Trap {
+	var out []Trap
+	for _, c := range f.Containers {
+		if c.PID == 0 || c.Host || c.Shares != "" {
+			continue
+		}
+		var ports []string
+		for _, e := range c.Exposed {
+			if c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
+				continue
+			}
+			ports = append(ports, fmt.Sprintf("%d/%s", e.Port, e.Proto))
+		}
+		if len(ports) == 0 {
+			continue
+		}
+		said := "the image or --expose names it, and it listens"
+		if !c.ListenersKnown {
+			said = "the image or --expose names it; whether it listens is not known"
+		}
+		first, _, _ := strings.Cut(ports[0], "/")
+		out = append(out, Trap{Code: Unpublished, Ports: ports,
+			Text:     fmt.Sprintf("%s of container %s is EXPOSEd but not published: only this machine and the network %s reach it", strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
+			Evidence: said,
+			Remedy:   fmt.Sprintf("if others are to reach it: -p %s:%s; else nothing", first, first)})
+	}
+	return out
+}
+
+// mtus compares what lies between a container and the uplink.
+func (f *Facts) mtus([]Row) []Trap {
+	_, up := f.address(false)
+	uplink := f.device(up)
+	groups := map[string][]string{} // evidence -> containers
+	small := map[string]bool{}
+	for _, c := range f.Containers {
+		if c.PID == 0 || c.Host || c.Shares != "" {
+			continue
+		}
+		for _, d := range c.Devices {
+			if d.Kind == "loopback" || !d.Up {
+				continue
+			}
+			said, differ, narrow := f.mtuPath(d, uplink)
+			if differ {
+				groups[said] = append(groups[said], c.Name)
+				small[said] = narrow
+			}
+		}
+	}
+	var out []Trap
+	for said, names := range groups {
+		t := Trap{Code: MTUDiffers, Evidence: said,
+			Text:   "The MTU differs along the path of " + strings.Join(names, ", ") + ": packets are smaller than they could be",
+			Remedy: "one MTU everywhere: \"mtu\" in daemon.json, or --opt com.docker.network.driver.mtu=N for a network, then make the containers anew"}
+		if small[said] {
+			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") + ": what is larger than the smallest relies on ICMP errors, and hangs where those are dropped"
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Trap) int { return cmp.Compare(a.Text, b.Text) })
+	return out
+}
+
+func (f *Facts) device(name string) Device {
+	for _, d := range f.Devices {
+		if d.Name == name && name != "" {
+			return d
+		}
+	}
+	return Device{}
+}
+
+// mtuPath goes from a container's device to the uplink; narrow says that it
+// gets smaller on the way.
+func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
+	way := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
+	for _, port := range f.Devices {
+		if d.Peer != 0 && port.Index == d.Peer && port.Peer == d.Index && port.Kind == "veth" {
+			way = append(way, Device{Name: "its veth", MTU: port.MTU}, f.device(port.Master), uplink)
+		}
+	}
+	var parts []string
+	for _, x := range way {
+		if x.MTU == 0 {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", x.Name, x.MTU))
+		differ = differ || x.MTU != d.MTU
+		narrow = narrow || x.MTU < d.MTU
+	}
+	return strings.Join(parts, ", "), differ, narrow
+}

@@ -1,0 +1,276 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
+)
+
+func addr(s string) netip.Addr         { return netip.MustParseAddr(s) }
+func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// withProxy and withoutProxy are Docker's rules for -p 8080:80.
+const (
+	withProxy = `*filter
+:INPUT ACCEPT [0:0]
+:FORWARD DROP [0:0]
+:DOCKER - [0:0]
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -o docker0 -j DOCKER
+-A FORWARD -i docker0 -j ACCEPT
+-A DOCKER -d 172.17.0.2/32 ! -i docker0 -o docker0 -p tcp -m tcp --dport 80 -j ACCEPT
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+:DOCKER - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A OUTPUT ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER
+-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
+-A DOCKER -i docker0 -j RETURN
+-A DOCKER ! -i docker0 -p tcp -m tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80
+COMMIT
+`
+	withoutProxy = `*filter
+:FORWARD DROP [0:0]
+-A FORWARD -o docker0 -p tcp -m tcp --dport 80 -j ACCEPT
+-A FORWARD -i docker0 -j ACCEPT
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+:DOCKER - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A OUTPUT -m addrtype --dst-type LOCAL -j DOCKER
+-A POSTROUTING -o docker0 -m addrtype --src-type LOCAL -j MASQUERADE
+-A DOCKER -p tcp -m tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80
+COMMIT
+`
+)
+
+const (
+	proxyPID, serverPID, webPID = 264, 300, 305
+	webID                       = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"
+)
+
+// healthy is a machine without traps: sshd, and container web published by proxy
+// and NAT over IPv4, and over IPv6 in its own right.
+func healthy() *Facts {
+	lan6 := addr("fd00::2")
+	return &Facts{
+		Listeners: []Listener{
+			{Proto: "tcp", Addr: addrPort("0.0.0.0:22"), Inode: 1, Owners: []Process{{PID: serverPID, Name: "sshd"}}},
+			{Proto: "tcp", Addr: addrPort("0.0.0.0:8080"), Inode: 2, Owners: []Process{{PID: proxyPID, Name: "docker-proxy"}}},
+			{Proto: "tcp", Addr: addrPort("[::]:8080"), Inode: 3, V6Only: true, Owners: []Process{{PID: proxyPID + 1, Name: "docker-proxy"}}},
+		},
+		Proxies: []Proxy{
+			{proxyPID, "tcp", addrPort("0.0.0.0:8080"), addrPort("172.17.0.2:80")},
+			{proxyPID + 1, "tcp", addrPort("[::]:8080"), netip.AddrPortFrom(lan6, 80)},
+		},
+		Containers: []Container{{ID: webID, Name: "web", Image: "nginx", PID: webPID, State: "running", Networks: []string{"bridge"},
+			Addrs:          []netip.Addr{addr("172.17.0.2"), lan6},
+			Published:      []Published{{"tcp", 80, addrPort("0.0.0.0:8080")}, {"tcp", 80, addrPort("[::]:8080")}},
+			Listeners:      []Listener{{Proto: "tcp", Addr: addrPort("[::]:80"), Inode: 9, Owners: []Process{{PID: webPID, Name: "nginx", Container: webID}}}},
+			ListenersKnown: true,
+			Devices:        []Device{{Name: "eth0", Index: 5, Kind: "veth", MTU: 1500, Up: true, Peer: 6}},
+		}},
+		Devices: []Device{
+			{Name: "lo", Index: 1, Kind: "loopback", MTU: 65536, Up: true, Addrs: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("::1/128")}},
+			{Name: "eth0", Index: 2, Kind: "device", MTU: 1500, Up: true, Uplink: true, Addrs: []netip.Prefix{netip.MustParsePrefix("198.18.0.1/24")}},
+			{Name: "docker0", Index: 3, Kind: "bridge", MTU: 1500, Up: true, Docker: true, Addrs: []netip.Prefix{netip.MustParsePrefix("172.17.0.1/16")}},
+			{Name: "veth1", Index: 6, Kind: "veth", MTU: 1500, Up: true, Master: "docker0", Peer: 5},
+		},
+		Rules:    firewall.ParseSave(withProxy, false),
+		Switches: Switches{Forward4: true, RouteLocalnet: map[string]bool{}},
+		Known:    Known{Rules: true, Owners: true, Flows: true},
+		Docker:   "28.5.2", Tracked: 100, TrackedMax: 262144,
+	}
+}
+
+// ways are a row's, in the order of Clients; "" where there is none.
+func ways(r Row) string {
+	var out []string
+	for _, c := range Clients {
+		w := string(r.Paths[c].Way)
+		if len(r.Paths[c].Doubt) > 0 {
+			w += "?"
+		}
+		out = append(out, w)
+	}
+	return strings.Join(out, " ")
+}
+
+func find(t *testing.T, r *Report, address string, port uint16) Row {
+	t.Helper()
+	for _, row := range r.Ports {
+		if row.Address == address && row.Port == port {
+			return row
+		}
+	}
+	t.Fatalf("no %s port %d in %+v", address, port, r.Ports)
+	return Row{}
+}
+
+func TestHealthy(t *testing.T) {
+	r := Judge(healthy(), 0)
+	if len(r.Traps) > 0 {
+		t.Errorf("%+v", r.Traps)
+	}
+	for _, c := range []struct {
+		address string
+		port    uint16
+		server  string
+		holder  string
+		ways    string
+	}{
+		{"0.0.0.0", 22, "process sshd", "server", "direct  direct direct direct"},
+		{"0.0.0.0", 8080, "container web", "docker-proxy", "proxy  DNAT proxy DNAT"},
+		{"::", 8080, "container web", "docker-proxy", " proxy   "},
+	} {
+		row := find(t, r, c.address, c.port)
+		if got := row.Server.Kind + " " + row.Server.Name; got != c.server || row.Holder.Kind != c.holder || ways(row) != c.ways {
+			t.Errorf("%s %d: %s, %s, %q", c.address, c.port, got, row.Holder.Kind, ways(row))
+		}
+	}
+}
+
+// Each change to the machine changes the ways as it should.
+func TestWays(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   string // of 0.0.0.0:8080
+	}{
+		"proxy off": {proxyOff, "DNAT  DNAT hairpin DNAT"},
+		"proxy off, no br_netfilter": {func(f *Facts) { proxyOff(f); f.Switches.BridgeNF = false },
+			"DNAT  DNAT blocked DNAT"},
+		"proxy off, no route_localnet": {func(f *Facts) { proxyOff(f); f.Switches.RouteLocalnet["docker0"] = false },
+			"blocked  DNAT hairpin DNAT"},
+		"no forwarding": {func(f *Facts) { f.Switches.Forward4 = false }, "proxy  DNAT proxy blocked"},
+		"nothing listens in it": {func(f *Facts) { f.Containers[0].Listeners = nil },
+			"nothing  nothing nothing nothing"},
+		"listens on its loopback": {func(f *Facts) { f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80") },
+			"nothing  nothing nothing nothing"},
+		"iptables off":       {func(f *Facts) { f.Rules = firewall.Rules{} }, "proxy  proxy proxy proxy"},
+		"rules not readable": {func(f *Facts) { f.Rules, f.Known.Rules = firewall.Rules{}, false }, "proxy?  DNAT? proxy? DNAT?"},
+		"firewall": {func(f *Facts) {
+			f.Rules = firewall.ParseSave("*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n", false)
+		}, "proxy  proxy blocked blocked"},
+		"a rule that cannot be read": {func(f *Facts) {
+			f.Rules = firewall.ParseSave("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m set --match-set bad src -j DROP\nCOMMIT\n", false)
+		}, "proxy?  proxy? proxy? proxy?"},
+		"rules flushed, proxy off": {func(f *Facts) { proxyOff(f); f.Rules = firewall.Rules{} }, "held  held held held"},
+		"DOCKER-USER drops": {func(f *Facts) {
+			f.Rules = firewall.ParseSave(strings.Replace(withProxy, "-A FORWARD -o docker0 -m", "-A FORWARD -i eth0 -j DROP\n-A FORWARD -o docker0 -m", 1), false)
+		}, "proxy  DNAT proxy blocked"},
+	} {
+		f := healthy()
+		c.change(f)
+		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 8080)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// proxyOff is "userland-proxy": false: dockerd keeps the port taken.
+func proxyOff(f *Facts) {
+	f.Proxies = nil
+	f.Listeners[1].Owners = []Process{{PID: 1, Name: "dockerd"}}
+	f.Listeners = f.Listeners[:2]
+	f.Containers[0].Published = f.Containers[0].Published[:1]
+	f.Rules = firewall.ParseSave(withoutProxy, false)
+	f.Switches.RouteLocalnet["docker0"] = true
+	f.Switches.BridgeNF = true
+}
+
+// NAT takes ::1 nowhere, whatever route_localnet is.
+func TestLoopback6ByNAT(t *testing.T) {
+	f := healthy()
+	f.Proxies = f.Proxies[:1]
+	f.Listeners[2].Owners = []Process{{PID: 1, Name: "dockerd"}}
+	f.Devices[2].Addrs = append(f.Devices[2].Addrs, netip.MustParsePrefix("fd00::1/64"))
+	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave("*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -m addrtype --dst-type LOCAL -m tcp --dport 8080 -j DNAT --to-destination [fd00::2]:80\nCOMMIT\n", true).Chains...)
+	r := Judge(f, 8080)
+	if got := find(t, r, "::", 8080).Paths[Loopback6]; got.Way != Blocked {
+		t.Errorf("%+v", got)
+	}
+	if len(r.Traps) != 1 || r.Traps[0].Code != Loopback6Nothing || !strings.Contains(r.Traps[0].Evidence, "never leave lo") {
+		t.Errorf("%+v", r.Traps)
+	}
+}
+
+// Without a socket and without Docker's word, the rules alone make a row.
+func TestRulesOnly(t *testing.T) {
+	f := healthy()
+	proxyOff(f)
+	f.Listeners, f.Containers = f.Listeners[:1], nil
+	row := find(t, Judge(f, 0), "0.0.0.0", 8080)
+	if row.Holder.Kind != "rules" || row.Server.Name != "172.17.0.2:80" || row.Paths[Remote].Way != ByNAT || len(row.Paths[Remote].Doubt) == 0 {
+		t.Errorf("%+v", row)
+	}
+	if r := Judge(f, 8080); len(r.Ports) != 1 || !r.Served() {
+		t.Errorf("%+v", r)
+	}
+	if r := Judge(f, 8081); len(r.Ports) != 0 || r.Served() {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Dockerd's own ports are its own; where nobody asked Docker, others are in
+// doubt.
+func TestDockerdItself(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:2375"), Inode: 7, Owners: []Process{{PID: 1, Name: "dockerd"}}},
+		Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:9323"), Inode: 8, Owners: []Process{{PID: 1, Name: "dockerd"}}})
+	for docker, want := range map[string]string{"28.5.2": "direct  direct direct direct", "": "held?  held? held? held?"} {
+		f.Docker = docker
+		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 2375)); got != "direct  direct direct direct" {
+			t.Errorf("%q: %q", docker, got)
+		}
+		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 9323)); got != want {
+			t.Errorf("%q: %q", docker, got)
+		}
+	}
+}
+
+// A socket at one address takes what is sent there from the wildcard's.
+func TestExactAddressWins(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:22"), Inode: 7, Owners: []Process{{PID: 7, Name: "tunnel"}}})
+	r := Judge(f, 22)
+	if got := ways(find(t, r, "0.0.0.0", 22)); got != "  direct direct direct" {
+		t.Errorf("%q", got)
+	}
+	if got := ways(find(t, r, "127.0.0.1", 22)); got != "direct    " {
+		t.Errorf("%q", got)
+	}
+}
+
+// traps are planted one by one in the healthy machine: each is found, and
+// nothing else is.
+func TestTraps(t *testing.T) {
+	for _, c := range planted {
+		t.Run(c.code, func(t *testing.T) {
+			f := healthy()
+			c.plant(f)
+			r := Judge(f, 0)
+			if len(r.Traps) != 1 || r.Traps[0].Code != c.code {
+				t.Fatalf("%+v", r.Traps)
+			}
+			got := r.Traps[0]
+			if all := fmt.Sprint(got.Ports, got.Text, got.Evidence); !strings.Contains(all, c.says) || got.Remedy == "" || got.Evidence == "" {
+				t.Errorf("%q is not in %+v", c.says, got)
+			}
+		})
+	}
+	for _, code := range Codes {
+		if !slices.ContainsFunc(planted, func(p plant) bool { return p.code == code }) {
+			t.Errorf("%s is not planted", code)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package ports
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Schema names the version of the report's JSON form, which docs/results.md
+// documents.
+const Schema = "bridgetoll.ports/1"
+
+// Report is what `toll ports` prints.
+type Report struct {
+	Schema  string    `json:"schema"`
+	Port    uint16    `json:"port,omitempty"` // the one that was asked for
+	Docker  string    `json:"docker,omitempty"`
+	Address []string  `json:"own_addresses"` // that "own" stands for
+	Ports   []Row     `json:"ports"`
+	Traps   []Trap    `json:"traps"`
+	Checks  []Check   `json:"checks,omitempty"`
+	Costs   *Costs    `json:"costs,omitempty"`
+	Missing []Missing `json:"missing"`
+}
+
+// Row is a port at a listening address.
+type Row struct {
+	Port    uint16          `json:"port"`
+	Proto   string          `json:"protocol"`
+	Family  string          `json:"family"`  // "ipv4", "ipv6" or "both"
+	Address string          `json:"address"` // "0.0.0.0", "::", …; "*": a socket of both families
+	Server  Server          `json:"server"`
+	Holder  Holder          `json:"holder"`
+	Paths   map[Client]Path `json:"paths"`
+	addr    netip.Addr
+}
+
+// Server is who really serves the port.
+type Server struct {
+	Kind  string `json:"kind"` // "process", "container" or "unknown"
+	Name  string `json:"name,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	Image string `json:"image,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Port  uint16 `json:"port,omitempty"` // the container's
+	// Network says that a container has the machine's network or another
+	// container's.
+	Network string `json:"network,omitempty"`
+}
+
+// Holder is who has the listening socket.
+type Holder struct {
+	Kind string `json:"kind"` // "server", "docker-proxy", "dockerd", "rules" (no socket) or "unknown"
+	PID  int    `json:"pid,omitempty"`
+}
+
+// Client is where a client is and what it dials.
+type Client string
+
+// The clients, in the order of the table's columns.
+const (
+	Loopback  Client = "127.0.0.1" // this machine, at 127.0.0.1
+	Loopback6 Client = "::1"       // this machine, at ::1
+	OwnAddr   Client = "own"       // this machine, at its own address
+	Neighbour Client = "container" // a container of the same network, at the machine's address
+	Remote    Client = "machine"   // another machine
+)
+
+// Clients lists them.
+var Clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
+
+// Way is what a path is in one word.
+type Way string
+
+// The ways.
+const (
+	Direct  Way = "direct"  // the socket is the server's
+	ByProxy Way = "proxy"   // docker-proxy accepts and dials the container
+	ByNAT   Way = "DNAT"    // rules translate the destination
+	Hairpin Way = "hairpin" // DNAT back to the bridge that it came from
+	Blocked Way = "blocked" // dropped by rules or settings
+	Held    Way = "held"    // dockerd's socket accepts, and nobody serves
+	Nothing Way = "nothing" // refused: nothing listens
+)
+
+// Path is how a client gets to the server, or why not.
+type Path struct {
+	Way  Way    `json:"way"`
+	Dial string `json:"dial"`
+	// Masqueraded says that the server does not see the client's address.
+	Masqueraded bool     `json:"masqueraded,omitempty"`
+	Hops        []Hop    `json:"hops"`
+	Why         string   `json:"why,omitempty"`   // it ends where it does
+	Doubt       []string `json:"doubt,omitempty"` // what was not known
+	Cost        []Cost   `json:"cost,omitempty"`
+
+	target    netip.AddrPort // in the container's network
+	elsewhere bool           // another row's socket takes it
+	proxy     Proxy          // of ByProxy
+	nobody    string         // the container in which nothing listens
+	localnet  string         // the device that does not carry 127.0.0.1
+}
+
+// Answers reports whether the path ends at a server.
+func (p Path) Answers() bool {
+	return p.Way == Direct || p.Way == ByProxy || p.Way == ByNAT || p.Way == Hairpin
+}
+
+// Hop is one thing on a path.
+type Hop struct {
+	Kind string `json:"kind"` // lo, wire, DNAT, MASQ, proxy, bridge, veth, socket, server
+	Text string `json:"text"`
+}
+
+// Trap is a fault or a doubt, with evidence and remedy.
+type Trap struct {
+	Code     string   `json:"code"`
+	Ports    []string `json:"ports,omitempty"` // "8080/tcp"
+	Text     string   `json:"text"`
+	Evidence string   `json:"evidence"`
+	Remedy   string   `json:"remedy"`
+}
+
+// Check is a TCP connection that was tried.
+type Check struct {
+	Client Client `json:"client"`
+	Dial   string `json:"dial"`
+	// Got is "connected", "refused", "timeout", "closed" (accepted and closed at
+	// once) or "error".
+	Got      string  `json:"got"`
+	Detail   string  `json:"detail,omitempty"`
+	Elapsed  float64 `json:"elapsed_s"`
+	Expected Way     `json:"expected"`
+	Agrees   bool    `json:"agrees"`
+}
+
+// Cost is a path's measured price: a ratio to the results file's baseline.
+type Cost struct {
+	Mode    string  `json:"mode"`
+	Load    string  `json:"load"`
+	Metric  string  `json:"metric"`
+	Ratio   float64 `json:"ratio"`
+	Text    string  `json:"text"` // with its interval
+	Verdict string  `json:"verdict"`
+}
+
+// Costs says where the costs come from.
+type Costs struct {
+	File     string   `json:"file"`
+	Baseline string   `json:"baseline"`
+	Lacks    []string `json:"lacks,omitempty"` // modes that the file has no result for
+}
+
+// Served reports whether any client gets an answer at any of the ports. A check
+// that was refused counts more than what was inferred.
+func (r *Report) Served() bool {
+	for _, row := range r.Ports {
+		for c, p := range row.Paths {
+			refused := slices.ContainsFunc(r.Checks, func(k Check) bool { return k.Client == c && k.Dial == p.Dial && k.Got == "refused" })
+			if p.Answers() && !refused {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,255 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
+)
+
+// journey is a client's packet on its way.
+type journey struct {
+	f     *Facts
+	row   *Row
+	local bool // the client is on this machine, outside containers
+	p     firewall.Packet
+	out   Path
+}
+
+// path is the way from a client to a row's port; ok is false if the client does
+// not dial an address of the row's.
+func (f *Facts) path(r *Row, c Client) (Path, bool) {
+	j := journey{f: f, row: r, local: true}
+	var ok bool
+	if j.p, ok = f.packet(r, c); !ok {
+		return Path{}, false
+	}
+	j.local = c == Loopback || c == Loopback6 || c == OwnAddr
+	dial := netip.AddrPortFrom(j.p.Dst, r.Port)
+	j.out = Path{Dial: dial.String(), Hops: []Hop{}}
+	j.arrive(c)
+	j.follow(dial)
+	return j.out, !j.out.elsewhere
+}
+
+func (j *journey) hop(kind, text string) { j.out.Hops = append(j.out.Hops, Hop{kind, text}) }
+
+func (j *journey) end(w Way, why string) { j.out.Way, j.out.Why = w, why }
+
+// doubt notes what was not known.
+func (j *journey) doubt(s string) {
+	if !slices.Contains(j.out.Doubt, s) {
+		j.out.Doubt = append(j.out.Doubt, s)
+	}
+}
+
+// arrive draws how the packet comes to the machine.
+func (j *journey) arrive(c Client) {
+	switch c {
+	case Neighbour:
+		j.hop("veth", "the client container's eth0")
+		j.hop("bridge", j.p.In)
+	case Remote:
+		j.hop("wire", j.p.In)
+	}
+}
+
+// walk asks the rules, and notes those that are not understood.
+func (j *journey) walk(k firewall.Kind, h firewall.Hook, p firewall.Packet) firewall.Outcome {
+	o := j.f.Rules.Walk(k, h, p)
+	for _, u := range o.Unread {
+		j.doubt("a rule that toll cannot read, " + u)
+	}
+	return o
+}
+
+// follow goes from the first address to the server.
+func (j *journey) follow(dial netip.AddrPort) {
+	hook := firewall.Output
+	if !j.local {
+		hook = firewall.Prerouting
+		if o := j.walk(firewall.Filter, hook, j.p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject { // raw, mangle
+			j.end(Blocked, "dropped by "+o.Where)
+			return
+		}
+	}
+	if !j.f.Known.Rules {
+		j.guess(dial)
+		return
+	}
+	o := j.walk(firewall.NAT, hook, j.p)
+	if o.Verdict == firewall.DNAT && o.To != dial && !j.f.own(o.To.Addr()) {
+		j.translated(o)
+		return
+	}
+	j.deliver(dial)
+}
+
+// guess takes the way that Docker's rules usually make, where they cannot be
+// read.
+func (j *journey) guess(dial netip.AddrPort) {
+	j.doubt("the rules cannot be read: this is the way that Docker's own make")
+	l, ok := listens(j.f.Listeners, j.p.Proto, dial)
+	px, proxied := j.f.proxyOf(l)
+	dockers := ok && proxied
+	to := px.Container
+	if !dockers { // a proxy that is off
+		for _, c := range j.f.Containers {
+			for _, p := range c.Published {
+				if p.Proto == j.p.Proto && p.Host.Port() == dial.Port() && len(c.Addrs) > 0 && p.Host.Addr().Is4() == dial.Addr().Is4() &&
+					(p.Host.Addr().IsUnspecified() || p.Host.Addr() == dial.Addr()) {
+					to, dockers = netip.AddrPortFrom(c.Addrs[0], p.Port), true
+				}
+			}
+		}
+	}
+	inside := proxied && (dial.Addr().IsLoopback() || j.p.In != "" && j.p.In == j.f.towards(to.Addr()))
+	if !dockers || inside || to.Addr().Is4() != dial.Addr().Is4() {
+		j.deliver(dial)
+		return
+	}
+	j.hop("DNAT", "to "+to.String()+", by rules that cannot be read")
+	j.out.Way = ByNAT
+	j.toContainer(to)
+}
+
+// translated follows a DNAT rule.
+func (j *journey) translated(o firewall.Outcome) {
+	out := j.f.towards(o.To.Addr())
+	j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
+	p := j.p
+	p.Dst, p.Port, p.Out, p.DstLocal = o.To.Addr(), o.To.Port(), out, false
+	if !j.local {
+		if on := j.f.Switches; p.Dst.Is4() && !on.Forward4 || p.Dst.Is6() && !on.Forward6 {
+			j.end(Blocked, "this machine forwards nothing: net.ipv4.ip_forward is 0")
+			return
+		}
+		if fw := j.walk(firewall.Filter, firewall.Forward, p); fw.Verdict == firewall.Drop || fw.Verdict == firewall.Reject {
+			j.end(Blocked, "DNAT to "+o.To.String()+", then dropped by "+fw.Where)
+			return
+		}
+	} else if fw := j.walk(firewall.Filter, firewall.Output, p); fw.Verdict == firewall.Drop || fw.Verdict == firewall.Reject {
+		j.end(Blocked, "DNAT to "+o.To.String()+", then dropped by "+fw.Where)
+		return
+	}
+	if j.p.Src.IsLoopback() && p.Dst.Is4() && !j.f.Switches.localnet(out) {
+		j.out.localnet = orSomething(out)
+		j.end(Blocked, fmt.Sprintf("DNAT to %s, but %s does not carry packets from 127.0.0.1 (route_localnet is 0)", o.To, orSomething(out)))
+		return
+	}
+	if j.p.Src.IsLoopback() && p.Dst.Is6() { // seen with Docker Engine 28.5.2
+		j.end(Blocked, fmt.Sprintf("DNAT to %s, but packets from ::1 never leave lo: IPv6 has no route_localnet", o.To))
+		return
+	}
+	j.out.Way = ByNAT
+	j.out.Masqueraded = j.walk(firewall.NAT, firewall.Postrouting, p).Verdict == firewall.Masquerade
+	if out != "" && j.p.In == out {
+		j.out.Way = Hairpin
+		if !j.out.Masqueraded && !j.f.Switches.BridgeNF {
+			j.end(Blocked, "the server's answer goes straight back over "+out+", untranslated: net.bridge.bridge-nf-call-iptables is 0")
+			return
+		}
+	}
+	if j.out.Masqueraded {
+		j.hop("MASQ", "the server sees "+orSomething(out)+"'s address")
+	}
+	j.toContainer(o.To)
+}
+
+func orSomething(device string) string {
+	if device == "" {
+		return "the next device"
+	}
+	return device
+}
+
+// toContainer ends a path at a container's address.
+func (j *journey) toContainer(to netip.AddrPort) {
+	j.out.target = to
+	if b := j.f.towards(to.Addr()); b != "" {
+		j.hop("bridge", b)
+		j.hop("veth", "the container's eth0")
+	}
+	c, ok := j.f.at(to.Addr())
+	if !ok {
+		j.hop("server", to.String()+", of a container that toll does not know")
+		j.doubt("whether anything listens on " + to.String())
+		return
+	}
+	if !c.ListenersKnown {
+		j.hop("server", c.Name+", port "+fmt.Sprint(to.Port()))
+		j.doubt("whether anything listens in " + c.Name)
+		return
+	}
+	if _, ok := listens(c.Listeners, j.p.Proto, to); !ok {
+		j.hop("server", c.Name+": nothing listens on "+to.String())
+		j.out.nobody = c.Name
+		j.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s", j.out.Way, c.Name, to))
+		return
+	}
+	j.hop("server", c.Name+" listens on "+to.String())
+}
+
+// deliver ends a path at a socket of this machine.
+func (j *journey) deliver(dial netip.AddrPort) {
+	p := j.p
+	if j.local {
+		j.hop("lo", "this machine")
+		p.In, p.Out = "lo", ""
+	}
+	if j.f.Known.Rules {
+		if o := j.walk(firewall.Filter, firewall.Input, p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject {
+			j.end(Blocked, "dropped by "+o.Where)
+			return
+		}
+	} else if !j.local {
+		j.doubt("the rules cannot be read: a firewall may block this")
+	}
+	l, ok := listens(j.f.Listeners, p.Proto, dial)
+	if !ok {
+		j.end(Nothing, "no socket takes "+dial.String())
+		return
+	}
+	if l.Addr.Addr() != j.row.addr {
+		j.out.elsewhere = true
+	}
+	if px, ok := j.f.proxyOf(l); ok {
+		j.out.Way, j.out.proxy = ByProxy, px
+		j.out.Masqueraded = true
+		j.hop("proxy", fmt.Sprintf("docker-proxy %d on %s dials %s", px.PID, l.Addr, px.Container))
+		j.toContainer(px.Container)
+		return
+	}
+	if j.f.keeps(l) {
+		if j.f.Docker == "" {
+			j.doubt("Docker was not asked: dockerd may serve this port itself")
+		}
+		j.hop("socket", "of dockerd, which never answers")
+		j.end(Held, "dockerd's socket keeps the port taken and accepts, but nobody answers")
+		return
+	}
+	j.out.Way = Direct
+	j.hop("socket", j.f.serverOf(l).describe()+" listens on "+l.Addr.String())
+}
+
+// keeps reports whether dockerd only keeps a published port taken. Its own ports
+// are those of its API and of Swarm.
+func (f *Facts) keeps(l Listener) bool {
+	if holder(l) != "dockerd" {
+		return false
+	}
+	if f.Docker != "" {
+		_, _, ok := f.publisher(l)
+		return ok
+	}
+	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
+}
+
+// holder is what has the socket open, as far as a name tells.
+func holder(l Listener) string {
+	if len(l.Owners) == 0 {
+		return "unknown"
+	}
+	return l.Owners[0].Name
+}

@@ -1,0 +1,232 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// Judge makes the report; port 0 is every port.
+func Judge(f *Facts, port uint16) *Report {
+	r := &Report{Schema: Schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
+	for _, six := range []bool{false, true} {
+		if a, _ := f.address(six); a.IsValid() {
+			r.Address = append(r.Address, a.String())
+		}
+	}
+	rows := f.rows()
+	for i := range rows {
+		row := &rows[i]
+		row.Paths = map[Client]Path{}
+		for _, c := range Clients {
+			if p, ok := f.path(row, c); ok {
+				row.Paths[c] = p
+			}
+		}
+		f.settle(row)
+	}
+	traps := f.traps(rows)
+	for _, row := range rows {
+		if port == 0 || row.Port == port {
+			r.Ports = append(r.Ports, row)
+		}
+	}
+	for _, t := range traps {
+		if port == 0 || t.about(port) {
+			r.Traps = append(r.Traps, t)
+		}
+	}
+	return r
+}
+
+// settle corrects who serves where the rules know better than the socket:
+// dockerd only keeps published ports taken.
+func (f *Facts) settle(r *Row) {
+	if r.Server.Kind == "container" || r.Holder.Kind == "docker-proxy" {
+		return
+	}
+	for _, c := range Clients {
+		to := r.Paths[c].target
+		if !to.IsValid() {
+			continue
+		}
+		if r.Server.Name == "dockerd" {
+			r.Holder = Holder{"dockerd", r.Server.PID}
+		}
+		r.Server = Server{Kind: "unknown", Name: to.String()}
+		if at, ok := f.at(to.Addr()); ok {
+			r.Server = f.containerServer(at, to.Port())
+		}
+		return
+	}
+}
+
+// about reports whether the trap is about a port; those of the whole machine are
+// about each.
+func (t Trap) about(port uint16) bool {
+	return len(t.Ports) == 0 || slices.ContainsFunc(t.Ports, func(s string) bool {
+		return s == strconv.Itoa(int(port))+"/tcp" || s == strconv.Itoa(int(port))+"/udp"
+	})
+}
+
+// rows are the sockets that listen, and the ports that only rules lead to.
+func (f *Facts) rows() []Row {
+	var out []Row
+	for _, l := range f.Listeners {
+		r := newRow(l.Proto, l.Addr)
+		if l.Addr.Addr() == netip.IPv6Unspecified() && !l.V6Only {
+			r.Family, r.Address = "both", "*"
+		}
+		if i := slices.IndexFunc(out, r.same); i >= 0 { // SO_REUSEPORT
+			continue
+		}
+		r.Server, r.Holder = f.serverOf(l), f.holderOf(l)
+		out = append(out, r)
+	}
+	for _, c := range f.Containers {
+		for _, p := range c.Published {
+			r := newRow(p.Proto, p.Host)
+			if c.PID == 0 || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
+				continue
+			}
+			r.Server, r.Holder = f.containerServer(c, p.Port), Holder{Kind: "rules"}
+			out = append(out, r)
+		}
+	}
+	out = append(out, f.ruled(out)...)
+	slices.SortStableFunc(out, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto), a.addr.Compare(b.addr))
+	})
+	return out
+}
+
+func newRow(proto string, at netip.AddrPort) Row {
+	r := Row{Port: at.Port(), Proto: proto, Family: "ipv4", Address: at.Addr().String(), addr: at.Addr()}
+	if at.Addr().Is6() && !at.Addr().Is4In6() {
+		r.Family = "ipv6"
+	}
+	return r
+}
+
+func (r Row) same(o Row) bool { return r.Port == o.Port && r.Proto == o.Proto && r.addr == o.addr }
+
+// ruled are the ports that DNAT rules lead on and that have no row yet.
+func (f *Facts) ruled(have []Row) []Row {
+	var out []Row
+	for _, c := range f.Rules.Chains {
+		for _, rule := range c.Rules {
+			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" {
+				continue
+			}
+			addr := netip.IPv4Unspecified()
+			if !c.V4 {
+				addr = netip.IPv6Unspecified()
+			}
+			if p := rule.Dst.Prefix; p.IsValid() && p.IsSingleIP() && !rule.Dst.Not {
+				addr = p.Addr()
+			}
+			r := newRow(rule.Proto, netip.AddrPortFrom(addr, rule.Ports.Low))
+			if slices.ContainsFunc(have, r.same) || slices.ContainsFunc(out, r.same) || slices.ContainsFunc(have, r.covered) {
+				continue
+			}
+			r.Holder = Holder{Kind: "rules"}
+			if at, ok := f.at(rule.To.Addr()); ok {
+				r.Server = f.containerServer(at, rule.To.Port())
+			} else {
+				r.Server = Server{Kind: "unknown", Name: rule.To.String()}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// covered reports whether a row of the same port takes r's address too.
+func (r Row) covered(o Row) bool {
+	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) && (o.addr.IsUnspecified() || o.Address == "*")
+}
+
+// serverOf is who serves a socket's clients in the end.
+func (f *Facts) serverOf(l Listener) Server {
+	if p, ok := f.proxyOf(l); ok {
+		if c, ok := f.at(p.Container.Addr()); ok {
+			return f.containerServer(c, p.Container.Port())
+		}
+		return Server{Kind: "unknown", Name: p.Container.String()}
+	}
+	if holder(l) == "dockerd" || len(l.Owners) == 0 {
+		if c, p, ok := f.publisher(l); ok {
+			return f.containerServer(c, p.Port)
+		}
+	}
+	if len(l.Owners) == 0 {
+		return Server{Kind: "unknown"}
+	}
+	o := l.Owners[0]
+	if c, ok := f.byID(o.Container); ok {
+		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
+	}
+	if o.Container != "" {
+		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
+	}
+	return Server{Kind: "process", Name: o.Name, PID: o.PID}
+}
+
+// publisher is the container whose published port a socket keeps taken.
+func (f *Facts) publisher(l Listener) (Container, Published, bool) {
+	for _, c := range f.Containers {
+		for _, p := range c.Published {
+			if c.PID != 0 && p.Proto == l.Proto && p.Host == l.Addr {
+				return c, p, true
+			}
+		}
+	}
+	return Container{}, Published{}, false
+}
+
+// containerServer is a container's port; "nobody" if nothing listens there. A
+// port of a shared network is that container's whose process listens.
+func (f *Facts) containerServer(c Container, port uint16) Server {
+	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port}
+	for _, l := range c.Listeners {
+		if l.Addr.Port() != port || len(l.Owners) == 0 {
+			continue
+		}
+		s.PID = l.Owners[0].PID
+		for _, o := range f.sharing(c)[1:] {
+			if o.ID == l.Owners[0].Container {
+				s.Name, s.Image, s.ID, s.Network = o.Name, o.Image, o.ID, "container:"+c.Name
+			}
+		}
+	}
+	return s
+}
+
+func (f *Facts) holderOf(l Listener) Holder {
+	if p, ok := f.proxyOf(l); ok {
+		return Holder{"docker-proxy", p.PID}
+	}
+	switch {
+	case len(l.Owners) == 0:
+		return Holder{Kind: "unknown"}
+	case f.keeps(l):
+		return Holder{"dockerd", l.Owners[0].PID}
+	}
+	return Holder{"server", l.Owners[0].PID}
+}
+
+// short is an id as Docker prints it.
+func short(id string) string { return id[:min(len(id), 12)] }
+
+// describe is the server as text.
+func (s Server) describe() string {
+	switch s.Kind {
+	case "container":
+		return "container " + s.Name
+	case "process":
+		return fmt.Sprintf("%s %d", s.Name, s.PID)
+	}
+	return "a process that toll may not see"
+}

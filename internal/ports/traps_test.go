@@ -1,0 +1,102 @@
+package ports
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// plant puts a fault into a healthy machine.
+type plant struct {
+	code  string
+	plant func(*Facts)
+	says  string
+}
+
+var planted = []plant{
+	{Loopback6Proxy4, func(f *Facts) { f.Proxies[1].Container = addrPort("172.17.0.2:80") }, "docker-proxy 265 listens on [::]:8080 and dials 172.17.0.2:80"},
+	{Loopback6Nothing, func(f *Facts) {
+		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
+	}, "no socket takes [::1]:8080"},
+	{PublicLocalOnly, func(f *Facts) {
+		f.Connections = []Connection{
+			{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")},
+			{Local: addrPort("127.0.0.1:8080"), Remote: addrPort("127.0.0.1:50000"), PID: proxyPID},
+			{Local: addrPort("198.18.0.1:50001"), Remote: addrPort("198.18.0.1:8080")},
+		}
+	}, "2 connections open from loopback or own addresses"},
+	{PublishedNobody, func(f *Facts) {
+		f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80")
+	}, "in there listens 127.0.0.1:80"},
+	{Unpublished, func(f *Facts) {
+		f.Containers[0].Exposed = []Published{{Proto: "tcp", Port: 81}, {Proto: "tcp", Port: 9}} // 9 does not listen
+		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:81")})
+	}, "[81/tcp]"},
+	{PortConflict, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", Host: true, State: "restarting", Restarts: 7,
+			LastLog: "starting\nlisten tcp :22: bind: address already in use\n"})
+	}, "sshd 300 has 22/tcp"},
+	{ReuseportTwins, func(f *Facts) {
+		twin := f.Listeners[0]
+		twin.Inode, twin.Owners = 8, []Process{{PID: 400, Name: "dropbear"}}
+		f.Listeners = append(f.Listeners, twin)
+	}, "sshd 300 and dropbear 400 both listen on 0.0.0.0:22"},
+	{MTUDiffers, func(f *Facts) { f.Devices[1].MTU = 1400 }, "the container's eth0 1500, its veth 1500, docker0 1500, eth0 1400"},
+	{ConntrackFull, func(f *Facts) { f.Tracked = 250000 }, "250000 of nf_conntrack_max 262144 (95 %)"},
+	{BridgeNFDrop, func(f *Facts) {
+		f.Switches.BridgeNF = true
+		f.Devices = append(f.Devices, Device{Name: "br1", Index: 10, Kind: "bridge", Up: true, MTU: 1500}, Device{Name: "tap0", Index: 11, Kind: "tun", Master: "br1"})
+	}, "from br1 to br1 is dropped by policy of filter FORWARD"},
+	{ProxyLoad, func(f *Facts) {
+		f.Connections = []Connection{
+			{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"), PID: proxyPID, Bytes: 200 << 20},
+			{Local: addrPort("172.17.0.1:40000"), Remote: addrPort("172.17.0.2:80"), PID: proxyPID, Bytes: 200 << 20},
+		}
+	}, "docker-proxy 264 has 1 connection open, with 200 MiB so far"},
+	{RouteLocalnet, func(f *Facts) {
+		proxyOff(f)
+		f.Switches.RouteLocalnet["docker0"] = false
+	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
+}
+
+// What looks like a trap and is none.
+func TestNoTraps(t *testing.T) {
+	for name, change := range map[string]func(*Facts){
+		"another machine is connected by the proxy": func(f *Facts) {
+			f.Connections = []Connection{{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")},
+				{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"), PID: proxyPID}}
+		},
+		"another machine is connected by NAT": func(f *Facts) {
+			f.Connections = []Connection{{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")}}
+			f.Flows = []Flow{{Proto: "tcp", From: addr("198.18.0.9"), To: addrPort("198.18.0.1:8080"), Now: addrPort("172.17.0.2:80")}}
+		},
+		"NAT's connections are not known": func(f *Facts) {
+			f.Connections = []Connection{{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")}}
+			f.Known.Flows = false
+		},
+		"workers share a port": func(f *Facts) {
+			f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:22"), Inode: 8, Owners: []Process{{PID: 301, Name: "sshd"}}})
+		},
+		"a container failed for another reason": func(f *Facts) {
+			f.Containers = append(f.Containers, Container{Name: "other", State: "exited", LastLog: "no configuration at /etc/x:80\n"})
+		},
+		"the MTU of another machine's veth": func(f *Facts) {
+			f.Devices[3].Peer, f.Devices[1].MTU = 77, 1400
+		},
+		"a foreign bridge without ports": func(f *Facts) {
+			f.Switches.BridgeNF = true
+			f.Devices = append(f.Devices, Device{Name: "br1", Kind: "bridge", Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
+		},
+		"a little by the proxy": func(f *Facts) {
+			f.Connections = []Connection{{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"), PID: proxyPID, Bytes: 1 << 20}}
+		},
+		"a program for the machine alone": func(f *Facts) {
+			f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:631"), Inode: 8, Owners: []Process{{PID: 8, Name: "cupsd"}}})
+		},
+	} {
+		f := healthy()
+		change(f)
+		if r := Judge(f, 0); len(r.Traps) > 0 {
+			t.Errorf("%s: %+v", name, r.Traps)
+		}
+	}
+}
