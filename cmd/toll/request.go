@@ -56,7 +56,7 @@ const (
 
 // loadsOver are the loads of the flags; none if the command has no such flags.
 func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
-	if f.loads.given == nil {
+	if len(f.loads.kinds) == 0 {
 		return nil, nil
 	}
 	if f.window < minWindow || f.window > maxWindow {
