@@ -22,6 +22,11 @@ VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOn
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
 
+ENGINES ?= installed
+.PHONY: test-docker
+test-docker: deps ## build the modes with real Docker Engines; ENGINES=all fetches two more from Debian
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 15m ./internal/docker
+
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
 	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
@@ -43,6 +48,7 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	$(GO) test -run '^$$' -fuzz '^FuzzParseTunes$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/mode
 	$(GO) test -run '^$$' -fuzz '^FuzzParseWire$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab
 	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
+	$(GO) test -run '^$$' -fuzz '^FuzzParseRules$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/docker
 	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
 	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
 	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sse

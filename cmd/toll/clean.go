@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 )
 
@@ -12,19 +14,24 @@ func newClean(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clean",
 		Short: "Find and remove what a crash could have left",
-		Long: `clean ends workers and proxies whose toll is gone. The lab can leave nothing
-else: its namespaces have no names and the kernel removes them, with every
-link, address and rule in them, when their last process ends.`,
+		Long: `clean ends workers and proxies whose toll is gone, and removes the containers,
+networks and images of such a toll from Docker, if it ran with --on docker. The
+lab can leave nothing else: its namespaces have no names and the kernel removes
+them, with every link, address and rule in them, when their last process ends.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			killed, err := lab.Clean()
 			for _, p := range killed {
 				fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, p.Command)
 			}
-			if err != nil {
+			removed, dockerErr := docker.Clean(c.Context(), "")
+			for _, what := range removed {
+				fmt.Fprintf(e.stdout, "removed %s\n", what)
+			}
+			if err := errors.Join(err, dockerErr); err != nil {
 				return err
 			}
-			if len(killed) == 0 {
+			if len(killed)+len(removed) == 0 {
 				fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
 				fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
 			}

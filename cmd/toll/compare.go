@@ -19,6 +19,7 @@ with 95 % intervals. Rounds go on until every ratio is known to --precision or
   toll compare bridge publish-proxy --from host,container,remote
   toll compare overlay macvlan-bridge --from remote-container --wire rate=10gbit,delay=50us
   toll compare bridge --tune mtu=9000,gro=on+rps=on
+  sudo toll compare --on lab,docker
   toll compare --load rr --request 64 --reply 1024 --budget 2m --save run.jsonl`,
 		RunE: f.command(e, nil),
 	}

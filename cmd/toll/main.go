@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/program"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
@@ -37,6 +38,9 @@ func start(args []string) int {
 	}
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
+	}
+	if ours, err := docker.Inner(args); ours {
+		return internal(err)
 	}
 	if ours, err := lab.Inner(args); ours {
 		return internal(err)

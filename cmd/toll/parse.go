@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -66,9 +67,14 @@ func closed(what string, known ...string) func(string) (string, error) {
 	}
 }
 
+// backends are who builds modes.
+var backends = []string{onLab, docker.Name}
+
+const onLab = "lab"
+
 var (
 	parseLoad    = closed("load", loadNames...)
-	parseBackend = closed("backend", "lab")
+	parseBackend = closed("backend", backends...)
 )
 
 // parseShare reads "2%", "2 %" or "0.02" as 0.02.

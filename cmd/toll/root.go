@@ -81,7 +81,8 @@ func newRoot(e env) *cobra.Command {
 in shuffled rounds, proves that the bytes took the claimed path, and says what
 each mode costs in throughput, latency and CPU.
 
-It needs neither root nor Docker, and touches nothing on this machine.
+It needs neither root nor Docker, and touches nothing on this machine; --on docker
+builds the modes with the machine's own Docker Engine instead.
 Without a command it is "toll compare".`,
 		Version:       version,
 		SilenceUsage:  true,

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/engine"
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -42,6 +43,8 @@ type runFlags struct {
 	out               outputFlags
 	dryRun, quiet     bool
 	proxy, congestion string
+	parent            string
+	keepImage         bool
 }
 
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
@@ -71,7 +74,9 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
-	fl.StringSliceVar(&f.on, "on", []string{"lab"}, "who builds the modes: lab")
+	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), or both: lab,docker")
+	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
+	fl.BoolVar(&f.keepImage, "keep-image", false, "docker: leave toll's image there for the next run")
 	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
 	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 	f.addRounds(fl)
@@ -129,9 +134,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: req.Wire}
-	return inLab(ctx, l, func() error {
-		builders := []path.Builder{l}
+	return f.withBuilders(ctx, req, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
 		if err != nil {
 			return err
@@ -144,6 +147,39 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})
 	})
+}
+
+// withBuilders runs measure with the backends that were asked for, and closes
+// them.
+func (f *runFlags) withBuilders(ctx context.Context, req plan.Request, measure func([]path.Builder) error) error {
+	var builders []path.Builder
+	run := func() error { return measure(builders) }
+	onDocker := slices.Contains(req.On, docker.Name)
+	for flag, given := range map[string]bool{"congestion": f.congestion != "", "proxy": f.proxy != "", "wire": f.wire != ""} {
+		if given && onDocker {
+			return usage(fmt.Errorf("--%s is the lab's: docker shows the machine as it is", flag), "--on lab, or leave --"+flag+" out")
+		}
+	}
+	for flag, given := range map[string]bool{"parent": f.parent != "", "keep-image": f.keepImage} {
+		if given && !onDocker {
+			return usage(fmt.Errorf("--%s is for docker only", flag), "--on docker, or leave --"+flag+" out")
+		}
+	}
+	if onDocker {
+		d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
+		builders = append(builders, d)
+		inner := run
+		run = func() (err error) {
+			defer func() { err = errors.Join(err, d.Close()) }()
+			return inner()
+		}
+	}
+	if !slices.Contains(req.On, onLab) {
+		return run()
+	}
+	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: req.Wire}
+	builders = append(builders, l)
+	return inLab(ctx, l, run)
 }
 
 // checkBaseline refuses a plan that lost its baseline, or all its cells.

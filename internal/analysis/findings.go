@@ -18,20 +18,8 @@ func (j *judged) findings(r *Report) []string {
 		return []string{"Nothing was measured."}
 	}
 	out = append(out, witnessed(r))
-	for _, from := range placements(r.Cells) {
-		if s := r.cheapestIsolated(from); s != "" {
-			out = append(out, s)
-		}
-	}
-	for _, from := range placements(r.Cells) {
-		if s := j.proxyPrice(from); s != "" {
-			out = append(out, s)
-		}
-	}
-	for _, from := range placements(r.Cells) {
-		if s := wirePrices(r.Cells, from); s != "" {
-			out = append(out, s)
-		}
+	for _, on := range builtBy(r.Cells) {
+		out = append(out, j.findingsOn(r, on)...)
 	}
 	for _, from := range placements(r.Cells) {
 		if s := j.streamFinding(from); s != "" {
@@ -41,7 +29,31 @@ func (j *judged) findings(r *Report) []string {
 	if s := j.streamOwn(); s != "" {
 		out = append(out, s)
 	}
-	return append(out, j.tuneGains()...)
+	out = append(out, j.tuneGains()...)
+	return append(out, j.againstLab()...)
+}
+
+// findingsOn are those about the modes that one backend built.
+func (j *judged) findingsOn(r *Report, on string) []string {
+	var out []string
+	add := func(s string) {
+		if s != "" {
+			out = append(out, sayOn(r.Cells, on)+s)
+		}
+	}
+	here := *r
+	here.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.On != on })
+	from := placements(here.Cells)
+	for _, f := range from {
+		add(here.cheapestIsolated(f))
+	}
+	for _, f := range from {
+		add(j.proxyPrice(f, on))
+	}
+	for _, f := range from {
+		add(wirePrices(here.Cells, f))
+	}
+	return out
 }
 
 // witnessed says that of every row.
@@ -184,10 +196,13 @@ func words(l sample.Load, x Ratio) string {
 
 // proxyPrice is what publishing through docker-proxy costs against the same
 // port published by NAT, and without NAT against the baseline.
-func (j *judged) proxyPrice(from string) string {
+func (j *judged) proxyPrice(from, on string) string {
 	var say []string
 	to, proxy := "", "docker-proxy"
 	for i, s := range j.series {
+		if s.cell.On != on {
+			continue
+		}
 		if p, ok := j.file.Header.PathOf(s.cell); ok && p.Facts["proxy"] != "" {
 			proxy = p.Facts["proxy"]
 		}

@@ -58,7 +58,7 @@ func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
 	from := mode.Placement(c.From)
 	rung, ok := mode.FindRung(from, mode.Name(c.Mode))
 	for ok && rung.Below != "" {
-		parts = append([]string{rung.Part}, parts...)
+		parts = append([]string{rung.PartOn(c.On != onLab && c.On != "")}, parts...)
 		rung, ok = mode.FindRung(from, rung.Below)
 		b = c
 		b.Mode, b.To = string(rung.Mode), string(rung.To)

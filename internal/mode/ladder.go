@@ -11,6 +11,15 @@ type Rung struct {
 	Part  string // what it has that the rung below has not, as a noun
 }
 
+// PartOn is the part where the modes are built on a machine that has Docker's
+// rules whatever the mode, as any real one with Docker: then they are no part.
+func (r Rung) PartOn(ruled bool) string {
+	if ruled && r.Part == dockersRules {
+		return "a container around the server, with the machine's network (Docker's rules are there for both)"
+	}
+	return r.Part
+}
+
 // The parts that several placements have in common.
 const (
 	dockersRules = "Docker's rules on the machine"

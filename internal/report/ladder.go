@@ -60,7 +60,7 @@ func (p *printer) steps(r *analysis.Report, steps []analysis.Step) {
 		loads = append(loads, describeLoad(r, l.Kind))
 	}
 	p.line("")
-	p.line(p.bold(fmt.Sprintf("%s → container: %s", steps[0].From, strings.Join(loads, "; "))))
+	p.line(p.bold(fmt.Sprintf("%s → container%s: %s", steps[0].From, sayOn(r, steps[0].On), strings.Join(loads, "; "))))
 	all := stepColumns(r)
 	second := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load })
 	for _, p.gap = range []int{2, 1} {

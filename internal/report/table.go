@@ -61,13 +61,31 @@ var backends = map[string]string{
 	"endpoint": "endpoints: ways to what somebody else runs",
 }
 
+// backend is what a reader must know of who built the cells called on.
+func backend(r *analysis.Report, on string) string {
+	for _, c := range r.Cells {
+		if e := c.Facts["engine"]; c.On == on && e != "" {
+			return on + ": " + e + " on this machine, with containers of toll's own"
+		}
+	}
+	if text, ok := backends[on]; ok {
+		return text
+	}
+	return on
+}
+
+// sayOn tells the backends apart where there are several.
+func sayOn(r *analysis.Report, on string) string {
+	if len(names(r.Cells, func(c analysis.Cell) string { return c.On })) < 2 {
+		return ""
+	}
+	return " on " + on
+}
+
 func (p *printer) head(r *analysis.Report) {
 	facts := machineFacts(r.Environment)
 	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
-		if text, ok := backends[on]; ok {
-			on = text
-		}
-		facts = append(facts, on)
+		facts = append(facts, backend(r, on))
 	}
 	if r.Plan.Wire != nil {
 		facts = append(facts, "wire "+r.Plan.Wire.String())
@@ -152,7 +170,7 @@ func (p *printer) group(r *analysis.Report, cells []analysis.Cell) {
 	if loadOf(r, c.Load).Bidir {
 		arrow = "↔"
 	}
-	left := fmt.Sprintf("%s %s container, %s", c.From, arrow, describeLoad(r, c.Load))
+	left := fmt.Sprintf("%s %s container%s, %s", c.From, arrow, sayOn(r, c.On), describeLoad(r, c.Load))
 	if r.Study == sample.StudyEndpoints {
 		left = fmt.Sprintf("%s → %s, %s", c.From, served(c), describeLoad(r, c.Load))
 	}
@@ -244,7 +262,7 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line(p.bold("Failed"))
 		for _, f := range r.Failed {
 			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape}
-			text := fmt.Sprintf("%s from %s, %s: %s", c.Name(), f.From, f.Load, f.Reason)
+			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), f.From, f.Load, f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
@@ -255,7 +273,11 @@ func (p *printer) foot(r *analysis.Report) {
 		p.line("")
 		p.line(p.bold("Not measured here"))
 		for _, s := range r.Skipped {
-			p.item(Skipped(s))
+			text := Skipped(s)
+			if on := sayOn(r, s.On); on != "" && s.On != "" {
+				text = strings.TrimPrefix(on, " ") + ", " + text
+			}
+			p.item(text)
 		}
 	}
 	p.warnings(r)
@@ -286,6 +308,7 @@ func (p *printer) warnings(r *analysis.Report) {
 	if len(names(r.Cells, func(c analysis.Cell) string { return c.From })) > 1 {
 		from = func(c analysis.Cell) string { return " from " + c.From }
 	}
+	on := func(c analysis.Cell) string { return sayOn(r, c.On) }
 	for _, w := range r.Warnings {
 		texts = append(texts, w.Text)
 	}
@@ -297,7 +320,7 @@ func (p *printer) warnings(r *analysis.Report) {
 			if _, seen := rows[w.Text]; !seen {
 				texts = append(texts, w.Text)
 			}
-			rows[w.Text] = append(rows[w.Text], c.Name()+from(c)+" "+c.Load)
+			rows[w.Text] = append(rows[w.Text], c.Name()+on(c)+from(c)+" "+c.Load)
 		}
 	}
 	if len(texts) == 0 {

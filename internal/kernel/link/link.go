@@ -112,6 +112,48 @@ func Names() ([]string, error) {
 	return out, nil
 }
 
+// Peer is the index, in its own namespace, of the other end of a pair.
+func Peer(name string) (index int, err error) {
+	l, err := byName(name)
+	if err != nil {
+		return 0, err
+	}
+	if l.Attrs().ParentIndex == 0 {
+		return 0, fmt.Errorf("find the other end of %s: it has none", name)
+	}
+	return l.Attrs().ParentIndex, nil
+}
+
+// NameOf is the name of the device with that index.
+func NameOf(index int) (string, error) {
+	l, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return "", fmt.Errorf("find link number %d: %w", index, err)
+	}
+	return l.Attrs().Name, nil
+}
+
+// HasAddr reports whether the device is there and has the address.
+func HasAddr(name string, addr netip.Addr) (bool, error) {
+	l, err := netlink.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find link %s: %w", name, err)
+	}
+	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	if err != nil {
+		return false, fmt.Errorf("read addresses of %s: %w", name, err)
+	}
+	for _, a := range all {
+		if got, ok := netip.AddrFromSlice(a.IP); ok && got.Unmap() == addr {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Counters are a device's own, as in `ip -s link`.
 type Counters struct {
 	RxBytes, RxPackets, TxBytes, TxPackets uint64

@@ -40,21 +40,47 @@ type NS struct {
 // nothing else. The caller closes it. Without CAP_SYS_ADMIN in the user
 // namespace it returns an error that wraps EPERM.
 func New() (*NS, error) {
+	n, err := start(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
+	if err != nil {
+		return nil, fmt.Errorf("make network namespace: %w", err)
+	}
+	return n, nil
+}
+
+// Join enters the network namespace that file stands for, such as
+// /proc/PID/ns/net. The caller closes it; the namespace itself may live on. It
+// needs CAP_SYS_ADMIN over the namespace, and without it returns an error that
+// wraps EPERM.
+func Join(file string) (*NS, error) {
+	n, err := start(func() error {
+		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(unix.Setns(fd, unix.CLONE_NEWNET), unix.Close(fd))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("enter network namespace %s: %w", file, err)
+	}
+	return n, nil
+}
+
+func start(enter func() error) (*NS, error) {
 	n := &NS{calls: make(chan func()), done: make(chan struct{})}
 	started := make(chan error)
-	go n.live(started)
+	go n.live(enter, started)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("make network namespace: %w", err)
+		return nil, err
 	}
 	return n, nil
 }
 
 // live is the namespace's thread. It never unlocks, so that the runtime ends
 // the thread with the goroutine and no other goroutine ever runs on it.
-func (n *NS) live(started chan<- error) {
+func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()
-	err := unix.Unshare(unix.CLONE_NEWNET)
+	err := enter()
 	started <- err
 	if err != nil {
 		return

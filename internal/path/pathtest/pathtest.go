@@ -34,6 +34,11 @@ type Options struct {
 	// names: then the refusal is right, and the route is skipped also where
 	// all routes should be there. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
+	// NoCrowds leaves several servers and clients out: they take their time.
+	NoCrowds bool
+	// Common reports whether all paths of the backend cross the hop, because there
+	// is one machine: then another path's traffic is counted there too. May be nil.
+	Common func(h path.Hop) bool
 }
 
 // Run holds b to the promises of every route in the catalogue.
@@ -49,6 +54,9 @@ func Run(t *testing.T, b path.Builder, o Options) {
 				udp := spec
 				udp.UDP = true
 				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, udp, r, o) })
+			}
+			if o.NoCrowds {
+				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, r, o) })
 		}
@@ -145,7 +153,7 @@ func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 		o.Truth(t, p)
 	}
 	RightWay(t, p)
-	elsewhere(t, b, p)
+	elsewhere(t, b, p, o)
 	if o.Around != nil {
 		around(t, p, o)
 	}
@@ -192,8 +200,17 @@ func RightWay(t *testing.T, p *path.Path) {
 
 // elsewhere moves the same bytes over another path of the same kind: this
 // path's hops must contradict.
-func elsewhere(t *testing.T, b path.Builder, p *path.Path) {
+func elsewhere(t *testing.T, b path.Builder, p *path.Path, o Options) {
 	t.Helper()
+	var own []path.Hop
+	for _, h := range p.Hops {
+		if o.Common == nil || !o.Common(h) {
+			own = append(own, h)
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
 	other, err := b.Build(context.Background(), p.Spec)
 	if err != nil {
 		t.Fatalf("build a second path: %v", err)
@@ -207,7 +224,7 @@ func elsewhere(t *testing.T, b path.Builder, p *path.Path) {
 	if w.OK {
 		t.Errorf("traffic on another path was witnessed:\n%v", readings)
 	}
-	for _, h := range p.Hops {
+	for _, h := range own {
 		if !strings.Contains(w.Evidence, h.Name) {
 			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
 		}

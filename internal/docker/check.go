@@ -1,0 +1,290 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// lacking are the modes that Docker has not, or that this backend does not
+// build, with why and what to do.
+var lacking = map[mode.Name]path.UnsupportedError{
+	mode.Pipework: {Missing: "pipework puts devices on the machine beside Docker's, and Docker's rules drop what crosses them: toll changes no rule of a real machine",
+		Remedy: "--on lab"},
+	mode.OVS:    {Missing: "Open vSwitch is no network of Docker's: toll changes no switch of a real machine", Remedy: "--on lab"},
+	mode.Netkit: {Missing: "Docker has no netkit networks", Remedy: "--on lab"},
+	mode.MacvlanPrivate: {Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
+		Remedy: "macvlan-bridge, or --on lab"},
+	mode.MacvlanVEPA: {Missing: "vepa needs a switch that reflects, which toll cannot see from here", Remedy: "macvlan-bridge, or --on lab"},
+	mode.MacvlanPassthru: {Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here",
+		Remedy: "macvlan-bridge, or --on lab"},
+	mode.Overlay: {Missing: "overlay networks need a swarm, and their bridges are in a namespace that only dockerd knows: toll does not read them",
+		Remedy: "--on lab"},
+	mode.OverlayEncrypted: {Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"},
+}
+
+// refuse refuses what no daemon can change.
+func refuse(s path.Spec) error {
+	if why, ok := lacking[s.Mode]; ok {
+		return &why
+	}
+	if recipes[s.Mode] == nil {
+		return fmt.Errorf("docker has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
+	}
+	if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
+		return &path.UnsupportedError{Missing: "docker has one machine here: there is no other from which to come",
+			Remedy: "--from host,container, or --on lab"}
+	}
+	for _, t := range s.Tune.List() {
+		if t.Key != mode.Nodelay { // the load's own
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on the lab's devices only: docker shows the machine as it is", t.Key), Remedy: "--on lab"}
+		}
+	}
+	return nil
+}
+
+// check finds out whether the daemon can have the path.
+func (e *engine) check(ctx context.Context, s path.Spec) error {
+	if e.docker.Program == "" {
+		if err := static(self); err != nil {
+			return err
+		}
+	}
+	if s.Mode == mode.Native {
+		return nil
+	}
+	if e.rootless && s.Mode != mode.Shared {
+		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
+			Remedy: "shared, which works; or --on lab"}
+	}
+	if s.Mode == mode.Shared {
+		return nil
+	}
+	t, err := e.try(ctx)
+	if err != nil {
+		return err
+	}
+	switch s.Mode {
+	case mode.PublishNAT:
+		return e.checkNAT(s, t)
+	case mode.PublishProxy:
+		return e.checkProxy(s, t)
+	case mode.Routed:
+		return e.checkRouted()
+	case mode.Link:
+		return e.checkLink(ctx)
+	case mode.MacvlanBridge, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S:
+		return e.checkParent(s.Mode)
+	}
+	return nil
+}
+
+// trial is what a container with a published port has shown.
+type trial struct {
+	err   error // the daemon's networks are not this machine's
+	proxy bool  // a docker-proxy has the port
+}
+
+// try makes a network and a container with a published port, once: dockerd tells
+// neither in which network namespace it runs nor whether it has a proxy.
+func (e *engine) try(ctx context.Context) (*trial, error) {
+	if err := e.makeImage(ctx); err != nil {
+		return nil, err
+	}
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if e.trial != nil {
+		return e.trial, e.trial.err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	t := &trial{}
+	err := e.publishOne(ctx, p, t)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		t.err = err
+		err = nil
+	}
+	if err := errors.Join(err, p.Close()); err != nil {
+		return nil, fmt.Errorf("try the Docker daemon: %w", err)
+	}
+	e.trial = t
+	return t, t.err
+}
+
+func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := e.sameNetwork(s.network); err != nil {
+		return err
+	}
+	port, err := s.freePort(loopback)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(loopback, port)
+	b, err := s.addBox(order{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
+	if err != nil {
+		return err
+	}
+	_, err = findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
+	t.proxy = err == nil
+	if errors.Is(err, errNoProxy) {
+		return nil
+	}
+	return err
+}
+
+// sameNetwork makes sure that a network's bridge is in this network namespace.
+func (e *engine) sameNetwork(n *bridgeNet) error {
+	var names []string
+	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == n.bridge {
+			return nil
+		}
+	}
+	return &path.UnsupportedError{
+		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " + n.bridge + " is not here",
+		Remedy:  "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+}
+
+func (e *engine) checkNAT(s path.Spec, t *trial) error {
+	if t.proxy {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
+			Remedy: `"userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	if s.From == mode.FromContainer {
+		if err := e.bridgedRules(); err != nil {
+			return err
+		}
+	}
+	return e.checkAddress(s)
+}
+
+func (e *engine) checkProxy(s path.Spec, t *trial) error {
+	if !t.proxy {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
+			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
+	}
+	if s.To == mode.ToLoopback6 && !e.hasLoopback6() {
+		return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off", Remedy: "--to loopback"}
+	}
+	// moby/moby#48571: the ones before answered from the bridge's address, which
+	// the socket of a container on the bridge does not take.
+	const firstPktinfo = 28
+	if s.UDP && s.From == mode.FromContainer && e.major() < firstPktinfo {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.version()),
+			Remedy: "Docker Engine 28"}
+	}
+	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
+		return &path.UnsupportedError{Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+			Remedy: "sudo modprobe tcp_diag", Err: err}
+	}
+	return e.checkAddress(s)
+}
+
+// hasLoopback6 reports whether there is a ::1 here.
+func (e *engine) hasLoopback6() (ok bool) {
+	_ = e.ns.Do(func() (err error) { ok, err = link.HasAddr("lo", loopback6); return err })
+	return ok
+}
+
+func (e *engine) checkAddress(s path.Spec) error {
+	if s.To != mode.ToAddress {
+		return nil
+	}
+	_, err := ownAddress(e.ns)
+	return err
+}
+
+// bridgedRules makes sure that rules see frames between containers of one
+// network.
+func (e *engine) bridgedRules() error {
+	var v string
+	err := e.ns.Do(func() (err error) { v, err = sysctl.Get(bridgeNF); return err })
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter, and a restart of docker", Err: err}
+}
+
+// major is the engine's major version; 0 if it cannot be understood.
+func (e *engine) major() int {
+	first, _, _ := strings.Cut(e.info.ServerVersion, ".")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+func (e *engine) checkRouted() error {
+	const first = 27 // 26 ignores the option
+	if e.major() >= first {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: e.version() + " has no routed networks (gateway_mode_ipv4=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
+}
+
+func (e *engine) checkLink(ctx context.Context) error {
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil {
+		return &path.UnsupportedError{Missing: "this Docker has no default network, in which containers are linked", Remedy: "--on lab", Err: err}
+	}
+	if n.options["com.docker.network.bridge.enable_icc"] != "false" {
+		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
+			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	return e.bridgedRules()
+}
+
+// checkParent tries a device of the kind in a namespace of its own, and looks
+// the card up.
+func (e *engine) checkParent(m mode.Name) error {
+	driver, _ := driverOf(m)
+	parent := e.docker.Parent
+	if parent == "" {
+		return &path.UnsupportedError{Missing: driver + " devices are made on a network card, and none was chosen", Remedy: "--parent eth0, or --on lab"}
+	}
+	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
+		return &path.UnsupportedError{Missing: "there is no network card " + parent, Remedy: "ip link lists them", Err: err}
+	}
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	err = ns.Do(func() error {
+		if err := link.AddVeth("try", "try-peer", unix.Gettid()); err != nil {
+			return err
+		}
+		sub := link.SubInterface{Name: "try-sub", Parent: "try", TID: unix.Gettid()}
+		if driver == "ipvlan" {
+			return link.AddIPvlan(sub, "l2")
+		}
+		return link.AddMacvlan(sub, "bridge")
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" + strings.ToUpper(driver) + ")",
+			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
+	}
+	return errors.Join(err, ns.Close())
+}

@@ -1,0 +1,187 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/owner"
+)
+
+// Clean removes what runs left whose toll is gone, and says what it removed: what
+// has their label at the daemon that this environment names and at those that
+// their journals name. A daemon that is not there is no error, unless a journal
+// says that it has something of ours. StateDir is as Docker's.
+func Clean(ctx context.Context, dir string) (removed []string, err error) {
+	journals, err := leftJournals(dir)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []string
+	if host, err := findHost(os.Getenv); err == nil {
+		if file, err := socketOf(host); err == nil && reachable(file) == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	for _, j := range journals {
+		if !slices.Contains(hosts, j.host) {
+			hosts = append(hosts, j.host)
+		}
+	}
+	var errs []error
+	for _, host := range hosts {
+		var made []entry
+		for _, j := range journals {
+			if j.host == host {
+				made = append(made, j.made...)
+			}
+		}
+		some, err := cleanUntil(ctx, host, made)
+		removed = append(removed, some...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+			continue
+		}
+		for _, j := range journals {
+			if j.host == host {
+				errs = append(errs, os.Remove(j.file))
+			}
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// cleanUntil removes what dead tolls made, also what their daemon still makes:
+// it goes on with what it was asked for when the toll was killed.
+func cleanUntil(ctx context.Context, host string, made []entry) (removed []string, err error) {
+	const (
+		latest = 3 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	for began := time.Now(); ; {
+		some, err := cleanAt(ctx, host)
+		for _, e := range some {
+			removed = append(removed, e.kind+" "+e.name)
+			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
+		}
+		if err != nil || len(made) == 0 || time.Since(began) > latest {
+			return removed, err
+		}
+		select {
+		case <-ctx.Done():
+			return removed, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
+
+type leftJournal struct {
+	file, host string
+	made       []entry
+}
+
+// leftJournals are the journals of runs whose toll is gone.
+func leftJournals(dir string) ([]leftJournal, error) {
+	dir, err := stateDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for journals: %w", err)
+	}
+	var out []leftJournal
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), journalSuffix) {
+			continue
+		}
+		name := filepath.Join(dir, f.Name())
+		mark, host, made, err := readJournal(name)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if mark != "" && host != "" && !owner.Alive(mark) {
+			out = append(out, leftJournal{name, host, made})
+		}
+	}
+	return out, nil
+}
+
+// cleanAt removes what has the label of a dead toll: containers first, because
+// they hold the others.
+func cleanAt(ctx context.Context, host string) (removed []entry, err error) {
+	file, err := socketOf(host)
+	if err != nil {
+		return nil, err
+	}
+	if err := reachable(file); err != nil {
+		return nil, err
+	}
+	api, err := newClient(host)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{api: api, host: host, journal: &journal{open: map[entry]bool{}}}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	ours := make(client.Filters).Add("label", runLabel)
+	dead := func(labels map[string]string) bool { return labels[runLabel] != "" && !owner.Alive(labels[runLabel]) }
+	var errs []error
+	remove := func(kind, name string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
+			return
+		}
+		removed = append(removed, entry{kind, name})
+	}
+
+	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range containers.Items {
+		if dead(c.Labels) {
+			remove(ofContainer, strings.TrimPrefix(strings.Join(c.Names, ","), "/"), e.removeContainer(c.ID))
+		}
+	}
+	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	if err != nil {
+		return removed, err
+	}
+	for _, n := range networks.Items {
+		if dead(n.Labels) {
+			remove(ofNetwork, n.Name, e.removeNetwork(n.ID))
+		}
+	}
+	images, err := api.ImageList(ctx, client.ImageListOptions{Filters: ours})
+	if err != nil {
+		return removed, err
+	}
+	for _, i := range images.Items {
+		if !dead(i.Labels) {
+			continue
+		}
+		for _, tag := range i.RepoTags {
+			if !strings.HasPrefix(tag, repository) {
+				continue // somebody gave it another name
+			}
+			_, err := api.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
+			if cerrdefs.IsNotFound(err) {
+				err = nil
+			}
+			remove(ofImage, tag, err)
+		}
+	}
+	return removed, errors.Join(errs...)
+}

@@ -1,0 +1,297 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/undo"
+)
+
+// inside is the name of a container's device.
+const inside = "eth0"
+
+// bridgeNet is a network that Docker made.
+type bridgeNet struct {
+	name, id string
+	bridge   string // the device; "" if it has none
+	subnet   netip.Prefix
+	options  map[string]string // the driver's
+}
+
+// box is a container, which sleeps: processes are started in it.
+type box struct {
+	engine *engine
+	what   string // "server container"
+	id     string
+	pid    int // of its first process
+	ns     *netns.NS
+	addr   netip.Addr // on its network
+	port   string     // the outer end of its pair; "" if it has none
+}
+
+// order says what container to make.
+type order struct {
+	what    string   // "server container"
+	role    string   // "server", in its name
+	network string   // as docker run's --network
+	publish []bound  // ports
+	expose  []uint16 // ports that are not published
+	links   []string // containers, as NAME:ALIAS
+	udp     bool
+}
+
+// bound is a published port.
+type bound struct {
+	host      netip.AddrPort // invalid address: none of the machine's, as a routed network's
+	container uint16
+}
+
+// addNetwork makes a network of a driver for the path.
+func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
+	return s.makeNetwork(&s.path.Undo, driver, options)
+}
+
+// makeNetwork makes a network and pushes its removal to end.
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string) (*bridgeNet, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	name := s.name("net")
+	if err := e.journal.add(ofNetwork, name); err != nil {
+		return nil, err
+	}
+	end.Push("remove network "+name, func() error { return e.removeNetwork(name) })
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
+		Labels: map[string]string{runLabel: e.mark}})
+	if err != nil {
+		return nil, fmt.Errorf("make network: %w", err)
+	}
+	return e.network(s.ctx, name)
+}
+
+// network reads what Docker says of a network.
+func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
+	got, err := e.api.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read network %s: %w", name, err)
+	}
+	n := &bridgeNet{name: name, id: got.Network.ID, options: got.Network.Options}
+	for _, c := range got.Network.IPAM.Config {
+		if c.Subnet.Addr().Is4() {
+			n.subnet = c.Subnet.Masked()
+		}
+	}
+	if got.Network.Driver == "bridge" {
+		const short = 12
+		n.bridge = "br-" + n.id[:short]
+		if given := got.Network.Options["com.docker.network.bridge.name"]; given != "" {
+			n.bridge = given
+		}
+	}
+	return n, nil
+}
+
+func (e *engine) removeNetwork(name string) error {
+	ctx, cancel := cleanUp()
+	defer cancel()
+	_, err := e.api.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	e.journal.gone(ofNetwork, name)
+	return nil
+}
+
+// addBox makes a container.
+func (s *site) addBox(o order) (*box, error) {
+	made, err := s.addBoxes([]order{o})
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
+}
+
+// addBoxes makes containers at once, starts them and enters their network
+// namespaces. Their first processes end with this process, which holds their
+// standard inputs, and the containers go with them.
+func (s *site) addBoxes(orders []order) ([]*box, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	out, names := make([]*box, len(orders)), make([]string, len(orders))
+	for i, o := range orders {
+		names[i] = s.name(o.role)
+		if err := e.journal.add(ofContainer, names[i]); err != nil {
+			return nil, err
+		}
+	}
+	s.path.Undo.Push("remove containers", func() error {
+		return atOnce(len(names), func(i int) error { return e.removeContainer(names[i]) })
+	})
+	return out, atOnce(len(orders), func(i int) (err error) {
+		out[i], err = s.startBox(orders[i], names[i])
+		return err
+	})
+}
+
+// atOnce calls f for each i below n, all at once, and joins what they say.
+func atOnce(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *site) startBox(o order, name string) (*box, error) {
+	e := s.engine
+	config, host := e.config(o, name)
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", o.what, err)
+	}
+	held, err := e.api.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", o.what, err)
+	}
+	s.path.Undo.Push("let go of container "+name, func() error { held.Close(); return nil })
+	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.what, err)
+	}
+	b := &box{engine: e, what: o.what, id: made.ID}
+	return b, s.enter(b, name)
+}
+
+func (e *engine) config(o order, name string) (*container.Config, *container.HostConfig) {
+	proto := network.TCP
+	if o.udp {
+		proto = network.UDP
+	}
+	c := &container.Config{Image: e.image.tag, Cmd: []string{inImage, pauseArg, name},
+		Labels: map[string]string{runLabel: e.mark}, OpenStdin: true, StdinOnce: true, AttachStdin: true,
+		ExposedPorts: network.PortSet{}}
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true, Links: o.links,
+		LogConfig: container.LogConfig{Type: "none"}, PortBindings: network.PortMap{}}
+	for _, p := range o.publish {
+		inner, _ := network.PortFrom(p.container, proto)
+		c.ExposedPorts[inner] = struct{}{}
+		b := network.PortBinding{HostIP: p.host.Addr()}
+		if p.host.Port() != 0 {
+			b.HostPort = strconv.Itoa(int(p.host.Port()))
+		}
+		h.PortBindings[inner] = append(h.PortBindings[inner], b)
+	}
+	for _, n := range o.expose {
+		inner, _ := network.PortFrom(n, proto)
+		c.ExposedPorts[inner] = struct{}{}
+	}
+	return c, h
+}
+
+// enter finds the container's process and devices.
+func (s *site) enter(b *box, name string) error {
+	got, err := s.engine.api.ContainerInspect(s.ctx, b.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", b.what, err)
+	}
+	c := got.Container
+	if c.State == nil || !c.State.Running {
+		return fmt.Errorf("%s ended at once", b.what)
+	}
+	b.pid = c.State.Pid
+	if err := sameProcesses(b.pid, name); err != nil {
+		return err
+	}
+	if b.ns, err = netns.Join("/proc/" + strconv.Itoa(b.pid) + "/ns/net"); err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	s.path.Undo.Push("leave "+b.what, b.ns.Close)
+	if c.NetworkSettings == nil {
+		return nil
+	}
+	for _, n := range c.NetworkSettings.Networks {
+		if n != nil && n.IPAddress.IsValid() {
+			b.addr = n.IPAddress
+		}
+	}
+	return nil
+}
+
+// sameProcesses makes sure that the daemon's PIDs are ours, by the command line
+// of a container's first process. It has that a moment after the daemon says
+// that it runs.
+func sameProcesses(pid int, name string) error {
+	const (
+		moment = 2 * time.Second
+		again  = time.Millisecond
+	)
+	for deadline := time.Now().Add(moment); ; time.Sleep(again) {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err == nil && slices.Contains(strings.Split(string(line), "\x00"), name) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return &path.UnsupportedError{Missing: "the Docker daemon's containers are not among the processes that toll sees",
+				Remedy: "run toll outside containers, or with --pid host --network host --privileged", Err: err}
+		}
+	}
+}
+
+// findPort finds the outer end of the container's pair, on this machine.
+func (s *site) findPort(b *box) error {
+	var peer int
+	err := b.ns.Do(func() (err error) { peer, err = link.Peer(inside); return err })
+	if err == nil {
+		err = s.engine.ns.Do(func() (err error) { b.port, err = link.NameOf(peer); return err })
+	}
+	if err != nil {
+		return fmt.Errorf("find the pair of %s: %w", b.what, err)
+	}
+	return nil
+}
+
+// removeContainer removes a container, which may be on its way out by itself.
+func (e *engine) removeContainer(name string) error {
+	ctx, cancel := cleanUp()
+	defer cancel()
+	for {
+		_, err := e.api.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if cerrdefs.IsNotFound(err) {
+			e.journal.gone(ofContainer, name)
+			return nil
+		}
+		if err != nil && !cerrdefs.IsConflict(err) {
+			return err
+		}
+		const again = 10 * time.Millisecond
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(again):
+		}
+	}
+}

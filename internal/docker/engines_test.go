@@ -1,0 +1,213 @@
+package docker
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+// The tests that need a daemon run in this binary again, linked statically, in
+// network and mount namespaces of their own with a dockerd of their own.
+const (
+	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // where that dockerd keeps everything
+	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
+	tollEnv   = "BRIDGETOLL_TEST_TOLL"   // the toll to run
+	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
+	enginesOf = "BRIDGETOLL_ENGINES"     // "installed", or "all": also those that are fetched; see make test-docker
+)
+
+func TestMain(m *testing.M) {
+	pathtest.Main()
+	if ours, err := Inner(os.Args[1:]); ours {
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	if beside != nil {
+		beside.stop()
+	}
+	os.Exit(code)
+}
+
+// suites are Debian's with other engines than the installed one: 26.1.5 and
+// 28.5.2 as of this writing.
+var suites = []string{"trixie", "sid"}
+
+// TestEngines runs the tests beside each daemon.
+func TestEngines(t *testing.T) {
+	if os.Getenv(daemonEnv) != "" {
+		t.Skip("it is what runs this")
+	}
+	if os.Getenv(enginesOf) == "" {
+		t.Skip("it takes a minute or four: make test-docker")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("dockerd needs root")
+	}
+	if _, err := exec.LookPath("dockerd"); err != nil {
+		pathtest.SkipOrFail(t, "no dockerd: %v", err)
+	}
+	dir := t.TempDir()
+	tester, toll := filepath.Join(dir, "docker.test"), filepath.Join(dir, "toll")
+	build(t, "test", "-c", "-o", tester, ".")
+	build(t, "build", "-o", toll, "../../cmd/toll")
+	engines := []engineAt{{"installed", ""}}
+	if os.Getenv(enginesOf) == "all" {
+		for _, suite := range suites {
+			if root, err := fetch(suite); err != nil {
+				t.Logf("no engine of Debian %s: %v", suite, err)
+			} else {
+				engines = append(engines, engineAt{suite, root})
+			}
+		}
+	}
+	for _, e := range engines {
+		for _, b := range benches {
+			t.Run(e.name+"/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				b.run(t, tester, toll, e.root)
+			})
+		}
+	}
+}
+
+type engineAt struct{ name, root string }
+
+// bench is a daemon and what is tested beside it.
+type bench struct{ name, flags, modes, tests string }
+
+const noProxy = "--userland-proxy=false"
+
+var benches = []bench{
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
+	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
+}
+
+func build(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+}
+
+func fetch(suite string) (root string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "bridgetoll", "docker", suite)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("../../test/docker/fetch", suite, dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(dir, "root"), nil
+}
+
+// namespaces makes the machine of a daemon: without a fresh /sys the devices in
+// it are another namespace's, and the card has a neighbour that never answers.
+const namespaces = `set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/lock /run/netns /run/s
+mount -t sysfs sysfs /run/s
+mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
+mount --rbind /run/s /sys
+ip link set lo up
+ip link add card0 type veth peer name card1
+ip addr add 198.18.7.2/24 dev card0
+ip link set card0 up
+ip link set card1 up
+ip route add default via 198.18.7.1
+exec "$@"`
+
+// run runs a bench in namespaces of its own.
+func (b bench) run(t *testing.T, tester, toll, root string) {
+	home, err := os.MkdirTemp("", "toll-docker") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "8m"}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
+	cmd := exec.Command("bash", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, tollEnv+"="+toll,
+		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
+	if root != "" {
+		cmd.Env = append(cmd.Env, "PATH="+root+"/usr/sbin:"+root+"/usr/bin:"+os.Getenv("PATH"))
+	}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// dockerd is a daemon of the test's.
+type dockerd struct {
+	home  string
+	flags []string
+	cmd   *exec.Cmd
+}
+
+// beside is the daemon of this process, once a test asked for it.
+var beside *dockerd
+
+// daemon is the daemon beside which the tests run.
+func daemon(t *testing.T) *dockerd {
+	t.Helper()
+	home := os.Getenv(daemonEnv)
+	if home == "" {
+		t.Skip("TestEngines runs it beside a daemon")
+	}
+	if beside == nil {
+		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
+		beside.start(t)
+	}
+	return beside
+}
+
+func (d *dockerd) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(d.home+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d.cmd = exec.Command("dockerd", append([]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
+		"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	// The threads of a test come and go: the signal would come with them.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b, _ := os.ReadFile(d.home + "/log")
+			t.Fatalf("dockerd does not answer:\n%s", b)
+		}
+	}
+}
+
+// stop ends the daemon, and its containers with it.
+func (d *dockerd) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	_ = d.cmd.Wait()
+}

@@ -1,0 +1,108 @@
+package docker
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// thisMachine is where Docker's own devices and rules are.
+const thisMachine = "this machine"
+
+// counters reads a device. forwardRx says that what the device receives is
+// on its way to the server.
+func counters(ns *netns.NS, dev string, forwardRx bool) func() (sample.Counters, error) {
+	return func() (out sample.Counters, err error) {
+		err = ns.Do(func() error {
+			c, err := link.Stats(dev)
+			if forwardRx {
+				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
+					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
+			} else {
+				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
+					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
+			}
+			return err
+		})
+		return out, err
+	}
+}
+
+// oneWay keeps what a reader counted as forward: a device that sees both
+// directions of the load that way.
+func oneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		c, err := read()
+		c.BackwardBytes, c.BackwardPackets = 0, 0
+		return c, err
+	}
+}
+
+// loHop is a namespace's loopback device, which counts both directions as
+// one.
+func loHop(ns *netns.NS, where string) path.Hop {
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: oneWay(counters(ns, "lo", true))}
+}
+
+// hop is the container's own device.
+func (b *box) hop(kind mode.HopKind, server bool) path.Hop {
+	h := path.Hop{Kind: kind, Name: inside, Where: b.what, Read: counters(b.ns, inside, server)}
+	if b.port != "" {
+		h.Name = b.port + "⇄" + inside
+	}
+	return h
+}
+
+// bridgeHop is a bridge as its machine's own device: it counts what goes
+// between the machine's stack and the containers.
+func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
+	return path.Hop{Kind: mode.HopBridge, Name: n.bridge, Where: thisMachine, Read: counters(s.engine.ns, n.bridge, !toServer)}
+}
+
+// switchedHop is a bridge as a switch: what it sent out of the ports towards
+// the servers and out of those towards the clients. (A bridge's own counters
+// do not count frames that it only forwards.)
+func (s *site) switchedHop(n *bridgeNet) path.Hop {
+	toServer, toClient := s.together(s.servers), s.together(s.clients)
+	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " ports", Where: thisMachine,
+		Read: func() (sample.Counters, error) {
+			f, err := toServer()
+			if err != nil {
+				return f, err
+			}
+			b, err := toClient()
+			return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
+				BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
+		}}
+}
+
+// together adds up what the outer ends of containers' pairs count; what they
+// send is forward.
+func (s *site) together(boxes []*box) func() (sample.Counters, error) {
+	return func() (sum sample.Counters, err error) {
+		for _, b := range boxes {
+			c, err := counters(s.engine.ns, b.port, false)()
+			if err != nil {
+				return sum, err
+			}
+			sum = sum.Add(c)
+		}
+		return sum, nil
+	}
+}
+
+// bridgeLeg is a bridge that the load crosses twice, up to the proxy and down
+// to the server: what the machine took in from the bridge, and what it sent
+// out to it. Each counts both directions of the load, once a leg.
+func (s *site) bridgeLeg(n *bridgeNet, way string) path.Hop {
+	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " " + way, Where: thisMachine, Expect: path.CarriesBoth,
+		Read: oneWay(counters(s.engine.ns, n.bridge, way == "in"))}
+}
+
+// unused turns a hop into a guard.
+func unused(h path.Hop) path.Hop {
+	h.Expect = path.Untouched
+	return h
+}

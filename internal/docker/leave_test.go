@@ -1,0 +1,203 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sh runs a command of the shell and returns what it printed.
+func sh(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.Command("bash", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// aUsers is what a user has in Docker: an image, a network and a container with
+// a published port on it, which stay for the whole test.
+func aUsers(t *testing.T) {
+	t.Helper()
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, b, err := archive(program, map[string]string{"owner": "a user"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("docker", "load", "-q")
+	cmd.Stdin = bytes.NewReader(b)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("docker load: %v\n%s", err, out)
+	}
+	sh(t, "docker tag "+tag+" users:1 && docker rmi "+tag+" && docker network create users && docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
+	t.Cleanup(func() { sh(t, "docker rm -f users && docker network rm users && docker rmi users:1") })
+}
+
+// what may change by itself: counters, handles and the times in comments.
+var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
+
+// truth is all of the machine's state that a run could change.
+func truth(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, c := range []string{
+		"docker ps -a --no-trunc --format '{{.ID}} {{.Names}} {{.State}}'", "docker network ls --no-trunc", "docker images -a --no-trunc --format '{{.ID}} {{.Tag}}'",
+		"docker volume ls", "iptables-save", "ip6tables-save", "nft list ruleset", "ip -j link", "ip -j addr", "ip -j route", "sysctl -a -r '^net'",
+		"ls " + filepath.Join(os.Getenv("XDG_STATE_HOME"), "bridgetoll") + " 2>/dev/null || true",
+	} {
+		out[c] = volatile.ReplaceAllString(sh(t, c), "")
+	}
+	return out
+}
+
+// sameTruth waits for the state to be what it was.
+func sameTruth(t *testing.T, when string, before map[string]string) {
+	t.Helper()
+	diff := ""
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if diff = cmp.Diff(before, truth(t)); diff == "" {
+			return
+		}
+	}
+	t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
+}
+
+func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
+	var out bytes.Buffer
+	cmd := exec.Command(os.Getenv(tollEnv), args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// long is a run that does not end by itself.
+var long = []string{"compare", "host", "bridge", "publish-proxy", "publish-nat", "--on", "docker,lab", "--rounds", "1000", "--window", "20ms", "--quiet"}
+
+// midRun starts a run and waits until its containers are there.
+func midRun(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd, out := toll(long...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n := strings.Count(sh(t, "docker ps -q --filter label="+runLabel), "\n")
+		if n >= 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("its containers did not come:\n%s", out)
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	return cmd, out
+}
+
+func TestBesideLeavesNothing(t *testing.T) {
+	daemon(t)
+	aUsers(t)
+	before := truth(t)
+
+	cmd, out := toll("compare", "native", "shared", "bridge", "publish-nat", "publish-proxy", "macvlan-bridge", "--parent", "card0", "--on", "docker,lab", "--from", "host,container", "--load", "rr", "--rounds", "1", "--window", "50ms")
+	_ = cmd.Run() // a busy machine may have let visits fail, but not so:
+	if s := out.String(); !strings.Contains(s, "container → container") || strings.Contains(s, "not witnessed") {
+		t.Errorf("a run: %v\n%s", cmd.ProcessState, out)
+	}
+	sameTruth(t, "after a run", before)
+
+	cmd, out = midRun(t)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("interrupted: exit %d\n%s", code, out)
+	}
+	sameTruth(t, "after Ctrl-C", before)
+
+	cmd, _ = midRun(t)
+	alive, aliveOut := midRun(t) // whose things clean must leave alone
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	clean, out := toll("clean")
+	if err := clean.Run(); err != nil || !strings.Contains(out.String(), "removed network") {
+		t.Errorf("toll clean: %v\n%s", err, out)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if err := alive.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = alive.Wait()
+	if s := aliveOut.String(); alive.ProcessState.ExitCode() != 130 || strings.Contains(s, "Failed\n") {
+		t.Errorf("beside toll clean: exit %d\n%s", alive.ProcessState.ExitCode(), s)
+	}
+	sameTruth(t, "after SIGKILL and toll clean", before)
+}
+
+func TestBesideDaemonRestart(t *testing.T) {
+	d := daemon(t)
+	cmd, out := midRun(t)
+	time.Sleep(time.Second)
+	d.stop()
+	d.start(t)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	time.Sleep(3 * time.Second) // of visits that fail
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-ended:
+	case <-time.After(60 * time.Second):
+		_ = cmd.Process.Kill()
+		<-ended
+		t.Fatalf("the run did not end:\n%s", out)
+	}
+	if clean, out := toll("clean"); clean.Run() != nil {
+		t.Errorf("toll clean: %s", out)
+	}
+	const left = "docker ps -aq --filter label=" + runLabel + "; docker network ls -q --filter label=" + runLabel +
+		"; docker images -q --filter label=" + runLabel + `; ls "$XDG_STATE_HOME/bridgetoll"`
+	if s := sh(t, left); s != "" {
+		t.Errorf("after a restart, something is left:\n%s\nof %s", s, out)
+	}
+}
+
+func TestBesideKeepsTheImage(t *testing.T) {
+	daemon(t)
+	ctx := context.Background()
+	var tags []string
+	for range 2 {
+		b := &Docker{KeepImage: true}
+		e, err := b.connect(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.makeImage(ctx); err != nil {
+			t.Fatal(err)
+		}
+		tags = append(tags, e.image.tag)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tags[0] != tags[1] || !strings.Contains(sh(t, "docker images"), strings.TrimPrefix(tags[0], repository)) {
+		t.Errorf("images %v", tags)
+	}
+	sh(t, fmt.Sprintf("docker rmi %s", tags[0]))
+}

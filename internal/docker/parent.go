@@ -1,0 +1,90 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/undo"
+)
+
+// subInterfaces are containers with macvlan or ipvlan devices on the chosen
+// card, which talk to each other on it.
+func (s *site) subInterfaces() error {
+	driver, kind := driverOf(s.path.Spec.Mode)
+	s.path.Facts["parent"] = s.engine.docker.Parent
+	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
+	if err != nil {
+		return err
+	}
+	s.network = n
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
+		return err
+	}
+	for _, b := range slices.Concat(s.servers, s.clients) {
+		if !b.addr.Is4() {
+			return fmt.Errorf("%s: %w", b.what, errNoAddress)
+		}
+	}
+	hop := mode.HopKind(driver)
+	s.path.Hops = slices.Concat(s.clientHops(hop), s.serverHops(hop))
+	return nil
+}
+
+// onParent is the network of the chosen card, which Docker lets have only one:
+// paths share it, and the last one's end is its own.
+func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
+	e := s.engine
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	name := driver + options[driver+"_mode"]
+	if e.shared == nil {
+		e.shared = map[string]*sharedNet{}
+	}
+	n := e.shared[name]
+	if n == nil {
+		n = &sharedNet{}
+		made, err := s.makeNetwork(&n.end, driver, options)
+		if err != nil {
+			return nil, errors.Join(err, n.end.Undo())
+		}
+		n.network = made
+		e.shared[name] = n
+	}
+	n.paths++
+	s.path.Undo.Push("leave the network of card "+e.docker.Parent, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if n.paths--; n.paths > 0 {
+			return nil
+		}
+		delete(e.shared, name)
+		return n.end.Undo()
+	})
+	return n.network, nil
+}
+
+// sharedNet is a network that several paths are on.
+type sharedNet struct {
+	network *bridgeNet
+	paths   int
+	end     undo.Stack
+}
+
+// driverOf is a mode as Docker's driver and its mode.
+func driverOf(m mode.Name) (driver, kind string) {
+	switch m {
+	case mode.IPvlanL2:
+		return "ipvlan", "l2"
+	case mode.IPvlanL3:
+		return "ipvlan", "l3"
+	case mode.IPvlanL3S:
+		return "ipvlan", "l3s"
+	default:
+		return "macvlan", "bridge"
+	}
+}

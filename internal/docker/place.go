@@ -1,0 +1,209 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// asked bounds how long the daemon may take to answer about a process.
+const asked = 5 * time.Second
+
+// machine is a process of this machine, outside every container.
+type machine struct {
+	name string
+	ns   *netns.NS // in which it runs
+}
+
+var _ path.Place = (*machine)(nil)
+
+func (m *machine) Name() string { return m.name }
+
+// Start starts toll itself, as a child of this process.
+func (m *machine) Start(c path.Command) (*path.Process, error) {
+	cmd := exec.Command(self, c.Args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), c.Env...)
+	said := &tail{}
+	cmd.Stderr = said
+	if c.Apart {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", m.name, err)
+	}
+	// Not StdoutPipe: Wait would close it under the reader.
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", m.name, err)
+	}
+	cmd.Stdout = w
+	err = m.ns.Start(cmd)
+	w.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start in %s: %w", m.name, err), in.Close(), out.Close())
+	}
+	return &path.Process{PID: cmd.Process.Pid, In: in, Out: out,
+		Wait: func() error { return said.explain(cmd.Wait()) },
+		Kill: func() error {
+			if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
+			return nil
+		}}, nil
+}
+
+// contained is a process in a container.
+type contained struct{ *box }
+
+var _ path.Place = contained{}
+
+func (p contained) Name() string { return p.what }
+
+// Start starts toll in the container as `docker exec` does. Programs of the
+// machine, which are started apart, are not in the container's image: they get
+// its network only.
+func (p contained) Start(c path.Command) (*path.Process, error) {
+	if c.Apart {
+		return (&machine{p.what, p.ns}).Start(c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	made, err := p.engine.api.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Env: c.Env, Cmd: append([]string{inImage}, c.Args...)})
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	conn, err := p.engine.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	out, w := io.Pipe()
+	r := &running{api: p.engine.api, id: made.ID, conn: conn.HijackedResponse, ended: make(chan struct{})}
+	go r.read(w)
+	return &path.Process{In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
+}
+
+// running is a process that was started by exec.
+type running struct {
+	api   *client.Client
+	id    string
+	conn  client.HijackedResponse
+	said  tail
+	ended chan struct{} // closed when its output ended
+	cut   error         // how
+}
+
+// read takes the two outputs apart until they end.
+func (r *running) read(out *io.PipeWriter) {
+	defer close(r.ended)
+	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
+	_ = out.Close()
+}
+
+// wait waits for the end of the output, with which the process ended or was cut
+// off, and asks how.
+func (r *running) wait() error {
+	<-r.ended
+	defer r.conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	for {
+		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+		switch {
+		case err != nil:
+			return r.said.explain(fmt.Errorf("it cannot be known how it ended: %w", errors.Join(err, r.cut)))
+		case !got.Running && got.ExitCode == 0:
+			return nil
+		case !got.Running:
+			return r.said.explain(fmt.Errorf("exit status %d", got.ExitCode))
+		}
+		const again = 2 * time.Millisecond
+		time.Sleep(again) // the output ends a little before the process
+	}
+}
+
+// kill kills the process and cuts its output off. Docker has no call for it.
+func (r *running) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	defer r.conn.Close()
+	got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+	if err != nil || !got.Running || got.PID <= 0 {
+		return nil //nolint:nilerr // the container or the daemon is gone, and the process with it
+	}
+	if err := unix.Kill(got.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// input is the process's standard input; its end is the process's.
+type input struct{ conn *client.HijackedResponse }
+
+func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
+func (i input) Close() error                { return i.conn.CloseWrite() }
+
+// lenient goes on, so that the other output and the end are seen, when nobody
+// reads any more.
+type lenient struct {
+	w    io.Writer
+	deaf bool
+}
+
+func (l *lenient) Write(b []byte) (int, error) {
+	if !l.deaf {
+		_, err := l.w.Write(b)
+		l.deaf = err != nil
+	}
+	return len(b), nil
+}
+
+// tail keeps the last bytes that were written to it.
+type tail struct{ b bytes.Buffer }
+
+const tailBytes = 2 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b.Write(p)
+	if over := t.b.Len() - tailBytes; over > 0 {
+		t.b.Next(over)
+	}
+	return len(p), nil
+}
+
+// explain adds what was kept, on one line.
+func (t *tail) explain(err error) error {
+	if s := strings.Join(strings.Fields(t.b.String()), " "); err != nil && s != "" {
+		return fmt.Errorf("%w: %s", err, s)
+	}
+	return err
+}
+
+// pauseArg makes this program the first process of a container.
+const pauseArg = "pause"
+
+// Inner runs the part of the backend that args name: the first process of a
+// container, which sleeps until its input ends. Ours is false if args name none.
+func Inner(args []string) (ours bool, err error) {
+	if len(args) == 0 || args[0] != pauseArg {
+		return false, nil
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return true, err
+}
