@@ -40,26 +40,14 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
 
 FUZZTIME ?= 1m
+FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
+	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
+	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet \
+	ports/collect:ProxyArgs
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
-	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sample
-	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sample
-	$(GO) test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/machine
-	$(GO) test -run '^$$' -fuzz '^FuzzParseTunes$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/mode
-	$(GO) test -run '^$$' -fuzz '^FuzzParseWire$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab
-	$(GO) test -run '^$$' -fuzz '^FuzzParsePorts$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/lab/ovs
-	$(GO) test -run '^$$' -fuzz '^FuzzParseRules$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/docker
-	$(GO) test -run '^$$' -fuzz '^FuzzJudge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/analysis
-	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/published
-	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/sse
-	$(GO) test -run '^$$' -fuzz '^FuzzChunk$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/openai
-	$(GO) test -run '^$$' -fuzz '^FuzzNew$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/database
-	$(GO) test -run '^$$' -fuzz '^FuzzParseWays$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/endpoint
-	$(GO) test -run '^$$' -fuzz '^FuzzParseGauge$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
-	$(GO) test -run '^$$' -fuzz '^FuzzExtract$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/program
-	$(GO) test -run '^$$' -fuzz '^FuzzParseSave$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/firewall
-	$(GO) test -run '^$$' -fuzz '^FuzzParseProcNet$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/kernel/sock
-	$(GO) test -run '^$$' -fuzz '^FuzzProxyArgs$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./internal/ports/collect
+	@printf '%s\n' $(FUZZ) | xargs -P 2 -I{} sh -c 'f={}; $(GO) test -run "^$$" -fuzz "^Fuzz$${f#*:}$$" \
+		-fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 ./internal/$${f%:*}'
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
