@@ -98,19 +98,11 @@ func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) 
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
 	for i := range p.Clients {
-		if got := kinds(p.Of(i)); !slices.Equal(got, route.Hops) {
-			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", mode.Route{Hops: got}, route), p.Close())
+		if got := p.Route(i); !slices.Equal(got.Hops, route.Hops) {
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
 		}
 	}
 	return p, nil
-}
-
-func kinds(hops []path.Hop) []mode.HopKind {
-	out := make([]mode.HopKind, len(hops))
-	for i, h := range hops {
-		out[i] = h.Kind
-	}
-	return out
 }
 
 func (e *engine) build(ctx context.Context, build func(*site) error, p *path.Path) error {

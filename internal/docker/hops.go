@@ -1,54 +1,25 @@
 package docker
 
 import (
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // thisMachine is where Docker's own devices and rules are.
 const thisMachine = "this machine"
 
-// counters reads a device. forwardRx says that what the device receives is
-// on its way to the server.
-func counters(ns *netns.NS, dev string, forwardRx bool) func() (sample.Counters, error) {
-	return func() (out sample.Counters, err error) {
-		err = ns.Do(func() error {
-			c, err := link.Stats(dev)
-			if forwardRx {
-				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
-					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
-			} else {
-				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
-					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
-			}
-			return err
-		})
-		return out, err
-	}
-}
-
-// oneWay keeps what a reader counted as forward: a device that sees both
-// directions of the load that way.
-func oneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
-	return func() (sample.Counters, error) {
-		c, err := read()
-		c.BackwardBytes, c.BackwardPackets = 0, 0
-		return c, err
-	}
-}
-
 // loHop is a namespace's loopback device, which counts both directions as
 // one.
 func loHop(ns *netns.NS, where string) path.Hop {
-	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: oneWay(counters(ns, "lo", true))}
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: local.OneWay(local.Device(ns, "lo", true))}
 }
 
 // hop is the container's own device.
 func (b *box) hop(kind mode.HopKind, server bool) path.Hop {
-	h := path.Hop{Kind: kind, Name: inside, Where: b.what, Read: counters(b.ns, inside, server)}
+	h := path.Hop{Kind: kind, Name: inside, Where: b.what, Read: local.Device(b.ns, inside, server)}
 	if b.port != "" {
 		h.Name = b.port + "⇄" + inside
 	}
@@ -58,7 +29,7 @@ func (b *box) hop(kind mode.HopKind, server bool) path.Hop {
 // bridgeHop is a bridge as its machine's own device: it counts what goes
 // between the machine's stack and the containers.
 func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: n.bridge, Where: thisMachine, Read: counters(s.engine.ns, n.bridge, !toServer)}
+	return path.Hop{Kind: mode.HopBridge, Name: n.bridge, Where: thisMachine, Read: local.Device(s.engine.ns, n.bridge, !toServer)}
 }
 
 // switchedHop is a bridge as a switch: what it sent out of the ports towards
@@ -83,7 +54,7 @@ func (s *site) switchedHop(n *bridgeNet) path.Hop {
 func (s *site) together(boxes []*box) func() (sample.Counters, error) {
 	return func() (sum sample.Counters, err error) {
 		for _, b := range boxes {
-			c, err := counters(s.engine.ns, b.port, false)()
+			c, err := local.Device(s.engine.ns, b.port, false)()
 			if err != nil {
 				return sum, err
 			}
@@ -98,7 +69,7 @@ func (s *site) together(boxes []*box) func() (sample.Counters, error) {
 // out to it. Each counts both directions of the load, once a leg.
 func (s *site) bridgeLeg(n *bridgeNet, way string) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " " + way, Where: thisMachine, Expect: path.CarriesBoth,
-		Read: oneWay(counters(s.engine.ns, n.bridge, way == "in"))}
+		Read: local.OneWay(local.Device(s.engine.ns, n.bridge, way == "in"))}
 }
 
 // unused turns a hop into a guard.

@@ -69,7 +69,7 @@ func (s *site) shared() error {
 		s.dial[i] = netip.AddrPortFrom(loopback, serverPort)
 		s.path.Guards = append(s.path.Guards, unused(b.hop(mode.HopVeth, true)))
 		h := loHop(b.ns, b.what)
-		h.Clients = s.talkTo(i)
+		h.Clients = s.path.Spec.TalkTo(i)
 		s.path.Hops = append(s.path.Hops, h)
 	}
 	return s.addClients(func(i int) order { return order{network: "container:" + s.servers[i%len(s.servers)].id} })

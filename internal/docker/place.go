@@ -1,14 +1,12 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // asked bounds how long the daemon may take to answer about a process.
@@ -38,34 +37,12 @@ func (m *machine) Start(c path.Command) (*path.Process, error) {
 	cmd := exec.Command(self, c.Args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), c.Env...)
-	said := &tail{}
+	said := &local.Tail{}
 	cmd.Stderr = said
 	if c.Apart {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start in %s: %w", m.name, err)
-	}
-	// Not StdoutPipe: Wait would close it under the reader.
-	out, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start in %s: %w", m.name, err)
-	}
-	cmd.Stdout = w
-	err = m.ns.Start(cmd)
-	w.Close()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start in %s: %w", m.name, err), in.Close(), out.Close())
-	}
-	return &path.Process{PID: cmd.Process.Pid, In: in, Out: out,
-		Wait: func() error { return said.explain(cmd.Wait()) },
-		Kill: func() error {
-			if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				return err
-			}
-			return nil
-		}}, nil
+	return local.Start(m.ns, m.name, cmd, said)
 }
 
 // contained is a process in a container.
@@ -104,7 +81,7 @@ type running struct {
 	api   *client.Client
 	id    string
 	conn  client.HijackedResponse
-	said  tail
+	said  local.Tail
 	ended chan struct{} // closed when its output ended
 	cut   error         // how
 }
@@ -127,11 +104,11 @@ func (r *running) wait() error {
 		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
 		switch {
 		case err != nil:
-			return r.said.explain(fmt.Errorf("it cannot be known how it ended: %w", errors.Join(err, r.cut)))
+			return r.said.Explain(fmt.Errorf("it cannot be known how it ended: %w", errors.Join(err, r.cut)))
 		case !got.Running && got.ExitCode == 0:
 			return nil
 		case !got.Running:
-			return r.said.explain(fmt.Errorf("exit status %d", got.ExitCode))
+			return r.said.Explain(fmt.Errorf("exit status %d", got.ExitCode))
 		}
 		const again = 2 * time.Millisecond
 		time.Sleep(again) // the output ends a little before the process
@@ -172,27 +149,6 @@ func (l *lenient) Write(b []byte) (int, error) {
 		l.deaf = err != nil
 	}
 	return len(b), nil
-}
-
-// tail keeps the last bytes that were written to it.
-type tail struct{ b bytes.Buffer }
-
-const tailBytes = 2 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.b.Write(p)
-	if over := t.b.Len() - tailBytes; over > 0 {
-		t.b.Next(over)
-	}
-	return len(p), nil
-}
-
-// explain adds what was kept, on one line.
-func (t *tail) explain(err error) error {
-	if s := strings.Join(strings.Fields(t.b.String()), " "); err != nil && s != "" {
-		return fmt.Errorf("%w: %s", err, s)
-	}
-	return err
 }
 
 // pauseArg makes this program the first process of a container.

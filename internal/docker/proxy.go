@@ -17,9 +17,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -83,55 +83,9 @@ func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 		h.Read = func() (sample.Counters, error) { return processIO(pid) }
 		return h, nil
 	}
-	h.Expect, h.Read = path.Relays, s.relayed(pid, host.Port(), to)
+	h.Expect, h.Read = path.Relays, local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to,
+		Beside: s.path.Spec.From == mode.FromHost}.Relayed()
 	return h, nil
-}
-
-// relayed are the proxy's own sockets: what it received from clients and sent
-// on to the server, and the other way round. Sockets end with their
-// connections, so the last that was seen of each is kept; of those that ended
-// unseen there is at least their number.
-func (s *site) relayed(pid int, listens uint16, target netip.AddrPort) func() (sample.Counters, error) {
-	type leg struct {
-		toServer bool
-		conn     sock.Conn
-	}
-	seen := map[uint32]leg{}
-	return func() (out sample.Counters, err error) {
-		var (
-			conns             []sock.Conn
-			dialled, accepted uint64
-		)
-		err = s.engine.ns.Do(func() (err error) {
-			if conns, err = sock.Of(pid); err != nil {
-				return err
-			}
-			dialled, accepted, err = sock.Opens()
-			return err
-		})
-		if err != nil {
-			return out, err
-		}
-		for _, c := range conns {
-			seen[c.Inode] = leg{c.RemotePort == target.Port() && c.LocalPort != listens, c}
-		}
-		var up, down sample.Counters // the client's leg, the server's leg
-		for _, l := range seen {
-			if l.toServer {
-				down.ForwardBytes += l.conn.Sent
-				down.BackwardBytes += l.conn.Received
-			} else {
-				up.ForwardBytes += l.conn.Received
-				up.BackwardBytes += l.conn.Sent
-			}
-		}
-		// A client on the machine itself dials once for each that is accepted.
-		if s.path.Spec.From == mode.FromHost {
-			dialled -= min(dialled, accepted)
-		}
-		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
-			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: min(dialled, accepted)}, nil
-	}
 }
 
 // processIO is what a process has written by write(2), as forward, and read by

@@ -62,7 +62,7 @@ func (s *site) publishNAT() error {
 		if err != nil {
 			return err
 		}
-		h.Clients = s.talkTo(i)
+		h.Clients = s.path.Spec.TalkTo(i)
 		dnat = append(dnat, h)
 	}
 	if s.path.Spec.From == mode.FromContainer {
@@ -97,7 +97,7 @@ func (s *site) publishProxy() error {
 		if err != nil {
 			return err
 		}
-		h.Clients = s.talkTo(i)
+		h.Clients = s.path.Spec.TalkTo(i)
 		proxies = append(proxies, h)
 		if err := s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT"); err != nil {
 			return err

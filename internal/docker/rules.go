@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -71,12 +72,12 @@ const saveTimeout = 5 * time.Second
 func save(program, table string) ([]rule, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
-	var said tail
+	var said local.Tail
 	cmd := exec.CommandContext(ctx, program, "-c", "-t", table)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("read rules: %s: %w", program, said.explain(err))
+		return nil, fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
 	}
 	return parseRules(string(bytes.TrimSpace(out))), nil
 }

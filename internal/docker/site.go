@@ -134,25 +134,12 @@ func (s *site) connect() {
 	}
 }
 
-// talkTo are the clients of a server; nil is all.
-func (s *site) talkTo(server int) []int {
-	n, m := s.path.Spec.Count()
-	if n == 1 {
-		return nil
-	}
-	out := []int{}
-	for i := server; i < m; i += n {
-		out = append(out, i)
-	}
-	return out
-}
-
 // serverHops are the servers' own devices.
 func (s *site) serverHops(kind mode.HopKind) []path.Hop {
 	var out []path.Hop
 	for i, b := range s.servers {
 		h := b.hop(kind, true)
-		h.Clients = s.talkTo(i)
+		h.Clients = s.path.Spec.TalkTo(i)
 		out = append(out, h)
 	}
 	return out

@@ -109,26 +109,13 @@ func (s *site) connect() {
 	}
 }
 
-// talkTo are the clients of a server; nil is all.
-func (s *site) talkTo(server int) []int {
-	n, m := s.path.Spec.Count()
-	if n == 1 {
-		return nil
-	}
-	out := []int{}
-	for i := server; i < m; i += n {
-		out = append(out, i)
-	}
-	return out
-}
-
 // eachServer is a hop for each server, which its clients' bytes cross.
 func (s *site) eachServer(hop func(i int) path.Hop) []path.Hop {
 	var out []path.Hop
 	n, _ := s.path.Spec.Count()
 	for i := range n {
 		h := hop(i)
-		h.Clients = s.talkTo(i)
+		h.Clients = s.path.Spec.TalkTo(i)
 		out = append(out, h)
 	}
 	return out

@@ -1,10 +1,10 @@
 package lab
 
 import (
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -30,50 +30,21 @@ func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
 	return h
 }
 
-// counters reads a device. forwardRx says that what the device receives is
-// on its way to the server.
-func counters(ns *space, dev string, forwardRx bool) func() (sample.Counters, error) {
-	return func() (out sample.Counters, err error) {
-		err = ns.Do(func() error {
-			c, err := link.Stats(dev)
-			if forwardRx {
-				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
-					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
-			} else {
-				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
-					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
-			}
-			return err
-		})
-		return out, err
-	}
-}
-
-// oneWay keeps what a reader counted as forward: a device that sees both
-// directions of the load that way.
-func oneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
-	return func() (sample.Counters, error) {
-		c, err := read()
-		c.BackwardBytes, c.BackwardPackets = 0, 0
-		return c, err
-	}
-}
-
 // loHop is a namespace's loopback device, which counts both directions as
 // one.
 func (s *site) loHop(ns *space, where string) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
-		Read: oneWay(counters(ns, "lo", true))}, device{ns: ns, name: "lo"})
+		Read: local.OneWay(local.Device(ns, "lo", true))}, device{ns: ns, name: "lo"})
 }
 
 // wireHop is A's end of the wire.
 func (s *site) wireHop() path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Read: counters(s.a.ns, wireName, true)}
+	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Read: local.Device(s.a.ns, wireName, true)}
 }
 
 // hop is the container's own device.
 func (s *site) hop(c *container, server bool) path.Hop {
-	h := path.Hop{Kind: c.kind, Name: inside, Where: c.name, Read: counters(c.ns, inside, server)}
+	h := path.Hop{Kind: c.kind, Name: inside, Where: c.name, Read: local.Device(c.ns, inside, server)}
 	devices := []device{{ns: c.ns, name: inside}}
 	if c.port != "" {
 		h.Name = c.port + "⇄" + inside
@@ -86,7 +57,7 @@ func (s *site) hop(c *container, server bool) path.Hop {
 // between the machine's stack and the containers.
 func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopBridge, Name: bridge, Where: m.name,
-		Read: counters(m.ns, bridge, !toServer)}, device{ns: m.ns, name: bridge})
+		Read: local.Device(m.ns, bridge, !toServer)}, device{ns: m.ns, name: bridge})
 }
 
 // switchedHop is a bridge as a switch: what it sent out of the ports towards
@@ -101,7 +72,7 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 func together(ns *space, devices []string) func() (sample.Counters, error) {
 	return func() (sum sample.Counters, err error) {
 		for _, d := range devices {
-			c, err := counters(ns, d, false)()
+			c, err := local.Device(ns, d, false)()
 			if err != nil {
 				return sum, err
 			}

@@ -134,7 +134,7 @@ func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
 	for i := range p.Clients {
-		if got := (mode.Route{Hops: kinds(p.Of(i))}).String(); got != route.String() {
+		if got := p.Route(i).String(); got != route.String() {
 			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
 		}
 	}
@@ -168,14 +168,6 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 		l.test.built(s)
 	}
 	return ctx.Err()
-}
-
-func kinds(hops []path.Hop) []mode.HopKind {
-	out := make([]mode.HopKind, len(hops))
-	for i, h := range hops {
-		out[i] = h.Kind
-	}
-	return out
 }
 
 // explainNamespace turns a refused namespace into what is missing.

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two
@@ -188,7 +189,7 @@ func (b *sandbox) knows(c *container) error {
 // vxlanHop is the tunnel's device on one machine.
 func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
-		Read: counters(b.ns, overlayVXLAN, toServer)}, device{ns: b.ns, name: overlayVXLAN})
+		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{ns: b.ns, name: overlayVXLAN})
 }
 
 // tryVXLAN makes a VXLAN device.

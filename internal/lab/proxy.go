@@ -15,10 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // ownProxy asks for our own proxy although docker-proxy is installed.
@@ -110,12 +109,12 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
 	}
 	s.path.Undo.Push("stop proxy", func() error {
-		err := kill(cmd)
+		err := local.Kill(cmd)
 		_ = cmd.Wait() // it was killed: how it ended says nothing
 		return err
 	})
 	if err := awaitProxy(r); err != nil {
-		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.err()))
+		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
 	s.path.Proxies = append(s.path.Proxies, path.Proxy{Name: name, PID: cmd.Process.Pid})
 	s.path.Facts["proxy"] = name
@@ -139,66 +138,13 @@ func awaitProxy(r *os.File) error {
 	case word == "0\n":
 		return nil
 	}
-	why, _ := io.ReadAll(io.LimitReader(br, tailBytes))
+	why, _ := io.ReadAll(io.LimitReader(br, local.TailBytes))
 	return errors.New(strings.TrimSpace(string(why)))
 }
 
-func (t *tail) err() error {
-	if s := t.String(); s != "" {
-		return errors.New(s)
-	}
-	return nil
-}
-
-// proxyHop is the proxy's own sockets: what it received from clients and sent
-// on to the server, and the other way round. Sockets end with their
-// connections, so the last that was seen of each is kept; of those that ended
-// unseen there is at least their number.
+// proxyHop is the proxy's own sockets. Nothing else on machine A accepts
+// connections: the server is in a container.
 func (s *site) proxyHop(pid int, name string, listens uint16, target netip.AddrPort) path.Hop {
-	type leg struct {
-		toServer bool
-		conn     sock.Conn
-	}
-	seen := map[uint32]leg{}
-	read := func() (sample.Counters, error) {
-		var conns []sock.Conn
-		err := s.a.ns.Do(func() (err error) { conns, err = sock.Of(pid); return err })
-		if err != nil {
-			return sample.Counters{}, err
-		}
-		for _, c := range conns {
-			seen[c.Inode] = leg{c.RemotePort == target.Port() && c.LocalPort != listens, c}
-		}
-		var up, down sample.Counters // the client's leg, the server's leg
-		for _, l := range seen {
-			if l.toServer {
-				down.ForwardBytes += l.conn.Sent
-				down.BackwardBytes += l.conn.Received
-			} else {
-				up.ForwardBytes += l.conn.Received
-				up.BackwardBytes += l.conn.Sent
-			}
-		}
-		relayed, err := s.relayed()
-		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
-			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: relayed}, err
-	}
-	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid), Expect: path.Relays, Read: read}
-}
-
-// relayed is how many connections were accepted on machine A and dialled on from
-// there, by the counters of its TCP. Nothing else there accepts: the server is
-// in a container, and what NAT sends on to it never meets the machine's TCP. A
-// client on the machine itself dials once for each that is accepted; a dial
-// beyond that which comes to nothing is not counted, because it is not accepted.
-func (s *site) relayed() (uint64, error) {
-	var dialled, accepted uint64
-	err := s.a.ns.Do(func() (err error) {
-		dialled, accepted, err = sock.Opens()
-		return err
-	})
-	if s.path.Spec.From == mode.FromHost {
-		dialled -= min(dialled, accepted)
-	}
-	return min(dialled, accepted), err
+	proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: listens, Target: target, Beside: s.path.Spec.From == mode.FromHost}
+	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid), Expect: path.Relays, Read: proxy.Relayed()}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // publishNAT is a published port that the kernel rewrites: a daemon with
@@ -69,7 +70,7 @@ func (s *site) publishProxy() error {
 		if err := s.startSecondProxy(anywhere, c.addr.Addr()); err != nil {
 			return err
 		}
-		proxy.Clients = s.talkTo(i)
+		proxy.Clients = s.path.Spec.TalkTo(i)
 		proxies = append(proxies, proxy)
 		if !d.noIPTables {
 			p.Guards = append(p.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
@@ -115,6 +116,6 @@ func (s *site) publish() {
 // out to it. Each counts both directions of the load, once a leg.
 func (s *site) bridgeLeg(way string) path.Hop {
 	h := path.Hop{Kind: mode.HopBridge, Name: tollNet.bridge + " " + way, Where: s.a.name, Expect: path.CarriesBoth,
-		Read: oneWay(counters(s.a.ns, tollNet.bridge, way == "in"))}
+		Read: local.OneWay(local.Device(s.a.ns, tollNet.bridge, way == "in"))}
 	return s.madeOf(h, device{ns: s.a.ns, name: tollNet.bridge})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // macvlan is Docker's macvlan driver, and the macvlan form of pipework:
@@ -97,6 +98,6 @@ func (s *site) reflect() error {
 // reflectedHop is the wire as a path to the switch and back: what A sent has
 // both directions of the load, and so has what came back.
 func (s *site) reflectedHop() path.Hop {
-	sent := oneWay(counters(s.a.ns, wireName, false))
+	sent := local.OneWay(local.Device(s.a.ns, wireName, false))
 	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Expect: path.CarriesBoth, Read: sent}
 }

@@ -79,7 +79,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	cmd, stderr := marked(self, ovs.Arg)
 	sw, err := ovs.Start(cmd, m.ns.Start)
 	if err != nil {
-		if said := stderr.err(); said != nil {
+		if said := stderr.Err(); said != nil {
 			err = fmt.Errorf("%w: %w", err, said)
 		}
 		return nil, err

@@ -36,6 +36,19 @@ type Spec struct {
 // Count is how many servers and clients the path has.
 func (s Spec) Count() (servers, clients int) { return max(1, s.Servers), max(1, s.Clients) }
 
+// TalkTo are the clients of a server, as hops name them: nil is all.
+func (s Spec) TalkTo(server int) []int {
+	n, m := s.Count()
+	if n == 1 {
+		return nil
+	}
+	out := []int{}
+	for i := server; i < m; i += n {
+		out = append(out, i)
+	}
+	return out
+}
+
 func (s Spec) String() string {
 	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
 	if n, m := s.Count(); n > 1 || m > 1 {
@@ -181,11 +194,20 @@ func (p *Path) Of(client int) []Hop {
 	return out
 }
 
+// Route is the way of a client's bytes, as the catalogue has it.
+func (p *Path) Route(client int) mode.Route {
+	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
+	for _, h := range p.Of(client) {
+		r.Hops = append(r.Hops, h.Kind)
+	}
+	return r
+}
+
 // Kinds are the kinds of the first client's hops in order.
 func (p *Path) Kinds() []string {
 	var out []string
-	for _, h := range p.Of(0) {
-		out = append(out, string(h.Kind))
+	for _, k := range p.Route(0).Hops {
+		out = append(out, string(k))
 	}
 	return out
 }

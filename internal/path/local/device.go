@@ -1,0 +1,35 @@
+package local
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// Device reads a device. ForwardRx says that what the device receives is on its
+// way to the server.
+func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error) {
+	return func() (out sample.Counters, err error) {
+		err = ns.Do(func() error {
+			c, err := link.Stats(dev)
+			if forwardRx {
+				out = sample.Counters{ForwardBytes: c.RxBytes, ForwardPackets: c.RxPackets,
+					BackwardBytes: c.TxBytes, BackwardPackets: c.TxPackets}
+			} else {
+				out = sample.Counters{ForwardBytes: c.TxBytes, ForwardPackets: c.TxPackets,
+					BackwardBytes: c.RxBytes, BackwardPackets: c.RxPackets}
+			}
+			return err
+		})
+		return out, err
+	}
+}
+
+// OneWay keeps what a reader counted as forward: a device that sees both
+// directions of the load that way.
+func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		c, err := read()
+		c.BackwardBytes, c.BackwardPackets = 0, 0
+		return c, err
+	}
+}
