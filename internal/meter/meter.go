@@ -56,7 +56,7 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 			SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle + c.Iowait})
 	}
 	for _, pid := range pids {
-		r.Procs = append(r.Procs, processCPU(pid))
+		r.Procs = append(r.Procs, ProcessCPU(pid).Seconds())
 	}
 	return r, nil
 }
@@ -80,14 +80,13 @@ func Since(a, b Reading) []sample.CPU {
 	return out
 }
 
-// processCPU is the CPU time of a process in seconds, all threads, from its
-// CPU-time clock; 0 if it is gone. The clock's number is made from the pid as
-// clock_getcpuclockid(3) does.
-func processCPU(pid int) float64 {
+// ProcessCPU is the CPU time of a process, all threads; 0 if it is gone. The
+// clock's number is made from the pid as clock_getcpuclockid(3) does.
+func ProcessCPU(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, for the whole process
 	var ts unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|sched), &ts); err != nil {
 		return 0
 	}
-	return time.Duration(ts.Nano()).Seconds()
+	return time.Duration(ts.Nano())
 }

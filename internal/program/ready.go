@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/meter"
 )
 
 // What a server can be ready by, besides its output.
@@ -64,20 +66,9 @@ func (k *keeper) spent() time.Duration {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		total += processCPU(pid) + reapedBy(d)
+		total += meter.ProcessCPU(pid) + reapedBy(d)
 	}
 	return total
-}
-
-// processCPU is the CPU time of a process and its threads; 0 if it is gone. The
-// clock's number is made from the pid as clock_getcpuclockid(3) does.
-func processCPU(pid int) time.Duration {
-	const sched = 2 // CPUCLOCK_SCHED, for the whole process
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|sched), &ts); err != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
 }
 
 // reapedBy is the CPU time of a process's own children that have ended, which
