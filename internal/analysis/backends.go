@@ -3,9 +3,6 @@ package analysis
 import (
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // onLab is the backend that others are held against.
@@ -33,8 +30,7 @@ func sayOn(cells []Cell, on string) string {
 // againstLab holds each cell that another backend built against the lab's same
 // cell: how true the lab's model is here.
 func (j *judged) againstLab() []string {
-	var out []string
-	said := map[sample.Cell]int{} // cell without its load -> index in out
+	var say sayings
 	for i, s := range j.series {
 		model := s.cell
 		model.On = onLab
@@ -42,19 +38,9 @@ func (j *judged) againstLab() []string {
 		if s.cell.On == onLab || s.cell.Control || b < 0 || j.failed(i) || j.failed(b) {
 			continue
 		}
-		x := j.against(i, b, Primary(s.load), "the lab")
-		if x.N == 0 {
-			continue
+		if x := j.against(i, b, Primary(s.load), "the lab"); x.N > 0 {
+			say.add(s.cell, fmt.Sprintf("%s on %s, from %s", label(s.cell), s.cell.On, s.cell.From), words(s.load, x))
 		}
-		text := words(s.load, x)
-		cell := s.cell
-		cell.Load = ""
-		if at, ok := said[cell]; ok {
-			out[at] = strings.TrimSuffix(out[at], ".") + " and " + text + "."
-			continue
-		}
-		said[cell] = len(out)
-		out = append(out, fmt.Sprintf("%s on %s, from %s: %s.", label(s.cell), s.cell.On, s.cell.From, text))
 	}
-	return out
+	return say.out
 }

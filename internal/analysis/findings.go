@@ -85,8 +85,7 @@ func wirePrices(cells []Cell, from string) string {
 
 // tuneGains are what each variant gains or loses against its mode untuned.
 func (j *judged) tuneGains() []string {
-	var out []string
-	said := map[sample.Cell]int{} // variant without its load -> index in out
+	var say sayings
 	for i, s := range j.series {
 		plain := s.cell
 		plain.Tune = ""
@@ -94,21 +93,31 @@ func (j *judged) tuneGains() []string {
 		if s.cell.Tune == "" || b < 0 {
 			continue
 		}
-		x := j.against(i, b, Primary(s.load), label(plain))
-		if x.N == 0 {
-			continue
+		if x := j.against(i, b, Primary(s.load), label(plain)); x.N > 0 {
+			say.add(s.cell, fmt.Sprintf("%s from %s", label(s.cell), s.cell.From), words(s.load, x))
 		}
-		text := words(s.load, x)
-		variant := s.cell
-		variant.Load = ""
-		if at, ok := said[variant]; ok {
-			out[at] = strings.TrimSuffix(out[at], ".") + " and " + text + "."
-			continue
-		}
-		said[variant] = len(out)
-		out = append(out, fmt.Sprintf("%s from %s: %s.", label(s.cell), s.cell.From, text))
 	}
-	return out
+	return say.out
+}
+
+// sayings are sentences, one for each cell, whatever its loads.
+type sayings struct {
+	out []string
+	at  map[sample.Cell]int // cell without its load -> index in out
+}
+
+// add says text of a cell, which head names.
+func (s *sayings) add(c sample.Cell, head, text string) {
+	c.Load = ""
+	if at, ok := s.at[c]; ok {
+		s.out[at] = strings.TrimSuffix(s.out[at], ".") + " and " + text + "."
+		return
+	}
+	if s.at == nil {
+		s.at = map[sample.Cell]int{}
+	}
+	s.at[c] = len(s.out)
+	s.out = append(s.out, head+": "+text+".")
 }
 
 func placements(cells []Cell) []string {
