@@ -68,7 +68,7 @@ func cleanUntil(ctx context.Context, host string, made []entry) (removed []strin
 		again  = 200 * time.Millisecond
 	)
 	for began := time.Now(); ; {
-		some, err := cleanAt(ctx, host)
+		some, err := cleanAt(ctx, host, made)
 		for _, e := range some {
 			removed = append(removed, e.kind+" "+e.name)
 			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
@@ -121,7 +121,7 @@ func leftJournals(dir string) ([]leftJournal, error) {
 
 // cleanAt removes what has the label of a dead toll: containers first, because
 // they hold the others.
-func cleanAt(ctx context.Context, host string) (removed []entry, err error) {
+func cleanAt(ctx context.Context, host string, made []entry) (removed []entry, err error) {
 	file, err := socketOf(host)
 	if err != nil {
 		return nil, err
@@ -155,12 +155,19 @@ func cleanAt(ctx context.Context, host string) (removed []entry, err error) {
 			remove(ofContainer, strings.TrimPrefix(strings.Join(c.Names, ","), "/"), e.removeContainer(c.ID))
 		}
 	}
+	if err := e.removeServices(ctx, made, dead, remove); err != nil {
+		return removed, err
+	}
 	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
 	if err != nil {
 		return removed, err
 	}
 	for _, n := range networks.Items {
 		if dead(n.Labels) {
+			if n.Scope == scopeSwarm {
+				remove(ofNetwork, n.Name, RemoveNetwork(ctx, api, n.ID))
+				continue
+			}
 			remove(ofNetwork, n.Name, e.removeNetwork(n.ID))
 		}
 	}
@@ -181,6 +188,17 @@ func cleanAt(ctx context.Context, host string) (removed []entry, err error) {
 				err = nil
 			}
 			remove(ofImage, tag, err)
+		}
+	}
+	for _, m := range made { // those that every node has the same carry no mark
+		if m.kind != ofImage || slices.Contains(removed, m) {
+			continue
+		}
+		switch err := RemoveImage(ctx, api, m.name); {
+		case cerrdefs.IsNotFound(err):
+		case cerrdefs.IsConflict(err): // another run uses it
+		default:
+			remove(ofImage, m.name, err)
 		}
 	}
 	return removed, errors.Join(errs...)

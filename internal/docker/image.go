@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -36,7 +37,10 @@ const repository = "bridgetoll:"
 const self = "/proc/self/exe"
 
 // inImage is the program's file in the image.
-const inImage = "/toll"
+const inImage = InImage
+
+// InImage is the same for other backends.
+const InImage = "/toll"
 
 // image is the run's image.
 type image struct {
@@ -164,6 +168,11 @@ func static(file string) error {
 // `docker save`, which all engines load, and its name. The same program with the
 // same labels makes the same image.
 func archive(program []byte, labels map[string]string) (tag string, _ []byte, err error) {
+	return archiveAs(strings.TrimSuffix(repository, ":"), program, labels)
+}
+
+// archiveAs is an archive whose image is in a repository of that name.
+func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte, err error) {
 	layer, err := tarOf(file{inImage[1:], program, 0o755})
 	if err != nil {
 		return "", nil, err
@@ -179,7 +188,7 @@ func archive(program []byte, labels map[string]string) (tag string, _ []byte, er
 	}
 	const short = 12
 	id := sum(config)
-	tag = repository + id[:short]
+	tag = repository + ":" + id[:short]
 	manifest, err := json.Marshal([]any{map[string]any{
 		"Config": id + ".json", "RepoTags": []string{tag}, "Layers": []string{"layer.tar"}}})
 	if err != nil {

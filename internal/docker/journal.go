@@ -36,6 +36,8 @@ const (
 	ofImage     = "image"
 	ofNetwork   = "network"
 	ofContainer = "container"
+	ofService   = "service"
+	ofSecret    = "secret"
 )
 
 const removedMark = "-"
@@ -137,9 +139,9 @@ func readJournal(file string) (mark, host string, made []entry, err error) {
 			mark = name
 		case ofDaemon:
 			host = name
-		case ofImage, ofNetwork, ofContainer:
+		case ofImage, ofNetwork, ofContainer, ofService, ofSecret:
 			made = append(made, entry{kind, name})
-		case removedMark + ofImage, removedMark + ofNetwork, removedMark + ofContainer:
+		case removedMark + ofImage, removedMark + ofNetwork, removedMark + ofContainer, removedMark + ofService, removedMark + ofSecret:
 			made = slices.DeleteFunc(made, func(e entry) bool { return e == entry{kind[1:], name} })
 		}
 	}

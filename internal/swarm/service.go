@@ -1,0 +1,224 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/swarm"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/docker"
+)
+
+// role is the kind of a service, by how its tasks are on the network.
+type role string
+
+const (
+	// onHost tasks are in their nodes' own network namespaces, and read what the
+	// nodes count. Every node of a run has one.
+	onHost role = "host"
+	// published tasks are on their nodes' default bridge, with a port of the node.
+	published role = "publish"
+	// onOverlay and encrypted tasks are on an overlay network.
+	onOverlay role = "overlay"
+	encrypted role = "encrypted"
+)
+
+const (
+	keyFile = "key" // in secretDir
+	// secretDir is where Docker puts a task's secrets.
+	secretDir = "/run/secrets"
+	// dockerNetns is where dockerd keeps the network namespaces that it made, by
+	// default, and inTask is where an onHost task sees them.
+	dockerNetns = "/run/docker/netns"
+	inTask      = "/netns"
+)
+
+// How long the swarm may take to make one thing, and to end all tasks.
+const (
+	making  = time.Minute
+	removal = 30 * time.Second
+)
+
+// uninterrupted is a context for making one thing, which goes on after an
+// interrupt: the swarm would go on too, and make it after it was removed.
+func uninterrupted() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), making)
+}
+
+// cleanUp is a context for removals, which must happen also after an interrupt.
+func cleanUp() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), removal)
+}
+
+// makeSecret gives the swarm the run's key, for the tasks.
+func (r *run) makeSecret() error {
+	name := r.name("key")
+	if err := r.daemon.Note(docker.Secret, name); err != nil {
+		return err
+	}
+	r.end.Push("remove secret "+name, func() error {
+		ctx, cancel := cleanUp()
+		defer cancel()
+		return r.removed(docker.Secret, name, func() error {
+			_, err := r.daemon.API.SecretRemove(ctx, name, client.SecretRemoveOptions{})
+			return err
+		})
+	})
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	made, err := r.daemon.API.SecretCreate(ctx, client.SecretCreateOptions{Spec: swarm.SecretSpec{
+		Annotations: swarm.Annotations{Name: name, Labels: r.daemon.Labels}, Data: r.key.Bundle()}})
+	if err != nil {
+		return fmt.Errorf("make secret: %w", err)
+	}
+	r.secret = &swarm.SecretReference{SecretID: made.ID, SecretName: name,
+		File: &swarm.SecretReferenceFileTarget{Name: keyFile, UID: "0", GID: "0", Mode: 0o400}}
+	return nil
+}
+
+// makeNetwork makes an overlay network for the services of a role.
+func (r *run) makeNetwork(kind role) (id string, err error) {
+	name := r.name("net")
+	if err := r.daemon.Note(docker.Network, name); err != nil {
+		return "", err
+	}
+	r.end.Push("remove network "+name, func() error {
+		ctx, cancel := cleanUp()
+		defer cancel()
+		return r.removed(docker.Network, name, func() error { return docker.RemoveNetwork(ctx, r.daemon.API, name) })
+	})
+	options := map[string]string{}
+	if kind == encrypted {
+		options["encrypted"] = ""
+	}
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	made, err := r.daemon.API.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: "overlay", Scope: "swarm",
+		Options: options, Labels: r.daemon.Labels})
+	if err != nil {
+		return "", fmt.Errorf("make network: %w", err)
+	}
+	return made.ID, nil
+}
+
+// makeServices makes the services of a role: one for all nodes if the run has all
+// of them, else one for each.
+func (r *run) makeServices(s *service) error {
+	ctx, cancel := uninterrupted()
+	defer cancel()
+	make := func(name string, mode swarm.ServiceMode, where ...string) error {
+		if err := r.daemon.Note(docker.Service, name); err != nil {
+			return err
+		}
+		r.end.Push("remove service "+name, func() error {
+			ctx, cancel := cleanUp()
+			defer cancel()
+			return r.removed(docker.Service, name, func() error {
+				_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
+				return err
+			})
+		})
+		made, err := r.daemon.API.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
+		if err != nil {
+			return fmt.Errorf("make service %s: %w", name, err)
+		}
+		s.ids = append(s.ids, made.ID)
+		return nil
+	}
+	if r.everyNode && s.role == onHost {
+		return make(r.name(string(s.role)), swarm.ServiceMode{Global: &swarm.GlobalService{}})
+	}
+	one := uint64(1)
+	for _, n := range s.nodes {
+		err := make(r.name(string(s.role)), swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}}, "node.id=="+n.ID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spec is a service whose tasks dial in once and are never started again.
+func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
+	grace := time.Second
+	c := &swarm.ContainerSpec{Image: r.image, Command: []string{docker.InImage, agentArg},
+		Env:             r.environment(s.role),
+		Secrets:         []*swarm.SecretReference{r.secret},
+		StopGracePeriod: &grace, ReadOnly: true, Privileges: &swarm.Privileges{NoNewPrivileges: true}}
+	task := swarm.TaskSpec{ContainerSpec: c, LogDriver: &swarm.Driver{Name: "none"},
+		RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone},
+		Placement:     &swarm.Placement{Constraints: where}}
+	end := &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR}
+	switch s.role {
+	case onHost:
+		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
+		// NET_ADMIN reads connection tables and transforms, SYS_ADMIN enters the
+		// namespaces of overlay networks.
+		c.CapabilityAdd = []string{"CAP_NET_ADMIN", "CAP_SYS_ADMIN"}
+		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: r.netns, Target: inTask, ReadOnly: true,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRSlave}}}
+	case published:
+		for _, proto := range []network.IPProtocol{network.TCP, network.UDP} {
+			end.Ports = append(end.Ports, swarm.PortConfig{Protocol: proto, TargetPort: serverPort, PublishMode: swarm.PortConfigPublishModeHost})
+		}
+	case onOverlay, encrypted:
+		task.Networks = []swarm.NetworkAttachmentConfig{{Target: s.network}}
+	}
+	return swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: maps.Clone(r.daemon.Labels)},
+		TaskTemplate: task, Mode: how, EndpointSpec: end}
+}
+
+// removed removes a thing and notes it; one that is gone already is no error.
+func (r *run) removed(kind docker.Kind, name string, remove func() error) error {
+	if err := remove(); err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("remove %s %s: %w", kind, name, err)
+	}
+	r.daemon.Gone(kind, name)
+	return nil
+}
+
+// makeImage loads the image on this node, unless one was named. The other nodes
+// must have it already: a swarm carries no images.
+func (r *run) makeImage(ctx context.Context) error {
+	if r.swarm.Image != "" {
+		r.image = r.swarm.Image
+		return nil
+	}
+	name, archive, err := docker.Archive(r.swarm.Program, Repository)
+	if err != nil {
+		return err
+	}
+	r.image = name
+	_, err = r.daemon.API.ImageInspect(ctx, name)
+	if err == nil || !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	if err := r.daemon.Note(docker.Image, name); err != nil {
+		return err
+	}
+	r.end.Push("remove image "+name, func() error {
+		ctx, cancel := cleanUp()
+		defer cancel()
+		err := docker.RemoveImage(ctx, r.daemon.API, name)
+		if cerrdefs.IsConflict(err) { // another run uses it by now
+			err = nil
+		}
+		return r.removed(docker.Image, name, func() error { return err })
+	})
+	if err := r.daemon.Load(archive); err != nil {
+		return errors.Join(fmt.Errorf("make image %s: %w", name, err), ctx.Err())
+	}
+	return nil
+}
+
+// Repository is the first part of the image's name. Nodes ask a registry for an
+// image even if they have it, and nobody is there to answer: the answer comes at
+// once.
+const Repository = "127.0.0.1:1/bridgetoll"
