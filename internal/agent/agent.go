@@ -180,12 +180,13 @@ func (a *Agent) Read(c Counter) func() (sample.Counters, error) { return nil }
 
 // Interface is a network device as an agent sees it.
 type Interface struct {
-	sample.Link
-	Index  int            `json:"index"`
-	Peer   int            `json:"peer,omitempty"` // index of a veth's other end, or of the device below
-	Master int            `json:"master,omitempty"`
-	VNI    int            `json:"vni,omitempty"` // of a VXLAN
-	Addrs  []netip.Prefix `json:"addrs,omitempty"`
+	sample.Link                // Where is the agent's name
+	Index       int            `json:"index"`
+	Up          bool           `json:"up"`
+	Peer        int            `json:"peer,omitempty"`   // of a veth: the other end's index in its namespace
+	Master      string         `json:"master,omitempty"` // the bridge of which it is a port
+	Addrs       []netip.Prefix `json:"addrs,omitempty"`
+	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it
 }
 
 // Interfaces lists the devices of a network namespace, as in Counter.
