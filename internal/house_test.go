@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"pipe":          {},
 	"program":       {"meter", "pipe", "sample"},
 	"worker":        {"load", "pipe", "sample"},
+	"agent":         {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/xfrm", "load", "machine", "meter", "path", "path/local", "sample"},
 	"meter":         {"sample"},
 	"database":      {},
 	"endpoint":      {"database", "openai", "sample"},

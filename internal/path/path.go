@@ -130,14 +130,16 @@ type Place interface {
 // Server is the end that listens.
 type Server struct {
 	Place
-	Listen netip.AddrPort // in its place
+	Listen  netip.AddrPort // in its place
+	Machine Machine        // that it is on; nil: this one
 }
 
 // Client is the end that dials.
 type Client struct {
 	Place
-	Dial   netip.AddrPort // in its place
-	Server int            // whom that reaches: an index into Path.Servers
+	Dial    netip.AddrPort // in its place
+	Server  int            // whom that reaches: an index into Path.Servers
+	Machine Machine        // that it is on; nil: this one
 }
 
 // Path is a live mode.
@@ -160,6 +162,12 @@ type Path struct {
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // user-space ones on the path
+	// Machines are the other machines that the path is on, each once: those of the
+	// ends and those that only relay. Nil: the path is on this machine alone. Channel
+	// is the way to them.
+	Machines []Machine
+	Channel  Channel
+
 	Links   []sample.Link
 	Sysctls map[string]string
 	Facts   map[string]string
@@ -175,8 +183,9 @@ type Path struct {
 
 // Proxy is the process that relays the load.
 type Proxy struct {
-	Name string // program and, if known, version
-	PID  int
+	Name    string // program and, if known, version
+	PID     int
+	Machine Machine // that it is on; nil: this one
 }
 
 // Close takes the path down. It never stops early; a second Close does

@@ -1,0 +1,5 @@
+package agent
+
+import "errors"
+
+var errLater = errors.New("not there yet")
