@@ -31,6 +31,9 @@ type Spec struct {
 	// Second asks for a second port of the (one) server, as some programs open
 	// one beside the first. It has the same number for both ends.
 	Second bool
+	// Server and Client are the nodes of a cluster that the ends are on, by name;
+	// empty: as the backend chooses.
+	Server, Client string
 }
 
 // Count is how many servers and clients the path has.
@@ -56,6 +59,9 @@ func (s Spec) String() string {
 	}
 	if s.UDP {
 		out += " by UDP"
+	}
+	if s.Client != "" {
+		out += " (" + s.Client + " to " + s.Server + ")"
 	}
 	return out
 }

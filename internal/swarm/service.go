@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/docker"
 )
 
@@ -23,6 +24,9 @@ const (
 	// onHost tasks are in their nodes' own network namespaces, and read what the
 	// nodes count. Every node of a run has one.
 	onHost role = "host"
+	// inside tasks can also enter the namespaces of their nodes' overlay networks.
+	// Only runs that measure those have them.
+	inside role = "inside"
 	// published tasks are on their nodes' default bridge, with a port of the node.
 	published role = "publish"
 	// onOverlay and encrypted tasks are on an overlay network.
@@ -148,7 +152,8 @@ func (r *run) makeServices(s *service) error {
 // spec is a service whose tasks dial in once and are never started again.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
 	grace := time.Second
-	c := &swarm.ContainerSpec{Image: r.image, Command: []string{docker.InImage, agentArg},
+	c := &swarm.ContainerSpec{Image: r.image,
+		Command:         []string{docker.InImage, agent.Arg, "--bundle", secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
 		Env:             r.environment(s.role),
 		Secrets:         []*swarm.SecretReference{r.secret},
 		StopGracePeriod: &grace, ReadOnly: true, Privileges: &swarm.Privileges{NoNewPrivileges: true}}
@@ -159,10 +164,11 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 	switch s.role {
 	case onHost:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
-		// NET_ADMIN reads connection tables and transforms, SYS_ADMIN enters the
-		// namespaces of overlay networks.
-		c.CapabilityAdd = []string{"CAP_NET_ADMIN", "CAP_SYS_ADMIN"}
-		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: r.netns, Target: inTask, ReadOnly: true,
+		c.CapabilityAdd = []string{"CAP_NET_ADMIN"} // to read connection tables and transforms
+	case inside:
+		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
+		c.CapabilityAdd = []string{"CAP_SYS_ADMIN"} // to enter namespaces
+		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: dockerNetns, Target: inTask, ReadOnly: true,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRSlave}}}
 	case published:
 		for _, proto := range []network.IPProtocol{network.TCP, network.UDP} {

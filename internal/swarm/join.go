@@ -1,0 +1,214 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/swarm"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/agent"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+)
+
+// service is the services of one role, with the agents in their tasks.
+type service struct {
+	role    role
+	nodes   []Node
+	network string   // its ID, of an overlay
+	ids     []string // of the services
+
+	agents map[string]*agent.Agent                  // by the node's ID
+	errs   map[string]error                         // why a node has none
+	ports  map[string]map[network.IPProtocol]uint16 // published on the node
+}
+
+// joinTimeout bounds how long the nodes may take to start their tasks, which may
+// have to fetch an image.
+const joinTimeout = 90 * time.Second
+
+// service makes the services of a role on nodes, once, and waits for their agents.
+// That some did not come is in its errs.
+func (r *run) service(ctx context.Context, kind role, on []Node) (*service, error) {
+	r.making.Lock()
+	defer r.making.Unlock()
+	if s := r.services[kind]; s != nil {
+		return s, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &service{role: kind, nodes: on, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+		ports: map[string]map[network.IPProtocol]uint16{}}
+	if kind == onOverlay || kind == encrypted {
+		var err error
+		if s.network, err = r.makeNetwork(kind); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.makeServices(s); err != nil {
+		return nil, err
+	}
+	if err := r.join(ctx, s); err != nil {
+		return nil, err
+	}
+	r.services[kind] = s
+	return s, nil
+}
+
+// identity is what the agent of a role on a node calls itself.
+func identity(kind role, node string) string { return string(kind) + "." + node }
+
+// environment tells a task's agent who it is. Swarm fills in templates there, not
+// in arguments.
+func (r *run) environment(kind role) []string {
+	name := "node {{.Node.Hostname}}"
+	if kind != onHost && kind != inside {
+		name = "container on " + name
+	}
+	return []string{"BRIDGETOLL_AGENT_ID=" + identity(kind, "{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
+}
+
+// join waits for the agents of all tasks, and gives up those whose tasks failed.
+func (r *run) join(ctx context.Context, s *service) error {
+	limit, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex // guards s.agents, s.errs and waits
+		waits = map[string]context.CancelCauseFunc{}
+	)
+	for _, n := range s.nodes {
+		one, give := context.WithCancelCause(limit)
+		waits[n.ID] = give
+		wg.Go(func() {
+			a, err := r.hub.Wait(one, identity(s.role, n.ID))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				if why := context.Cause(one); why != nil && !errors.Is(why, context.DeadlineExceeded) {
+					err = why
+				}
+				s.errs[n.ID] = err
+				return
+			}
+			s.agents[n.ID] = a
+		})
+	}
+	all := make(chan struct{})
+	go func() { wg.Wait(); close(all) }()
+	last := map[string]string{} // what was last said of a node's task
+	for {
+		select {
+		case <-all:
+			for _, give := range waits {
+				give(nil)
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r.tooLate(s, last)
+			return r.publishedPorts(ctx, s)
+		case <-time.After(looks):
+		}
+		tasks, err := r.tasks(limit, s)
+		if err != nil {
+			continue // the manager may change; the agents come all the same
+		}
+		for _, t := range tasks {
+			last[t.NodeID] = string(t.Status.State)
+			if why := r.failed(s, t); why != nil && waits[t.NodeID] != nil {
+				waits[t.NodeID](why)
+			}
+		}
+	}
+}
+
+// looks is how often tasks are looked at while agents are waited for.
+const looks = 300 * time.Millisecond
+
+// tasks are those of the services.
+func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
+	filters := make(client.Filters)
+	for _, id := range s.ids {
+		filters.Add("service", id)
+	}
+	got, err := r.daemon.API.TaskList(ctx, client.TaskListOptions{Filters: filters})
+	return got.Items, err
+}
+
+// failed says why a task will not bring its agent; nil: it may.
+func (r *run) failed(s *service, t swarm.Task) error {
+	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown,
+		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
+		return nil
+	}
+	name := s.nameOf(t.NodeID)
+	said := t.Status.Err
+	if said == "" {
+		said = t.Status.Message
+	}
+	switch {
+	case strings.Contains(said, "No such image"), strings.Contains(said, "not found") && strings.Contains(said, "image"):
+		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s has not toll's image %s: a swarm carries no images", name, r.image),
+			Remedy: fmt.Sprintf("toll image | ssh %s docker load, or --image with its name in a registry", name)}
+		if r.swarm.Image != "" {
+			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image), "docker pull there says more"
+		}
+		return u
+	case s.role == inside && strings.Contains(said, dockerNetns):
+		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
+			Remedy: "dockerd's --exec-root must be /var/run/docker, and /run a shared mount, as they are by default"}
+	}
+	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
+}
+
+// tooLate says of nodes whose agents did not come in time what their tasks did.
+func (r *run) tooLate(s *service, last map[string]string) {
+	for id, err := range s.errs {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			continue
+		}
+		state := last[id]
+		if state == "" {
+			state = "not there"
+		}
+		s.errs[id] = &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s in %s: its task is %s", s.nameOf(id), joinTimeout, state),
+			Remedy: fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())}
+	}
+}
+
+func (s *service) nameOf(id string) string {
+	for _, n := range s.nodes {
+		if n.ID == id {
+			return n.Name
+		}
+	}
+	return id
+}
+
+// publishedPorts notes the ports that the nodes chose.
+func (r *run) publishedPorts(ctx context.Context, s *service) error {
+	if s.role != published {
+		return nil
+	}
+	tasks, err := r.tasks(ctx, s)
+	if err != nil {
+		return fmt.Errorf("read the published ports: %w", err)
+	}
+	for _, t := range tasks {
+		for _, p := range t.Status.PortStatus.Ports {
+			if s.ports[t.NodeID] == nil {
+				s.ports[t.NodeID] = map[network.IPProtocol]uint16{}
+			}
+			s.ports[t.NodeID][p.Protocol] = uint16(p.PublishedPort)
+		}
+	}
+	return nil
+}

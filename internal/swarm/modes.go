@@ -1,0 +1,244 @@
+package swarm
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/agent"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// host are tasks with their nodes' networks.
+func (s *site) host() error {
+	at := netip.AddrPortFrom(s.server.Addr, drawPort())
+	s.serve(s.server.agent.As("container on node "+s.server.Name), at, s.client.agent.As("container on node "+s.client.Name), at)
+	s.path.Hops = []path.Hop{s.wireHop()}
+	return nil
+}
+
+// publishNAT is a port that is published with mode=host: the node's own, rewritten
+// to the task's on the node's default bridge.
+func (s *site) publishNAT() error {
+	any4 := func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
+	server, err := s.box(published, s.server.Node, any4)
+	if err != nil {
+		return err
+	}
+	proto := network.TCP
+	if s.path.Spec.UDP {
+		proto = network.UDP
+	}
+	port := s.run.services[published].ports[s.server.ID][proto]
+	if port == 0 {
+		return fmt.Errorf("node %s published no port", s.server.Name)
+	}
+	dial := netip.AddrPortFrom(s.server.Addr, port)
+	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
+	bridge, err := s.server.bridgeOf(server)
+	if err != nil {
+		return err
+	}
+	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.addr, serverPort)}
+	last := []path.Hop{s.wireHop(),
+		{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", dial, rewritten.Now), Where: "node " + s.server.Name, Expect: path.Matches,
+			Read: s.server.agent.Read(agent.Counter{NAT: rewritten})},
+		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)}
+	if s.path.Spec.From == mode.FromRemote {
+		s.serve(server.agent, listen, s.client.agent, dial)
+		s.path.Hops = last
+		return nil
+	}
+	client, err := s.box(published, s.client.Node, any4)
+	if err != nil {
+		return err
+	}
+	if bridge, err = s.client.bridgeOf(client); err != nil {
+		return err
+	}
+	s.serve(server.agent, listen, client.agent, dial)
+	masqueraded := &agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.addr, As: s.client.Addr}
+	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.deviceHop(mode.HopBridge, bridge, true),
+		{Kind: mode.HopSNAT, Name: fmt.Sprintf("%s → %s", client.addr, s.client.Addr), Where: "node " + s.client.Name, Expect: path.Matches,
+			Read: s.client.agent.Read(agent.Counter{NAT: masqueraded})}}, last)
+	return nil
+}
+
+// bridgeOf is the bridge on the node of which the task's pair is a port.
+func (e *end) bridgeOf(b *box) (string, error) {
+	for _, d := range e.devices {
+		if d.Index == b.device.Peer && d.Master != "" {
+			return d.Master, nil
+		}
+	}
+	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.where, e.Name)
+}
+
+// overlay are tasks on a network across the nodes, without or with encryption.
+func (s *site) overlay() error {
+	kind := onOverlay
+	if s.path.Spec.Mode == mode.OverlayEncrypted {
+		kind = encrypted
+	}
+	subnet, err := s.subnet(kind)
+	if err != nil {
+		return err
+	}
+	in := func(p netip.Prefix) bool { return subnet.Contains(p.Addr()) }
+	server, err := s.box(kind, s.server.Node, in)
+	if err != nil {
+		return err
+	}
+	client, err := s.box(kind, s.client.Node, in)
+	if err != nil {
+		return err
+	}
+	id := s.run.services[kind].network
+	there, err := s.sandbox(s.server, server, id)
+	if err != nil {
+		return err
+	}
+	here, err := s.sandbox(s.client, client, id)
+	if err != nil {
+		return err
+	}
+	s.serve(server.agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.agent, netip.AddrPortFrom(server.addr, serverPort))
+	between := []path.Hop{s.wireHop()}
+	if kind == encrypted {
+		if between, err = s.encryption(); err != nil {
+			return err
+		}
+	}
+	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
+		[]path.Hop{there.tunnel(true), there.switched(there.vxlan, there.port), server.hop(true)})
+	return nil
+}
+
+// subnet is that of the overlay network of a role, which is made with its
+// services.
+func (s *site) subnet(kind role) (netip.Prefix, error) {
+	v, err := s.run.service(s.ctx, kind, s.run.nodes)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	got, err := s.run.daemon.API.NetworkInspect(s.ctx, v.network, client.NetworkInspectOptions{Scope: "swarm"})
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("read network: %w", err)
+	}
+	for _, c := range got.Network.IPAM.Config {
+		if c.Subnet.Addr().Is4() {
+			return c.Subnet, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("network %s: %w", v.network, errNoAddress)
+}
+
+// sandbox is an overlay network's namespace on a node.
+type sandbox struct {
+	node        string
+	agent       *agent.Agent
+	namespace   string
+	port, vxlan string // of its bridge: the task's, and the tunnel
+	bridge      string
+}
+
+// sandbox finds the network's namespace on a node, and in it the task's pair.
+func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
+	v, err := s.run.service(s.ctx, inside, s.run.nodes)
+	if err != nil {
+		return nil, err
+	}
+	a, err := v.on(e.Node)
+	if err != nil {
+		return nil, err
+	}
+	const short = 10 // libnetwork/drivers/overlay: "1-" and the network's short ID
+	out := &sandbox{node: e.Name, agent: a, namespace: inTask + "/1-" + network[:short]}
+	devices, err := s.run.devices(s.ctx, a, out.namespace)
+	if err != nil {
+		return nil, fmt.Errorf("node %s, the overlay network's namespace: %w", e.Name, err)
+	}
+	for _, d := range devices {
+		switch {
+		case d.Index == b.device.Peer:
+			out.port, out.bridge = d.Name, d.Master
+		case d.Kind == "vxlan":
+			out.vxlan = d.Name
+		}
+	}
+	if out.port == "" || out.vxlan == "" {
+		return nil, fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s", e.Name, b.where)
+	}
+	return out, nil
+}
+
+func (b *sandbox) where() string { return "overlay on node " + b.node }
+
+// tunnel is the VXLAN device.
+func (b *sandbox) tunnel(toServer bool) path.Hop {
+	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(),
+		Read: b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: b.vxlan, ForwardRx: toServer}})}
+}
+
+// counting bounds how long a node may take to say what it counted.
+const counting = 5 * time.Second
+
+// switched is the bridge as a switch: what it sent out of its ports on either
+// side. (A bridge's own counters do not count frames that it only forwards.)
+func (b *sandbox) switched(toClient, toServer string) path.Hop {
+	both := []agent.Counter{{Namespace: b.namespace, Device: &agent.Device{Name: toServer}}, {Namespace: b.namespace, Device: &agent.Device{Name: toClient}}}
+	return path.Hop{Kind: mode.HopBridge, Name: b.bridge + " ports", Where: b.where(),
+		Read: func() (sample.Counters, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), counting)
+			defer cancel()
+			got, err := b.agent.Counters(ctx, both)
+			if err != nil {
+				return sample.Counters{}, err
+			}
+			f, back := got[0], got[1]
+			return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
+				BackwardBytes: back.ForwardBytes, BackwardPackets: back.ForwardPackets}, nil
+		}}
+}
+
+// encryption are the hops between two tunnels of an encrypted network.
+func (s *site) encryption() ([]path.Hop, error) {
+	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
+	var hops []path.Hop
+	for _, e := range []*end{s.client, s.server} {
+		read := e.agent.Read(esp)
+		if err := s.settles(read); err != nil {
+			return nil, &path.UnsupportedError{
+				Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", e.Name),
+				Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
+		}
+		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name, Read: read})
+	}
+	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
+}
+
+// settles waits a while for what engines tell each other after a task came.
+func (s *site) settles(read func() (sample.Counters, error)) error {
+	const (
+		latest = 5 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	for began := time.Now(); ; {
+		_, err := read()
+		if err == nil || time.Since(began) > latest {
+			return err
+		}
+		select {
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/agent"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// serverPort is the servers' port inside containers.
+const serverPort = 5201
+
+// site is a path while it is built.
+type site struct {
+	ctx  context.Context // of the build
+	run  *run
+	path *path.Path
+
+	server, client *end
+}
+
+// end is a node that the path is on.
+type end struct {
+	Node
+	agent   *agent.Agent // in the node's own namespace
+	devices []agent.Interface
+	card    string // the device with the node's address
+}
+
+// build finds the two nodes and lets the mode do the rest.
+func (s *site) build(recipe func(*site) error) error {
+	server, client, err := s.pair()
+	if err != nil {
+		return err
+	}
+	hosts, err := s.run.service(s.ctx, onHost, s.run.nodes)
+	if err != nil {
+		return err
+	}
+	if s.server, err = s.end(hosts, server); err != nil {
+		return err
+	}
+	if s.client, err = s.end(hosts, client); err != nil {
+		return err
+	}
+	s.path.Machines = []path.Machine{s.server.agent}
+	if s.client.agent.Hello().Boot != s.server.agent.Hello().Boot {
+		s.path.Machines = append(s.path.Machines, s.client.agent)
+	}
+	if err := recipe(s); err != nil {
+		return err
+	}
+	s.describe()
+	return nil
+}
+
+// pair are the path's nodes.
+func (s *site) pair() (server, client Node, err error) {
+	if s.path.Spec.Client == "" {
+		return s.run.nodes[0], s.run.nodes[1], nil
+	}
+	find := func(name string) (Node, error) {
+		i := slices.IndexFunc(s.run.nodes, func(n Node) bool { return n.Name == name })
+		if i < 0 {
+			return Node{}, fmt.Errorf("the run has no node %s", name)
+		}
+		return s.run.nodes[i], nil
+	}
+	server, err = find(s.path.Spec.Server)
+	if err != nil {
+		return server, client, err
+	}
+	client, err = find(s.path.Spec.Client)
+	return server, client, err
+}
+
+// end asks a node's agent for its devices.
+func (s *site) end(hosts *service, n Node) (*end, error) {
+	a, err := hosts.on(n)
+	if err != nil {
+		return nil, err
+	}
+	e := &end{Node: n, agent: a}
+	if e.devices, err = s.run.devices(s.ctx, a, ""); err != nil {
+		return nil, err
+	}
+	for _, d := range e.devices {
+		if slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == n.Addr }) {
+			e.card = d.Name
+			return e, nil
+		}
+	}
+	return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm's address of node %s, %s, is on none of its network cards: it is behind NAT, or the engine runs in a container",
+		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
+}
+
+// on is the service's agent on a node.
+func (v *service) on(n Node) (*agent.Agent, error) {
+	a := v.agents[n.ID]
+	if a == nil {
+		return nil, cmpErr(v.errs[n.ID], fmt.Errorf("node %s has no agent", n.Name))
+	}
+	return a, a.Err()
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// devices are those of a network namespace of an agent's. They are asked for once:
+// the tasks stay for the whole run.
+func (r *run) devices(ctx context.Context, a *agent.Agent, namespace string) ([]agent.Interface, error) {
+	type key struct {
+		a         *agent.Agent
+		namespace string
+	}
+	if known, ok := r.known.Load(key{a, namespace}); ok {
+		return known.([]agent.Interface), nil
+	}
+	got, err := a.Interfaces(ctx, namespace)
+	if err == nil {
+		r.known.Store(key{a, namespace}, got)
+	}
+	return got, err
+}
+
+// box is a task of the path.
+type box struct {
+	agent  *agent.Agent
+	device agent.Interface // on the path's network
+	addr   netip.Addr
+	where  string
+}
+
+// box finds the task of a role on a node, and its device whose address is within
+// one of the networks; any but a loopback one if there is none.
+func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
+	v, err := s.run.service(s.ctx, kind, s.run.nodes)
+	if err != nil {
+		return nil, err
+	}
+	a, err := v.on(n)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := s.run.devices(s.ctx, a, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
+		for _, p := range d.Addrs {
+			if p.Addr().Is4() && within(p) {
+				return &box{a, d, p.Addr(), a.Name()}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", a.Name(), errNoAddress)
+}
+
+var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
+
+// hop is the task's own device.
+func (b *box) hop(server bool) path.Hop {
+	return path.Hop{Kind: mode.HopVeth, Name: b.device.Name, Where: b.where,
+		Read: b.agent.Read(agent.Counter{Device: &agent.Device{Name: b.device.Name, ForwardRx: server}})}
+}
+
+// deviceHop is a device in a node's own namespace.
+func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: "node " + e.Name,
+		Read: e.agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// wireHop is the server's network card.
+func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card, true) }
+
+// serve places the server, and the client, which dials it there.
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.agent}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.agent}}
+}
+
+// drawPort draws a port of a node's own. Nobody can be asked whether it is free;
+// what listens on a fixed one is below, and dials from one above.
+func drawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// describe notes what a result must say of the path's devices.
+func (s *site) describe() {
+	s.path.Facts["server"], s.path.Facts["client"] = s.server.fact(), s.client.fact()
+	if s.run.swarm.Image != "" {
+		s.path.Facts["image"] = s.run.image
+	}
+	named := func(e *end) []string {
+		out := []string{e.card}
+		for _, h := range s.path.Hops {
+			if h.Where == "node "+e.Name && h.Kind == mode.HopBridge {
+				out = append(out, h.Name)
+			}
+		}
+		return out
+	}
+	add := func(where string, devices []agent.Interface, names ...string) {
+		for _, d := range devices {
+			if slices.Contains(names, d.Name) {
+				l := d.Link
+				l.Where = where
+				s.path.Links = append(s.path.Links, sample.Link{Name: l.Name, Where: where, Kind: l.Kind, MTU: l.MTU, Qdisc: l.Qdisc, Offloads: l.Offloads})
+			}
+		}
+	}
+	add("node "+s.server.Name, s.server.devices, named(s.server)...)
+	add("node "+s.client.Name, s.client.devices, named(s.client)...)
+}
+
+func (e *end) fact() string {
+	return fmt.Sprintf("node %s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.agent.Hello().Kernel)
+}
