@@ -195,6 +195,9 @@ func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 
 // RoundTime estimates how long a round takes, in seconds.
 func RoundTime(p sample.Plan) float64 {
+	if p.Mesh != nil {
+		return meshRoundTime(p)
+	}
 	t := 0.0
 	for _, c := range p.Cells {
 		l := p.LoadFor(c)

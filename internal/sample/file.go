@@ -14,6 +14,7 @@ const (
 	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
 	maxVisits = 1_000_000
+	maxPairs  = 5_000_000 // visits to pairs
 	maxCPUs   = 4096
 	maxRate   = 1e15 // a second
 )
@@ -65,6 +66,7 @@ func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
 type File struct {
 	Header Header
 	Visits []Visit
+	Pairs  []PairVisit // of a mesh, in place of Visits
 	End    End
 	// Truncated is true if the file has no End record or ends in the middle
 	// of one: its visits are good, but the run was killed.
@@ -128,7 +130,11 @@ func Read(r io.Reader) (*File, error) {
 	if !f.Truncated {
 		return f, pending
 	}
-	f.End.Rounds = f.completeRounds()
+	if f.Header.Plan.Mesh != nil {
+		f.End.Rounds, f.End.Sweeps = f.completeMesh()
+	} else {
+		f.End.Rounds = f.completeRounds()
+	}
 	return f, nil
 }
 
@@ -143,6 +149,8 @@ func (f *File) add(l line, seen *bool) error {
 		return f.Header.check()
 	case !*seen:
 		return ErrEmpty
+	case l.Visit != nil && (l.Visit.Pair != Pair{} || f.Header.Plan.Mesh != nil):
+		return f.addPair(l.Visit)
 	case l.Visit != nil:
 		if len(f.Visits) >= maxVisits {
 			return fmt.Errorf("more than %d visits", maxVisits)
@@ -159,6 +167,21 @@ func (f *File) add(l line, seen *bool) error {
 	return nil
 }
 
+// addPair adds a visit of a mesh.
+func (f *File) addPair(v *Visit) error {
+	if len(f.Pairs) >= maxPairs {
+		return fmt.Errorf("more than %d visits", maxPairs)
+	}
+	if err := f.Header.Plan.checkPair(v); err != nil {
+		return err
+	}
+	if err := v.checkFigures(); err != nil {
+		return err
+	}
+	f.Pairs = append(f.Pairs, v.PairVisit())
+	return nil
+}
+
 func (h Header) check() error {
 	if h.Schema != Schema {
 		return fmt.Errorf("schema %q, this toll reads %q", h.Schema, Schema)
@@ -170,6 +193,9 @@ func (h Header) check() error {
 		if err := l.Program.check(); err != nil {
 			return err
 		}
+	}
+	if err := h.Plan.checkMesh(); err != nil {
+		return err
 	}
 	for _, c := range h.Plan.Cells {
 		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 || max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
@@ -183,6 +209,11 @@ func (v Visit) check(cells int) error {
 	if v.Cell < 0 || v.Cell >= cells {
 		return fmt.Errorf("cell %d, the plan has %d", v.Cell, cells)
 	}
+	return v.checkFigures()
+}
+
+// checkFigures checks what any visit has.
+func (v Visit) checkFigures() error {
 	if v.Round < 0 || v.Round > maxVisits {
 		return fmt.Errorf("round %d", v.Round)
 	}

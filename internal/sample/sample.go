@@ -119,6 +119,7 @@ type Plan struct {
 	// client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
 	Wire    *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
+	Mesh    *Mesh   `json:"mesh,omitempty"` // of a mesh, which has no cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
 }
@@ -246,11 +247,15 @@ func (h Header) PathOf(c Cell) (p Path, ok bool) {
 // Visit is one visit to one cell: what the loads, the meters and the hops
 // said. A visit that failed has Failure set and may lack the rest.
 type Visit struct {
-	Round  int     `json:"round"`  // from 0
-	Cell   int     `json:"cell"`   // index into Plan.Cells
-	At     float64 `json:"at_s"`   // since the run's start
-	Client Party   `json:"client"` // of a crowd: all clients together
-	Server Party   `json:"server"` // of a crowd: all servers together
+	Round int `json:"round"` // from 0; of a mesh: in the sweep
+	Cell  int `json:"cell"`  // index into Plan.Cells
+	// Sweep, Pair and Load are of a mesh, which has no cells; Sweep is from 0.
+	Sweep  int     `json:"sweep,omitempty"`
+	Pair   Pair    `json:"pair,omitzero"`
+	Load   string  `json:"load,omitempty"`
+	At     float64 `json:"at_s"`            // since the run's start
+	Client Party   `json:"client,omitzero"` // of a crowd: all clients together
+	Server Party   `json:"server,omitzero"` // of a crowd: all servers together
 	// Rates are what came through for each process of each client container of
 	// a crowd, as the servers counted it: payload bytes (bulk) or round trips
 	// (rr) a second.
@@ -378,8 +383,9 @@ type Witness struct {
 
 // End closes a results file. A file without one was cut short.
 type End struct {
-	Reason  string  `json:"reason"` // one of the Ended constants
-	Rounds  int     `json:"rounds"` // complete ones
+	Reason  string  `json:"reason"`           // one of the Ended constants
+	Rounds  int     `json:"rounds"`           // complete ones
+	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
 	Elapsed float64 `json:"elapsed_s"`
 	Detail  string  `json:"detail,omitempty"`
 }

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/bridgetoll/bridgetoll/internal/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// MeshRequest is what the user asked for of a mesh.
+type MeshRequest struct {
+	Nodes     []sample.Node // at least two, of different names
+	Mode      mode.Name     // of the containers; "": host
+	On        string        // the backend
+	Loads     []sample.Load // rr, bulk or both
+	Sweeps    int           // 0: until Precision or Budget
+	AtOnce    int           // pairs that are measured at a time, at most; 0: as many as a round has
+	Budget    float64       // seconds
+	Precision float64       // relative
+	Pin       string
+	Seed      uint64
+}
+
+// MinSweeps is how many sweeps a mesh needs before it can end by precision. The
+// budget may end it after the first.
+const MinSweeps = MinRounds
+
+// meshOverhead is what a visit takes beyond warm-up and window where the ends are
+// on other machines, in seconds. Only estimates use it.
+const meshOverhead = 0.25
+
+// Mesh is the plan of a mesh. It has no cells: see MeshRounds and MeshRound.
+func Mesh(r MeshRequest) (sample.Plan, error) {
+	if r.Mode == "" {
+		r.Mode = mode.Host
+	}
+	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget, Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
+		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
+	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
+	if err := like.check(); err != nil {
+		return p, err
+	}
+	return p, r.check()
+}
+
+func (r MeshRequest) check() error {
+	switch n := len(r.Nodes); {
+	case r.On == "":
+		return errors.New("a mesh without a backend")
+	case n < 2:
+		return fmt.Errorf("a mesh takes two nodes at least, and there is %d", n)
+	case n > sample.MaxNodes:
+		return fmt.Errorf("%d nodes, at most %d can be measured", n, sample.MaxNodes)
+	case r.AtOnce < 0:
+		return fmt.Errorf("%d pairs at once: must not be negative", r.AtOnce)
+	}
+	names := map[string]bool{}
+	for _, n := range r.Nodes {
+		if n.Name == "" || names[n.Name] {
+			return fmt.Errorf("two nodes are called %q, or one has no name", n.Name)
+		}
+		names[n.Name] = true
+	}
+	kinds := map[string]bool{}
+	for _, l := range r.Loads {
+		if l.Kind != "rr" && l.Kind != "bulk" || kinds[l.Kind] {
+			return fmt.Errorf("load %s: a mesh takes rr and bulk, each once", l.Kind)
+		}
+		if l.Reverse || l.Bidir {
+			return fmt.Errorf("load %s: a mesh measures both directions anyway, one after the other", l.Kind)
+		}
+		kinds[l.Kind] = true
+	}
+	return nil
+}
+
+// Phase is what is measured at once: a load over several pairs, the client of
+// each first, of which no two have a node in common.
+type Phase struct {
+	Load  sample.Load
+	Pairs []sample.Pair
+}
+
+// MeshRounds is how many tournament rounds a sweep of the plan has.
+func MeshRounds(p sample.Plan) int { return mesh.Rounds(len(p.Mesh.Nodes)) }
+
+// MeshRound is a tournament round, both counted from 0: its phases, one after
+// the other, in an order shuffled by the seed. Each pair is in one phase of each load, or of
+// one that is measured both ways in two, with client and server exchanged.
+func MeshRound(p sample.Plan, sweep, round int) []Phase {
+	pairs := mesh.NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
+	back := make([]sample.Pair, len(pairs))
+	for i, x := range pairs {
+		back[i] = sample.Pair{x[1], x[0]}
+	}
+	var all []Phase
+	for _, l := range p.Loads {
+		all = append(all, Phase{l, pairs})
+		if sample.BothWays(l.Kind) {
+			all = append(all, Phase{l, back})
+		}
+	}
+	const stream = 1 << 63 // not that of the schedule
+	rng := rand.New(rand.NewPCG(p.Seed^stream, uint64(sweep)<<32|uint64(round)))
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return split(all, p.Mesh.AtOnce)
+}
+
+// split makes phases of at most so many pairs; 0: as they are.
+func split(phases []Phase, most int) []Phase {
+	if most <= 0 {
+		return phases
+	}
+	var out []Phase
+	for _, ph := range phases {
+		for len(ph.Pairs) > most {
+			out = append(out, Phase{ph.Load, ph.Pairs[:most]})
+			ph.Pairs = ph.Pairs[most:]
+		}
+		out = append(out, ph)
+	}
+	return out
+}
+
+// meshRoundTime estimates how long a tournament round takes, in seconds.
+func meshRoundTime(p sample.Plan) float64 {
+	t := 0.0
+	pairs := len(p.Mesh.Nodes) / 2
+	batches := 1
+	if most := p.Mesh.AtOnce; most > 0 {
+		batches = (pairs + most - 1) / most
+	}
+	for _, l := range p.Loads {
+		visits := 1.0
+		if sample.BothWays(l.Kind) {
+			visits = 2
+		}
+		t += visits * (l.Warmup + l.Window + meshOverhead)
+	}
+	return t * float64(batches)
+}
+
+// SweepTime estimates how long a sweep of a mesh takes, in seconds.
+func SweepTime(p sample.Plan) float64 { return float64(MeshRounds(p)) * meshRoundTime(p) }
