@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
 
 // parseOne reads a word of a closed list; the error names the list.
@@ -68,7 +69,7 @@ func closed(what string, known ...string) func(string) (string, error) {
 }
 
 // backends are who builds modes.
-var backends = []string{onLab, docker.Name}
+var backends = []string{onLab, docker.Name, swarm.Name}
 
 const onLab = "lab"
 

@@ -32,8 +32,14 @@ func (p *progress) show(s engine.Progress) {
 		done = min(cells, int(cells*s.Elapsed/s.Total))
 	}
 	left := time.Duration(max(0, s.Total-s.Elapsed) * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(p.w, "%s[%s%s] round %d, %d of %d: %s from %s, %s · at most %s left", clearLine,
-		strings.Repeat("█", done), strings.Repeat("░", cells-done), s.Round+1, s.Visit+1, s.Visits,
+	bar := strings.Repeat("█", done) + strings.Repeat("░", cells-done)
+	if s.Rounds > 0 {
+		fmt.Fprintf(p.w, "%s[%s] sweep %d, round %d of %d: %d pairs at once, %s · at most %s left", clearLine, bar,
+			s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load, left)
+		return
+	}
+	fmt.Fprintf(p.w, "%s[%s] round %d, %d of %d: %s from %s, %s · at most %s left", clearLine,
+		bar, s.Round+1, s.Visit+1, s.Visits,
 		nameOf(s.Cell), s.Cell.From, s.Cell.Load, left)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
 
 // runFlags are the flags of the commands that measure. Each command adds those
@@ -45,6 +46,7 @@ type runFlags struct {
 	proxy, congestion string
 	parent            string
 	keepImage         bool
+	swarm             swarmFlags
 }
 
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
@@ -74,9 +76,10 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
-	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), or both: lab,docker")
+	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), swarm (between the nodes of a Docker Swarm), or several: lab,docker")
 	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
 	fl.BoolVar(&f.keepImage, "keep-image", false, "docker: leave toll's image there for the next run")
+	f.swarm.add(fl)
 	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
 	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 	f.addRounds(fl)
@@ -108,6 +111,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			f.seed = uint64(rand.Uint32())
 		}
 		f.windowSet = c.Flags().Changed("window")
+		if err := f.swarm.adapt(f, c.Flags()); err != nil {
+			return err
+		}
 		if err := f.out.check(); err != nil {
 			return err
 		}
@@ -163,6 +169,16 @@ func (f *runFlags) withBuilders(ctx context.Context, req plan.Request, measure f
 	for flag, given := range map[string]bool{"parent": f.parent != "", "keep-image": f.keepImage} {
 		if given && !onDocker {
 			return usage(fmt.Errorf("--%s is for docker only", flag), "--on docker, or leave --"+flag+" out")
+		}
+	}
+	if slices.Contains(req.On, swarm.Name) {
+		s := f.swarm.backend()
+		s.Most = 2 // a server's and a client's
+		builders = append(builders, s)
+		inner := run
+		run = func() (err error) {
+			defer func() { err = errors.Join(err, s.Close()) }()
+			return inner()
 		}
 	}
 	if onDocker {
@@ -222,6 +238,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	facts.Tool = version
 	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
 	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
+	c.MeshConverged = analysis.MeshConverged
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)

@@ -47,6 +47,8 @@ type Config struct {
 	// asked after each round but the first few, with the plan as it was built.
 	// Nil: never.
 	Converged func(sample.Plan, []sample.Visit) bool
+	// MeshConverged is the same for a mesh, asked after each sweep but the first few.
+	MeshConverged func(sample.Plan, []sample.PairVisit) bool
 	// Throttled reads how often the cgroup's CPU limit has stopped this
 	// process; nil if there is no limit.
 	Throttled func() int
@@ -70,6 +72,10 @@ type Progress struct {
 	Visits  int // in a round
 	Elapsed float64
 	Total   float64 // estimate of the whole run, seconds
+
+	// Of a mesh only: Round is one of so many Rounds of the Sweep (from 0), in which
+	// Pairs are visited at once.
+	Sweep, Rounds, Pairs int
 }
 
 // Check asks the builders for every path of the plan and moves the cells
@@ -166,6 +172,7 @@ type run struct {
 	fails    []int // failures in a row, by cell
 	began    int64
 	roundsIn int // complete rounds
+	sweepsIn int // of a mesh
 }
 
 // A cell that failed giveUpAfter times in a row is only tried in every
@@ -191,13 +198,17 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		Plan: r.Plan, Paths: described}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
-	reason, err := r.rounds(ctx)
+	visitAll := r.rounds
+	if r.Plan.Mesh != nil {
+		visitAll = r.mesh
+	}
+	reason, err := visitAll(ctx)
 	end = r.end(ctx, reason, err)
 	return end, errors.Join(err, c.Out.End(end))
 }
 
 func (r *run) end(ctx context.Context, reason string, err error) sample.End {
-	e := sample.End{Reason: reason, Rounds: r.roundsIn, Elapsed: r.elapsed()}
+	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed()}
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
@@ -220,6 +231,9 @@ func (e *NothingBuiltError) Unwrap() error { return e.Err }
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil
+	}
+	if r.Plan.Mesh != nil { // each visit builds its own
+		return nil, nil
 	}
 	var mu sync.Mutex // guards r.paths and took
 	took := map[key]float64{}

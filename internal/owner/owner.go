@@ -3,30 +3,61 @@
 package owner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// Mark names this process: its PID namespace, PID and start time, which together
-// are unique until the next boot.
+// The parts of a mark, in their order.
+const (
+	machine = iota // its ID
+	boot
+	namespace // of PIDs
+	pid
+	start
+	parts
+)
+
+// Mark names this process: its machine and boot, its PID namespace, PID and start
+// time, which together nobody else has.
 func Mark() string {
-	pid := os.Getpid()
-	return fmt.Sprintf("%s/%d/%s", pidNamespace(), pid, startTime(pid))
+	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime(os.Getpid())}, "/")
 }
 
-// Alive reports whether the process of a mark still runs. One of another PID
-// namespace is not ours to judge: it counts as alive, as does what is no mark.
+// Alive reports whether the process of a mark still runs. One of another machine
+// or PID namespace is not ours to judge: it counts as alive, as does what is no
+// mark.
 func Alive(mark string) bool {
-	parts := strings.Split(mark, "/")
-	const fields = 3
-	if len(parts) != fields || parts[0] != pidNamespace() {
+	p := strings.Split(mark, "/")
+	if len(p) != parts || Elsewhere(mark) {
 		return true
 	}
-	n, err := strconv.Atoi(parts[1])
-	return err == nil && startTime(n) == parts[2]
+	if p[boot] != bootID() {
+		return p[machine] == "" // without an ID it may be another machine
+	}
+	if p[namespace] != pidNamespace() {
+		return true
+	}
+	n, err := strconv.Atoi(p[pid])
+	return err == nil && startTime(n) == p[start]
+}
+
+// Elsewhere reports whether a mark is that of a process of another machine.
+func Elsewhere(mark string) bool {
+	p := strings.Split(mark, "/")
+	return len(p) == parts && p[machine] != machineID()
+}
+
+// machineID is the machine's own, see machine-id(5); "" if it has none.
+func machineID() string { return line("/etc/machine-id") }
+
+// bootID is the kernel's, of this boot.
+func bootID() string { return line("/proc/sys/kernel/random/boot_id") }
+
+func line(file string) string {
+	b, _ := os.ReadFile(file)
+	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/", "")
 }
 
 // pidNamespace names the PID namespace that PIDs are meant in: a container's

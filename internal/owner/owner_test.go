@@ -7,19 +7,29 @@ import (
 
 func TestAlive(t *testing.T) {
 	own := Mark()
-	if !Alive(own) {
-		t.Errorf("%s: this process is alive", own)
+	if !Alive(own) || Elsewhere(own) {
+		t.Errorf("%s: this process is alive, and here", own)
 	}
-	parts := strings.Split(own, "/")
-	if later := strings.Join([]string{parts[0], parts[1], parts[2] + "1"}, "/"); Alive(later) {
-		t.Errorf("%s: another process had this PID", later)
+	with := func(part int, value string) string {
+		p := strings.Split(own, "/")
+		p[part] = value
+		return strings.Join(p, "/")
 	}
-	if gone := parts[0] + "/999999999/5"; Alive(gone) {
-		t.Errorf("%s is alive", gone)
+	for what, gone := range map[string]string{
+		"another process had this PID": with(start, "1"),
+		"nobody has this PID":          with(pid, "999999999"),
+		"the machine was booted since": with(boot, "2f6e5d1c-0000-4000-8000-000000000000"),
+	} {
+		if Alive(gone) && machineID() != "" {
+			t.Errorf("%s is alive: %s", gone, what)
+		}
 	}
-	for _, foreign := range []string{"pid:[1]/1/1", "", "x", "a/b"} {
+	for _, foreign := range []string{with(machine, "0123456789abcdef0123456789abcdef"), with(namespace, "pid:[1]"), "pid:[1]/1/1", "", "x", "a/b"} {
 		if !Alive(foreign) {
 			t.Errorf("%q is not ours to judge", foreign)
 		}
+	}
+	if !Elsewhere(with(machine, "0123456789abcdef0123456789abcdef")) {
+		t.Error("a process of another machine is here")
 	}
 }

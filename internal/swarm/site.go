@@ -101,6 +101,12 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
 }
 
+// mtu is that of the device with the node's address.
+func (e *end) mtu() int {
+	i := slices.IndexFunc(e.devices, func(d agent.Interface) bool { return d.Name == e.card })
+	return e.devices[i].MTU
+}
+
 // on is the service's agent on a node.
 func (v *service) on(n Node) (*agent.Agent, error) {
 	a := v.agents[n.ID]

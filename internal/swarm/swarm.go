@@ -19,6 +19,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // Name is the backend's name.
@@ -123,24 +124,30 @@ func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// Cluster are the nodes of the run, with an agent on each that can have one. What
-// the others lack is an error for each, by name.
-func (s *Swarm) Cluster(ctx context.Context) ([]Node, map[string]error, error) {
+// Cluster brings an agent to each node of the run and says what they are. Of those
+// that get none it says why, by name.
+func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
 	r, err := s.start(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := r.service(ctx, onHost, r.nodes)
+	hosts, err := r.service(ctx, onHost, r.nodes)
 	if err != nil {
 		return nil, nil, err
 	}
-	missing := map[string]error{}
+	without = map[string]error{}
+	at := &site{ctx: ctx, run: r}
 	for _, n := range r.nodes {
-		if err := v.errs[n.ID]; err != nil {
-			missing[n.Name] = err
+		about := sample.Node{Name: n.Name, ID: n.ID, Address: n.Addr.String()}
+		if e, err := at.end(hosts, n); err != nil {
+			without[n.Name] = err
+		} else {
+			hello := e.agent.Hello()
+			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.mtu()
 		}
+		all = append(all, about)
 	}
-	return r.nodes, missing, nil
+	return all, without, nil
 }
 
 // start finds the swarm once; what came of it is remembered until Close.

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/docker"
+	"github.com/bridgetoll/bridgetoll/internal/swarm"
+)
+
+func newImage(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "image",
+		Short: "Write toll's image for the nodes of a swarm",
+		Long: `image writes the image that holds this toll and nothing else, as docker load takes
+it. A swarm carries no images: before toll mesh and toll … --on swarm every node
+must have it, or get it from a registry (--image). The same toll makes the same
+image.`,
+		Example: `  toll image | ssh node-b docker load
+  for n in node-b node-c; do toll image | ssh $n docker load; done`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if isTerminal(e.stdout) {
+				return usage(errors.New("an image is not for a terminal"), "toll image | ssh NODE docker load")
+			}
+			name, archive, err := docker.Archive("", swarm.Repository)
+			if err != nil {
+				return err
+			}
+			if _, err := e.stdout.Write(archive); err != nil {
+				return err
+			}
+			fmt.Fprintf(e.stderr, "toll: image %s\n", name)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/swarm"
+)
+
+// meshFlags are those of a mesh that other runs have not.
+type meshFlags struct {
+	mode   string
+	sweeps int
+	atOnce int
+}
+
+func newMesh(e env) *cobra.Command {
+	var (
+		f runFlags
+		m meshFlags
+	)
+	c := &cobra.Command{
+		Use:   "mesh",
+		Short: "Measure every pair of a cluster's nodes, and name the slow nodes and links",
+		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm, in
+tournament rounds: in each, every node is in one pair, so that N nodes take N-1
+rounds. It prints a table of nodes × nodes, and says which nodes are slow to all
+others, and which links are slow though their nodes are not. It runs on a
+manager; every node must have toll's image (see toll image).`,
+		Example: `  toll mesh --on swarm
+  toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
+  toll mesh --on swarm --budget 5m --save mesh.jsonl`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("seed") {
+				f.seed = uint64(rand.Uint32())
+			}
+			return f.runMesh(c.Context(), e, m, c.Flags())
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "the cluster's engine: swarm")
+	fl.StringSliceVar(&f.swarm.nodes, "nodes", nil, "the nodes, by name or ID (default all that take tasks)")
+	f.swarm.addHow(fl)
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: host, publish-nat, overlay, overlay-encrypted")
+	fl.IntVar(&m.atOnce, "at-once", 0, "pairs that are measured at a time, at most (default as many as a round has)")
+	f.addMeshLoads(fl)
+	f.addWindow(fl)
+	f.addSweeps(fl, &m)
+	return c
+}
+
+// addMeshLoads adds the flags of the loads of a mesh.
+func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.loads.kinds, "load", []string{"rr", "bulk"}, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
+	fl.IntVar(&f.loads.request, "request", 1, "rr: bytes of a request")
+	fl.IntVar(&f.loads.reply, "reply", 1, "rr: bytes of a reply")
+	f.loads.given = fl.Changed
+	// What other commands have flags for.
+	f.loads.queries, f.loads.options.connections, f.loads.options.send = 1, 1, sendCopy
+}
+
+// addSweeps adds when to stop, and where the results go.
+func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
+	f.addRounds(fl)
+	fl.IntVar(&m.sweeps, "sweeps", 0, "visit every pair this many times, whatever budget and precision say")
+	_ = fl.MarkHidden("rounds")
+}
+
+// runMesh finds the nodes, plans and measures.
+func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag.FlagSet) (err error) {
+	req, err := f.meshRequest(m, given)
+	if err != nil {
+		return err
+	}
+	s := f.swarm.backend()
+	defer func() { err = errors.Join(err, s.Close()) }()
+	nodes, without, err := s.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if len(nodes)-len(without) < 2 {
+		for _, err := range without {
+			return &failure{code: exitNothing, err: err}
+		}
+	}
+	req.Nodes = nodes
+	p, err := plan.Mesh(req)
+	if err != nil {
+		return usage(err, "see toll mesh --help")
+	}
+	for _, n := range nodes {
+		if err := without[n.Name]; err != nil {
+			fmt.Fprintf(e.stderr, "toll: warning: %v\n", oneLine(err))
+		}
+	}
+	if f.dryRun {
+		return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
+	}
+	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// meshRequest reads the flags; the nodes come later.
+func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
+	if err := f.out.check(); err != nil {
+		return r, err
+	}
+	if !slices.Equal(f.on, []string{swarm.Name}) {
+		return r, usage(fmt.Errorf("--on %v: a mesh is measured on a cluster", f.on), "--on swarm")
+	}
+	if given.Changed("rounds") {
+		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
+	}
+	if m.sweeps < 0 || m.atOnce < 0 {
+		return r, usage(errors.New("--sweeps and --at-once must not be negative"), "")
+	}
+	if r.Mode, err = parseOne(m.mode, mode.ParseName); err != nil {
+		return r, err
+	}
+	if err := f.swarm.check(); err != nil {
+		return r, err
+	}
+	if r.Precision, err = parseShare(f.precision); err != nil {
+		return r, err
+	}
+	wire, err := parseWire("")
+	if err != nil {
+		return r, err
+	}
+	if r.Loads, err = f.loadsOver(wire); err != nil {
+		return r, err
+	}
+	r.On, r.Sweeps, r.AtOnce, r.Budget, r.Pin, r.Seed = swarm.Name, m.sweeps, m.atOnce, f.budget.Seconds(), "none", f.seed
+	return r, nil
+}
