@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/report"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // modeInfo is a mode as `toll modes --format json` prints it.
@@ -44,10 +44,16 @@ type routeInfo struct {
 }
 
 func newModes(e env) *cobra.Command {
-	var out outputFlags
+	var (
+		f   builderFlags
+		out outputFlags
+	)
 	c := &cobra.Command{
 		Use:   "modes [MODE…]",
 		Short: "List the network modes and whether each can be built here",
+		Example: `  toll modes
+  toll modes overlay ipvlan-l2
+  sudo toll modes --on docker --parent eth0`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -56,9 +62,12 @@ func newModes(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := &lab.Lab{}
-			return inLab(c.Context(), l, func() error {
-				list := checkModes(c.Context(), l, names)
+			on, err := f.one()
+			if err != nil {
+				return err
+			}
+			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
+				list := checkModes(c.Context(), b[0], names)
 				return out.write(e, func(w io.Writer) error {
 					if out.format == "json" {
 						return writeJSON(w, list)
@@ -69,6 +78,7 @@ func newModes(e env) *cobra.Command {
 			})
 		},
 	}
+	f.addOne(c.Flags())
 	out.add(c.Flags())
 	return c
 }

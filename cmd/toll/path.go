@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/engine"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/meter"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/report"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
 
 // probe is the little traffic that `toll path` sends: enough to tell the
@@ -26,10 +26,10 @@ var probe = sample.Load{Kind: "rr", Request: 1000, Reply: 1000, Warmup: 0.01, Wi
 
 func newPath(e env) *cobra.Command {
 	var (
-		out            outputFlags
-		from, to, with string
-		tune           []string
-		wire           string
+		f        builderFlags
+		out      outputFlags
+		from, to string
+		tune     []string
 	)
 	c := &cobra.Command{
 		Use:   "path MODE",
@@ -38,7 +38,8 @@ func newPath(e env) *cobra.Command {
 with what it counted before and after.`,
 		Example: `  toll path bridge --from container
   toll path publish-nat --to address
-  toll path overlay --from remote-container --wire mtu=9000`,
+  toll path overlay --from remote-container --wire mtu=9000
+  sudo toll path publish-proxy --on docker`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)), "toll path bridge --from container")
@@ -49,6 +50,13 @@ with what it counted before and after.`,
 			if err := out.check(); err != nil {
 				return err
 			}
+			on, err := f.one()
+			if err != nil {
+				return err
+			}
+			if on == swarm.Name && from == "" {
+				from = betweenMachines(args[0])
+			}
 			route, err := chooseRoute(args[0], from, to)
 			if err != nil {
 				return err
@@ -56,13 +64,12 @@ with what it counted before and after.`,
 			if route.Tune, err = oneVariant(tune); err != nil {
 				return err
 			}
-			between, err := parseWire(wire)
+			between, err := parseWire(f.wire)
 			if err != nil {
 				return err
 			}
-			l := &lab.Lab{ProxyPath: with, Wire: between}
-			return inLab(c.Context(), l, func() error {
-				trace, err := walk(c.Context(), l, route, between)
+			return f.with(c.Context(), []string{on}, between, func(b []path.Builder) error {
+				trace, err := walk(c.Context(), b[0], route, between)
 				if err != nil {
 					return err
 				}
@@ -83,8 +90,9 @@ with what it counted before and after.`,
 	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
 	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
 	fl.StringSliceVar(&tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
-	fl.StringVar(&wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us")
-	fl.StringVar(&with, "proxy", "", `docker-proxy to use: a file, or "own"`)
+	f.addOne(fl)
+	f.addWire(fl)
+	f.addProxy(fl)
 	out.add(fl)
 	return c
 }
@@ -99,6 +107,18 @@ func oneVariant(words []string) (mode.Tunes, error) {
 		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)), "join the tunes of one by +: --tune "+strings.Join(words, "+"))
 	}
 	return variants[0], nil
+}
+
+// betweenMachines is the first placement on another machine that the mode has; ""
+// if it has none.
+func betweenMachines(name string) string {
+	m, _ := mode.Find(mode.Name(name))
+	for _, p := range []mode.Placement{mode.FromRemote, mode.FromRemoteContainer} {
+		if len(m.RoutesFrom(p)) > 0 {
+			return string(p)
+		}
+	}
+	return ""
 }
 
 // chooseRoute finds the route that the words name.

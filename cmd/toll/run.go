@@ -30,23 +30,20 @@ import (
 // runFlags are the flags of the commands that measure. Each command adds those
 // that it has.
 type runFlags struct {
-	from, to, on      []string
-	tune              []string
-	wire              string
-	rounds            int
-	window, budget    time.Duration
-	windowSet         bool // by the user
-	precision         string
-	baseline, pin     string
-	seed              uint64
-	loads             loadFlags
-	save              string
-	out               outputFlags
-	dryRun, quiet     bool
-	proxy, congestion string
-	parent            string
-	keepImage         bool
-	swarm             swarmFlags
+	builderFlags
+
+	from, to       []string
+	tune           []string
+	rounds         int
+	window, budget time.Duration
+	windowSet      bool // by the user
+	precision      string
+	baseline, pin  string
+	seed           uint64
+	loads          loadFlags
+	save           string
+	out            outputFlags
+	dryRun, quiet  bool
 }
 
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
@@ -75,13 +72,7 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
-	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
-	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), swarm (between the nodes of a Docker Swarm), or several: lab,docker")
-	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
-	fl.BoolVar(&f.keepImage, "keep-image", false, "docker: leave toll's image there for the next run")
-	f.swarm.add(fl)
-	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
-	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+	f.builderFlags.add(fl)
 	f.addRounds(fl)
 }
 
@@ -140,7 +131,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	return f.withBuilders(ctx, req, func(builders []path.Builder) error {
+	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
 		if err != nil {
 			return err
@@ -153,49 +144,6 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})
 	})
-}
-
-// withBuilders runs measure with the backends that were asked for, and closes
-// them.
-func (f *runFlags) withBuilders(ctx context.Context, req plan.Request, measure func([]path.Builder) error) error {
-	var builders []path.Builder
-	run := func() error { return measure(builders) }
-	onDocker := slices.Contains(req.On, docker.Name)
-	for flag, given := range map[string]bool{"congestion": f.congestion != "", "proxy": f.proxy != "", "wire": f.wire != ""} {
-		if given && onDocker {
-			return usage(fmt.Errorf("--%s is the lab's: docker shows the machine as it is", flag), "--on lab, or leave --"+flag+" out")
-		}
-	}
-	for flag, given := range map[string]bool{"parent": f.parent != "", "keep-image": f.keepImage} {
-		if given && !onDocker {
-			return usage(fmt.Errorf("--%s is for docker only", flag), "--on docker, or leave --"+flag+" out")
-		}
-	}
-	if slices.Contains(req.On, swarm.Name) {
-		s := f.swarm.backend()
-		s.Most = 2 // a server's and a client's
-		builders = append(builders, s)
-		inner := run
-		run = func() (err error) {
-			defer func() { err = errors.Join(err, s.Close()) }()
-			return inner()
-		}
-	}
-	if onDocker {
-		d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
-		builders = append(builders, d)
-		inner := run
-		run = func() (err error) {
-			defer func() { err = errors.Join(err, d.Close()) }()
-			return inner()
-		}
-	}
-	if !slices.Contains(req.On, onLab) {
-		return run()
-	}
-	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: req.Wire}
-	builders = append(builders, l)
-	return inLab(ctx, l, run)
 }
 
 // checkBaseline refuses a plan that lost its baseline, or all its cells.

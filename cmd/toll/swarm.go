@@ -33,21 +33,24 @@ func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
 // adapt makes the flags of a comparison those of one on a swarm, if it is on one:
 // between machines, and on CPUs that nobody chooses.
 func (f *swarmFlags) adapt(r *runFlags, given *pflag.FlagSet) error {
-	if !slices.Contains(r.on, swarm.Name) {
-		for _, flag := range []string{"nodes", "image", "control"} {
-			if given.Changed(flag) {
+	if !slices.Equal(r.on, []string{swarm.Name}) {
+		return nil
+	}
+	if !given.Changed("from") {
+		r.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
+	}
+	return f.unpinned(r, given)
+}
+
+// fit refuses the flags if no swarm is used, and reads them.
+func (f *swarmFlags) fit(on []string) error {
+	if !slices.Contains(on, swarm.Name) {
+		for flag, given := range map[string]bool{"nodes": len(f.nodes) > 0, "image": f.image != "", "control": f.control != ""} {
+			if given {
 				return usage(fmt.Errorf("--%s is for swarm only", flag), "--on swarm, or leave --"+flag+" out")
 			}
 		}
 		return nil
-	}
-	if len(r.on) == 1 {
-		if !given.Changed("from") {
-			r.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
-		}
-		if err := f.unpinned(r, given); err != nil {
-			return err
-		}
 	}
 	if n := len(f.nodes); n != 0 && n != 2 {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n), "toll mesh measures every pair of nodes")
