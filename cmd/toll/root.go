@@ -97,7 +97,7 @@ Without a command it is "toll compare".`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(err, "see "+c.CommandPath()+" --help")
 	})
-	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e))
+	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent())
 	return root
 }
 

@@ -1,29 +1,13 @@
-// Package agent is the way to other machines. On each of them toll runs as an
-// agent, which dials the toll that measures, starts its workers there and reads
-// counters, meters and clocks:
-//
-//	toll (Hub)                              agent on another machine
-//	                        <- TLS 1.3, both sides with the run's key
-//	                        <- hello (identity, host, kernel, version)
-//	welcome                 ->
-//	order                   -> JSON lines, each with a number
-//	                        <- answer of that number; notes of processes that ended
-//	start (one-time token)  ->
-//	                        <- a further TLS connection, which begins with the token
-//	standard input          -> and is the process's
-//	                        <- standard output
-//
-// No port of a machine is opened, so agents may be behind any NAT. What an agent
-// started dies with it, and an agent ends itself when its control connection ends
-// or is silent for too long; so nothing is left when toll dies.
-//
-// While a window is measured the channel is quiet (Hub.Hush), and the agents count
-// what it carried all the same.
 package agent
 
 import (
+	"bufio"
 	"context"
-	"net/netip"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -33,112 +17,23 @@ import (
 // Arg is the argument that makes toll an agent.
 const Arg = "agent"
 
-// Hello is how an agent presents itself.
-type Hello struct {
-	ID      string `json:"id"`      // what Hub.Wait asks for, such as a Swarm task's or node's id with a role
-	Name    string `json:"name"`    // where it is in words, "container on node b"
-	Host    string `json:"host"`    // host name, as the agent sees it
-	Kernel  string `json:"kernel"`  // release
-	Boot    string `json:"boot"`    // the kernel's boot_id: agents that have the same are on one machine
-	Version string `json:"version"` // of toll
-	CPUs    int    `json:"cpus"`    // that the agent may run on
-}
-
-// Counter is something on an agent's machine that counts, in a network namespace:
-// exactly one of the kinds is set.
-type Counter struct {
-	// Namespace is a file that stands for a network namespace, as the agent sees it,
-	// such as /run/docker/netns/1-abcdef; "" is the agent's own. Another one needs
-	// CAP_SYS_ADMIN.
-	Namespace string  `json:"namespace,omitempty"`
-	Device    *Device `json:"device,omitempty"`
-	NAT       *NAT    `json:"nat,omitempty"`
-	ESP       *ESP    `json:"esp,omitempty"`
-	Proxy     *Proxy  `json:"proxy,omitempty"`
-}
-
-// Device is a network device's counters, as path/local.Device reads them.
-type Device struct {
-	Name string `json:"name"`
-	// ForwardRx says that what the device receives is on its way to the server.
-	ForwardRx bool `json:"forward_rx,omitempty"`
-	// OneWay keeps what counts as forward only, of a device that sees both directions
-	// of the load that way.
-	OneWay bool `json:"one_way,omitempty"`
-}
-
-// NAT is the connections that were rewritten: those that dialled To and are
-// answered by Now. Hits are the entries of the connection table. It needs
-// CAP_NET_ADMIN.
-type NAT struct {
-	Proto string         `json:"proto"` // tcp or udp
-	To    netip.AddrPort `json:"to"`
-	Now   netip.AddrPort `json:"now"`
-	// Ended counts TCP connections that the table only remembers, too.
-	Ended bool `json:"ended,omitempty"`
-}
-
-// ESP is what the ESP states between two machines have carried, whatever their
-// keys. It needs CAP_NET_ADMIN.
-type ESP struct {
-	Client netip.Addr `json:"client"` // source of what is on its way to the server
-	Server netip.Addr `json:"server"`
-}
-
-// Proxy is what a docker-proxy for TCP relayed, as path/local.Proxy tells it. It
-// needs CAP_SYS_PTRACE and the machine's PID namespace.
-type Proxy struct {
-	PID     int            `json:"pid"` // as the agent sees it
-	Listens uint16         `json:"listens"`
-	Target  netip.AddrPort `json:"target"`
-	Beside  bool           `json:"beside,omitempty"` // the client is on the proxy's machine, too
-}
-
-// Key is what a run's toll and its agents know each other by. It is made for the
-// run, never leaves memory but in the agents' bundle, and is good for a day.
-type Key struct{}
-
-// NewKey makes a key: a certificate authority that exists only while this function
-// runs, a certificate for toll and one for all agents, on Ed25519.
-func NewKey() (*Key, error) { return nil, errLater }
-
-// Bundle is the agents' side of the key as PEM, about 2 kB: secret.
-func (k *Key) Bundle() []byte { return nil }
-
-// Hub is the toll that measures, as its agents see it.
-type Hub struct{}
-
-var _ path.Channel = (*Hub)(nil)
-
-// Listen waits for agents that have the key and are of the same version. Whoever
-// else dials is turned away and disturbs nobody. Port 0 is any. The caller closes
-// the hub.
-func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) { return nil, errLater }
-
-// Addr is where the hub listens.
-func (h *Hub) Addr() netip.AddrPort { return netip.AddrPort{} }
-
-// Wait waits until ctx ends for the agent that has the identity. One that was
-// refused, for its version, is an error that names it, at once.
-func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) { return nil, errLater }
-
-// Hush stops the pings of all agents for at most d. If that is longer than agents
-// bear they are told beforehand.
-func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
-	return nil, errLater
-}
-
-// Moved counts the bytes that the hub has written and read on all connections.
-func (h *Hub) Moved() uint64 { return 0 }
-
-// Close ends all connections; the agents kill what they started and end
-// themselves. A second Close does nothing.
-func (h *Hub) Close() error { return errLater }
-
 // Agent is an agent that has come, as the hub sees it: a place where processes
 // can be started, and the machine that it is on. When it is lost every call
 // returns at once, with an error that names it.
-type Agent struct{}
+type Agent struct {
+	hub   *Hub
+	hello Hello
+	line  *control
+	raw   net.Conn
+	ready bool // it was welcomed; guarded by the hub's mu
+	lost  chan struct{}
+
+	mu      sync.Mutex // guards following
+	err     error      // why it is lost
+	last    uint64     // number that was given
+	waiting map[uint64]chan answer
+	procs   map[uint64]*remote
+}
 
 var (
 	_ path.Place   = (*Agent)(nil)
@@ -146,72 +41,401 @@ var (
 )
 
 // Hello is how the agent presented itself.
-func (a *Agent) Hello() Hello { return Hello{} }
+func (a *Agent) Hello() Hello { return a.hello }
 
 // Name is the name that the agent gave itself.
-func (a *Agent) Name() string { return "" }
+func (a *Agent) Name() string { return a.hello.Name }
 
 // Err is why the agent is lost: "node b left: …"; nil: it is there.
-func (a *Agent) Err() error { return nil }
+func (a *Agent) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
 
 // Lost is closed when the agent is lost.
-func (a *Agent) Lost() <-chan struct{} { return nil }
+func (a *Agent) Lost() <-chan struct{} { return a.lost }
 
-// Start starts c beside the agent: toll itself, with the arguments of a worker or
-// of a keeper of programs.
-func (a *Agent) Start(c path.Command) (*path.Process, error) { return nil, errLater }
+// As is the agent as a place that goes by another name.
+func (a *Agent) As(name string) path.Place { return named{a, name} }
+
+type named struct {
+	*Agent
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+// lose ends the connection to the agent and all that waits for it.
+func (a *Agent) lose(why error) {
+	if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) {
+		why = errors.New("it closed the connection")
+	}
+	a.mu.Lock()
+	if a.err != nil {
+		a.mu.Unlock()
+		return
+	}
+	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
+	procs := a.procs
+	a.procs = map[uint64]*remote{}
+	close(a.lost)
+	a.mu.Unlock()
+	a.hub.drop(a.raw)
+	a.hub.forget(a)
+	for _, p := range procs {
+		p.end(a.err)
+		p.cut()
+	}
+}
+
+// listen takes the agent's answers until it is lost.
+func (a *Agent) listen() {
+	for {
+		line, err := receive(a.line.in, maxLine)
+		if err != nil {
+			a.lose(err)
+			return
+		}
+		ans, err := parseAnswer(line)
+		if err != nil {
+			a.lose(err)
+			return
+		}
+		if ans.Exit != nil {
+			a.ended(*ans.Exit)
+			continue
+		}
+		a.mu.Lock()
+		c := a.waiting[ans.ID]
+		delete(a.waiting, ans.ID)
+		a.mu.Unlock()
+		if c != nil { // somebody still waits
+			c <- ans
+		}
+	}
+}
+
+// keepAlive pings the agent until it is lost.
+func (a *Agent) keepAlive() {
+	t := time.NewTicker(a.hub.silence / pings)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.lost:
+			return
+		case <-t.C:
+		}
+		if may, done := a.hub.ping(); may {
+			_, _ = a.ask(context.Background(), order{Ping: true}, 0) // one that is not answered loses the agent
+			done()
+		}
+	}
+}
+
+// number is a new one, for an order, a process or a metering.
+func (a *Agent) number() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	return a.last
+}
+
+// ask gives an order and waits for its answer: until ctx ends, or until the agent,
+// which may take longer than usual by that much, has been silent for too long and is
+// lost.
+func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer, error) {
+	o.ID = a.number()
+	c := make(chan answer, 1)
+	a.mu.Lock()
+	err := a.err
+	if err == nil {
+		a.waiting[o.ID] = c
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() {
+		a.mu.Lock()
+		delete(a.waiting, o.ID)
+		a.mu.Unlock()
+	}()
+	limit := a.hub.silence + max(0, longer)
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	if err := a.line.send(o); err != nil {
+		a.lose(err)
+		return answer{}, a.Err()
+	}
+	select {
+	case ans := <-c:
+		return ans, a.refusal(ans)
+	case <-ctx.Done():
+		return answer{}, fmt.Errorf("%s: %w", a.hello.Name, context.Cause(ctx))
+	case <-t.C:
+		a.lose(fmt.Errorf("it gave no answer for %s", limit.Round(time.Millisecond)))
+	case <-a.lost:
+	}
+	return answer{}, a.Err()
+}
+
+// refusal is why the agent did not do what it was told; nil: it did.
+func (a *Agent) refusal(ans answer) error {
+	switch {
+	case ans.Error == "":
+		return nil
+	case ans.Lacks == "":
+		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("%s lacks %s", a.hello.Name, ans.Lacks),
+		Remedy: "give the agents' containers " + ans.Lacks + " (--cap-add)", Err: errors.New(ans.Error)}
+}
 
 // Clock compares the clocks by several round trips.
-func (a *Agent) Clock(ctx context.Context) (path.Offset, error) { return path.Offset{}, errLater }
+func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
+	var b bounds
+	for range clockTrips {
+		before := now()
+		ans, err := a.ask(ctx, order{Clock: true}, 0)
+		if err != nil {
+			return path.Offset{}, err
+		}
+		b.narrow(before, ans.Clock, now())
+	}
+	return b.offset(), nil
+}
 
-// Meter is path.Machine's.
+// Meter has the agent read its machine's CPU clocks, as path.Machine. The
+// processes are as the agent sees them.
 func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Metering, error) {
-	return nil, errLater
+	m := meterOrder{Number: a.number(), From: from, To: to, PIDs: pids}
+	sent := time.Now()
+	ans, err := a.ask(ctx, order{Meter: &m}, 0)
+	if err != nil {
+		return nil, err
+	}
+	until := time.Duration(max(from, to) - ans.Clock)
+	return func(ctx context.Context) (path.Use, error) {
+		ans, err := a.ask(ctx, order{Use: m.Number}, until-time.Since(sent))
+		switch {
+		case err != nil:
+			return path.Use{}, err
+		case ans.Use == nil:
+			return path.Use{}, fmt.Errorf("%s: no reading", a.hello.Name)
+		}
+		return *ans.Use, nil
+	}, nil
 }
 
 // Counters reads the counters, all at once, in their order. A capability that the
 // agent lacks is a *path.UnsupportedError that names it.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
-	return nil, errLater
+	if len(what) == 0 {
+		return nil, a.Err()
+	}
+	ans, err := a.ask(ctx, order{Counters: what}, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ans.Counters) != len(what):
+		return nil, fmt.Errorf("%s: %d counters were asked for, %d came", a.hello.Name, len(what), len(ans.Counters))
+	}
+	return ans.Counters, nil
 }
 
-// Read is a hop's reader of one counter: path.Hop.Read. It takes 5 s at most.
-func (a *Agent) Read(c Counter) func() (sample.Counters, error) { return nil }
+// readLimit bounds how long one counter may take to be read.
+const readLimit = 5 * time.Second
 
-// Interface is a network device as an agent sees it.
-type Interface struct {
-	sample.Link                // Where is the agent's name
-	Index       int            `json:"index"`
-	Up          bool           `json:"up"`
-	Peer        int            `json:"peer,omitempty"`   // of a veth: the other end's index in its namespace
-	Master      string         `json:"master,omitempty"` // the bridge of which it is a port
-	Addrs       []netip.Prefix `json:"addrs,omitempty"`
-	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it
+// Read is a hop's reader of one counter: path.Hop.Read. It takes 5 s at most.
+func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no counter within %s", readLimit))
+		defer cancel()
+		all, err := a.Counters(ctx, []Counter{c})
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		return all[0], nil
+	}
 }
 
 // Interfaces lists the devices of a network namespace, as in Counter.
 func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, error) {
-	return nil, errLater
+	ans, err := a.ask(ctx, order{List: &listOrder{Namespace: namespace}}, 0)
+	for i := range ans.Interfaces {
+		ans.Interfaces[i].Where = a.hello.Name
+	}
+	return ans.Interfaces, err
 }
 
 // Files lists a directory of the agent's machine, such as /run/docker/netns, as
 // the agent sees it.
-func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) { return nil, errLater }
-
-// Config is what an agent must know.
-type Config struct {
-	Bundle  []byte           // of the run's key
-	Dial    []netip.AddrPort // where the hub may be reached, tried in turn
-	ID      string
-	Name    string // "": the host name
-	Version string // of toll
-	// Starts are the first arguments of what may be started: toll's own parts.
-	Starts []string
-	// Patience is how long the hub may be out of reach before the agent gives up;
-	// 0: a minute.
-	Patience time.Duration
+func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
+	if dir == "" {
+		dir = "/"
+	}
+	ans, err := a.ask(ctx, order{List: &listOrder{Dir: dir}}, 0)
+	return ans.Files, err
 }
 
-// Main runs an agent until its hub lets go of it, which is no error, or ctx ends.
-// What it started is dead when it returns.
-func Main(ctx context.Context, c Config) error { return errLater }
+// startLimit bounds how long a process may take to be there, once the agent says
+// that it is.
+const startLimit = 5 * time.Second
+
+// Start starts c beside the agent: toll itself, with the arguments of a worker or
+// of a keeper of programs.
+func (a *Agent) Start(c path.Command) (*path.Process, error) {
+	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
+	token, came, forget, err := a.hub.expect()
+	if err != nil {
+		return fail(err)
+	}
+	defer forget()
+	p := &remote{agent: a, number: a.number(), done: make(chan struct{})}
+	a.mu.Lock()
+	if err = a.err; err == nil {
+		a.procs[p.number] = p
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ans, err := a.ask(context.Background(), order{Start: &startOrder{p.number, token, c.Args, c.Env, c.Apart}}, 0)
+	if err != nil {
+		a.release(p)
+		return nil, err
+	}
+	select {
+	case s := <-came:
+		p.hold(s)
+	case <-a.lost:
+		return nil, a.Err()
+	case <-time.After(startLimit):
+		_ = p.kill()
+		a.release(p)
+		return fail(fmt.Errorf("its input and output did not come within %s", startLimit))
+	}
+	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait, Kill: p.kill}, nil
+}
+
+// release forgets a process.
+func (a *Agent) release(p *remote) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.procs, p.number)
+}
+
+// ended notes how a process ended.
+func (a *Agent) ended(n exitNote) {
+	a.mu.Lock()
+	p := a.procs[n.Number]
+	delete(a.procs, n.Number)
+	a.mu.Unlock()
+	switch {
+	case p == nil:
+	case n.Error == "":
+		p.end(nil)
+	default:
+		p.end(errors.New(n.Error))
+	}
+}
+
+// remote is a process that the agent started.
+type remote struct {
+	agent  *Agent
+	number uint64
+	done   chan struct{} // closed when it ended
+
+	mu     sync.Mutex // guards following
+	over   bool
+	err    error // how it ended
+	stream *stream
+	gone   bool // the agent is: no stream is held any more
+}
+
+// end notes how it ended, once.
+func (p *remote) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.over, p.err = true, err
+		close(p.done)
+	}
+}
+
+// hold takes its input and output, and cut ends them: nobody is there any more.
+func (p *remote) hold(s *stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stream = s
+	if p.gone {
+		s.Close()
+	}
+}
+
+func (p *remote) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	if p.stream != nil {
+		p.stream.Close()
+	}
+}
+
+func (p *remote) wait() error {
+	<-p.done
+	return p.err
+}
+
+// kill has it killed. With the agent it is dead, too.
+func (p *remote) kill() error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	_, err := p.agent.ask(context.Background(), order{Kill: p.number}, 0)
+	if p.agent.Err() != nil {
+		return nil //nolint:nilerr // it died with the agent
+	}
+	if err == nil { // the note of its end is on its way
+		time.AfterFunc(p.agent.hub.silence, func() {
+			p.end(fmt.Errorf("%s did not say how it ended", p.agent.hello.Name))
+			p.agent.release(p)
+		})
+	}
+	return err
+}
+
+// stream is the connection of a process's input and output.
+type stream struct {
+	conn interface {
+		net.Conn
+		CloseWrite() error
+	}
+	in  *bufio.Reader
+	raw net.Conn
+	hub *Hub
+}
+
+func (s *stream) Read(b []byte) (int, error) { return s.in.Read(b) }
+
+// Close ends both ways.
+func (s *stream) Close() error {
+	s.hub.drop(s.raw)
+	return nil
+}
+
+// input is the process's standard input. Its end is the process's; the output goes
+// on.
+type input struct{ s *stream }
+
+func (i input) Write(b []byte) (int, error) {
+	if err := i.s.conn.SetWriteDeadline(time.Now().Add(i.s.hub.silence)); err != nil {
+		return 0, err
+	}
+	return i.s.conn.Write(b)
+}
+
+func (i input) Close() error { return i.s.conn.CloseWrite() }

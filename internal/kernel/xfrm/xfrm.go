@@ -74,3 +74,25 @@ func Unsupported(err error) bool {
 func host(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
+
+// Between sums what all ESP states from one machine to another have carried,
+// whatever their keys, of which there are several while they are exchanged.
+func Between(src, dst netip.Addr) (sum Count, err error) {
+	family := netlink.FAMILY_V4
+	if src.Unmap().Is6() {
+		family = netlink.FAMILY_V6
+	}
+	all, err := netlink.XfrmStateList(family)
+	if err != nil {
+		return sum, fmt.Errorf("list xfrm states: %w", err)
+	}
+	for _, s := range all {
+		from, _ := netip.AddrFromSlice(s.Src)
+		to, _ := netip.AddrFromSlice(s.Dst)
+		if s.Proto == netlink.XFRM_PROTO_ESP && from.Unmap() == src.Unmap() && to.Unmap() == dst.Unmap() {
+			sum.Bytes += s.Statistics.Bytes
+			sum.Packets += s.Statistics.Packets
+		}
+	}
+	return sum, nil
+}

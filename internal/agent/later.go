@@ -1,5 +1,0 @@
-package agent
-
-import "errors"
-
-var errLater = errors.New("not there yet")
