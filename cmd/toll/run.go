@@ -15,16 +15,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/engine"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/meter"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
 
 // runFlags are the flags of the commands that measure. Each command adds those
@@ -186,7 +183,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	facts.Tool = version
 	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
 	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
-	c.MeshConverged = analysis.MeshConverged
+	// TODO c.MeshConverged = analysis.MeshConverged
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)

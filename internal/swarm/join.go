@@ -193,22 +193,33 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// publishedPorts notes the ports that the nodes chose.
+// publishedPorts notes the ports that the nodes chose, which managers learn a
+// moment after the agents are there.
 func (r *run) publishedPorts(ctx context.Context, s *service) error {
 	if s.role != published {
 		return nil
 	}
-	tasks, err := r.tasks(ctx, s)
-	if err != nil {
-		return fmt.Errorf("read the published ports: %w", err)
-	}
-	for _, t := range tasks {
-		for _, p := range t.Status.PortStatus.Ports {
-			if s.ports[t.NodeID] == nil {
-				s.ports[t.NodeID] = map[network.IPProtocol]uint16{}
+	const latest = 20 * time.Second
+	for began := time.Now(); ; {
+		tasks, err := r.tasks(ctx, s)
+		if err != nil {
+			return fmt.Errorf("read the published ports: %w", err)
+		}
+		for _, t := range tasks {
+			for _, p := range t.Status.PortStatus.Ports {
+				if s.ports[t.NodeID] == nil {
+					s.ports[t.NodeID] = map[network.IPProtocol]uint16{}
+				}
+				s.ports[t.NodeID][p.Protocol] = uint16(p.PublishedPort)
 			}
-			s.ports[t.NodeID][p.Protocol] = uint16(p.PublishedPort)
+		}
+		if len(s.ports) >= len(s.agents) || time.Since(began) > latest {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(looks):
 		}
 	}
-	return nil
 }

@@ -42,7 +42,7 @@ func (s *site) publishNAT() error {
 	}
 	dial := netip.AddrPortFrom(s.server.Addr, port)
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
-	bridge, err := s.server.bridgeOf(server)
+	bridge, err := s.bridgeOf(s.server, server)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *site) publishNAT() error {
 	if err != nil {
 		return err
 	}
-	if bridge, err = s.client.bridgeOf(client); err != nil {
+	if bridge, err = s.bridgeOf(s.client, client); err != nil {
 		return err
 	}
 	s.serve(server.agent, listen, client.agent, dial)
@@ -71,14 +71,25 @@ func (s *site) publishNAT() error {
 	return nil
 }
 
-// bridgeOf is the bridge on the node of which the task's pair is a port.
-func (e *end) bridgeOf(b *box) (string, error) {
-	for _, d := range e.devices {
-		if d.Index == b.device.Peer && d.Master != "" {
-			return d.Master, nil
+// bridgeOf is the bridge on the node of which the task's pair is a port. The task
+// is younger than what is known of the node.
+func (s *site) bridgeOf(e *end, b *box) (string, error) {
+	if !slices.ContainsFunc(e.devices, b.paired) {
+		s.run.forget(e.agent)
+		var err error
+		if e.devices, err = s.run.devices(s.ctx, e.agent, ""); err != nil {
+			return "", err
 		}
 	}
+	if i := slices.IndexFunc(e.devices, b.paired); i >= 0 && e.devices[i].Master != "" {
+		return e.devices[i].Master, nil
+	}
 	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.where, e.Name)
+}
+
+// paired reports whether a device is the other end of the task's pair.
+func (b *box) paired(d agent.Interface) bool {
+	return d.Index == b.device.Peer && d.Kind == b.device.Kind
 }
 
 // overlay are tasks on a network across the nodes, without or with encryption.

@@ -123,22 +123,27 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
+// namespace is one of an agent's.
+type namespace struct {
+	agent *agent.Agent
+	file  string // "": its own
+}
+
 // devices are those of a network namespace of an agent's. They are asked for once:
 // the tasks stay for the whole run.
-func (r *run) devices(ctx context.Context, a *agent.Agent, namespace string) ([]agent.Interface, error) {
-	type key struct {
-		a         *agent.Agent
-		namespace string
-	}
-	if known, ok := r.known.Load(key{a, namespace}); ok {
+func (r *run) devices(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
+	if known, ok := r.known.Load(namespace{a, file}); ok {
 		return known.([]agent.Interface), nil
 	}
-	got, err := a.Interfaces(ctx, namespace)
+	got, err := a.Interfaces(ctx, file)
 	if err == nil {
-		r.known.Store(key{a, namespace}, got)
+		r.known.Store(namespace{a, file}, got)
 	}
 	return got, err
 }
+
+// forget makes the next one who asks for an agent's own devices ask anew.
+func (r *run) forget(a *agent.Agent) { r.known.Delete(namespace{a, ""}) }
 
 // box is a task of the path.
 type box struct {

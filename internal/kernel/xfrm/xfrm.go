@@ -76,7 +76,8 @@ func host(a netip.Addr) *net.IPNet {
 }
 
 // Between sums what all ESP states from one machine to another have carried,
-// whatever their keys, of which there are several while they are exchanged.
+// whatever their keys, of which there are several while they are exchanged. That
+// there is none is ErrNone.
 func Between(src, dst netip.Addr) (sum Count, err error) {
 	family := netlink.FAMILY_V4
 	if src.Unmap().Is6() {
@@ -86,13 +87,21 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	if err != nil {
 		return sum, fmt.Errorf("list xfrm states: %w", err)
 	}
+	n := 0
 	for _, s := range all {
 		from, _ := netip.AddrFromSlice(s.Src)
 		to, _ := netip.AddrFromSlice(s.Dst)
 		if s.Proto == netlink.XFRM_PROTO_ESP && from.Unmap() == src.Unmap() && to.Unmap() == dst.Unmap() {
+			n++
 			sum.Bytes += s.Statistics.Bytes
 			sum.Packets += s.Statistics.Packets
 		}
 	}
+	if n == 0 {
+		return sum, fmt.Errorf("%w from %s to %s", ErrNone, src, dst)
+	}
 	return sum, nil
 }
+
+// ErrNone says that machines have no ESP state between them.
+var ErrNone = errors.New("no ESP state")
