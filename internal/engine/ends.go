@@ -63,6 +63,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 // client, client by client.
 type ends struct {
 	path    *path.Path
+	distant *distant
 	shape   sample.Shape
 	servers []*hand
 	clients []*hand
@@ -71,7 +72,7 @@ type ends struct {
 
 func newEnds(p *path.Path, s sample.Shape) *ends {
 	procs := max(1, s.Procs)
-	return &ends{path: p, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
+	return &ends{path: p, distant: &distant{path: p}, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
 }
 
 // count is the number of workers.
@@ -134,6 +135,9 @@ func (e *ends) start() error {
 func (e *ends) stop(now bool) error {
 	all := append(append([]*hand{}, e.clients...), e.servers...)
 	limit := exitTimeout + time.Duration(len(all))*eachTimeout
+	if e.distant.far() {
+		limit += farExit
+	}
 	return atOnce(len(all), func(i int) error {
 		if all[i] == nil { // it was not started
 			return nil
@@ -148,7 +152,7 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
 	defer cancel()
 	err := atOnce(len(e.servers), func(i int) error {
-		o := worker.Order{Role: worker.Server, Load: e.serverLoad(l, i), Addr: e.path.Servers[i].Listen, CPUs: cpus.Server, Crowd: e.shape.Crowd()}
+		o := worker.Order{Role: worker.Server, Load: e.serverLoad(l, i), Addr: e.path.Servers[i].Listen, CPUs: pinned(cpus.Server, e.path.Servers[i].Machine), Crowd: e.shape.Crowd()}
 		if err := e.servers[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("server: %w", err)
 		}
@@ -159,12 +163,21 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	}
 	return atOnce(len(e.clients), func(i int) error {
 		client, _ := e.of(i)
-		o := worker.Order{Role: worker.Client, Load: l, Addr: e.path.Clients[client].Dial, CPUs: cpus.Client, Crowd: e.shape.Crowd(), Client: i, Budget: e.budget}
+		to := e.path.Clients[client]
+		o := worker.Order{Role: worker.Client, Load: l, Addr: to.Dial, CPUs: pinned(cpus.Client, to.Machine), Crowd: e.shape.Crowd(), Client: i, Budget: e.budget}
 		if err := e.clients[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}
 		return nil
 	})
+}
+
+// pinned are the CPUs of an end: those of the plan are this machine's.
+func pinned(cpus []int, m path.Machine) []int {
+	if m != nil {
+		return nil
+	}
+	return cpus
 }
 
 // serverLoad is the load of one server: a connection for each of its clients'.
@@ -182,10 +195,19 @@ func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	return l
 }
 
-// schedule tells all ends when to run.
+// schedule tells all ends when to run, each by its own clock.
 func (e *ends) schedule(when load.Schedule) error {
 	all := e.all()
-	return atOnce(len(all), func(i int) error { return all[i].Go(when) })
+	return atOnce(len(all), func(i int) error { return all[i].Go(e.distant.shifted(when, e.machine(i))) })
+}
+
+// machine is the one that a worker of all is on; nil: this one.
+func (e *ends) machine(i int) path.Machine {
+	if i < len(e.servers) {
+		return e.path.Servers[i].Machine
+	}
+	client, _ := e.of(i - len(e.servers))
+	return e.path.Clients[client].Machine
 }
 
 // collect waits for all ends' words. If one fails the others are given a

@@ -82,6 +82,7 @@ type Progress struct {
 // that cannot be built here to Skipped, with the reason; also those of which
 // the builder could not tell.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
+	p = skipApart(p, builders)
 	keys := paths(p)
 	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
 	if err != nil {

@@ -72,11 +72,14 @@ func (r *run) dismiss(k key, now bool) error {
 // and gets ready, the client runs to its end, the server is stopped. Meters and
 // hops are read around the client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
+	p := r.paths[k]
+	if len(machinesOf(p)) > 0 {
+		return errors.New(Apart(sample.Load{Program: &l}))
+	}
 	both, err := r.keepersOf(k)
 	if err != nil {
 		return err
 	}
-	p := r.paths[k]
 	if p.Drain != nil { // of what the last one left: its ports, in TIME_WAIT
 		if _, err := p.Drain(); err != nil {
 			return err
@@ -148,12 +151,12 @@ func arrived(p *path.Path) (float64, error) {
 
 // client runs the client to its end, between two readings of the meters.
 func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Program, limit time.Duration, v *sample.Visit) (program.State, error) {
-	e := &ends{path: p}
+	pids := pidsOf(p, nil)
 	served, err := both.server.Do(ctx, program.Order{Op: program.Read})
 	if err != nil {
 		return served, fmt.Errorf("server: %w", err)
 	}
-	first, throttled, err := r.readAt(ctx, 0, e.proxies())
+	first, throttled, err := r.readAt(ctx, 0, pids)
 	if err != nil {
 		return program.State{}, err
 	}
@@ -165,7 +168,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	if err != nil {
 		return st, fmt.Errorf("client: %w", err)
 	}
-	last, throttledNow, err := r.readAt(ctx, 0, e.proxies())
+	last, throttledNow, err := r.readAt(ctx, 0, pids)
 	if err != nil {
 		return st, err
 	}
@@ -187,7 +190,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	}
 	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
 	v.Throttled = throttledNow - throttled
-	e.proxyUse(first, last, v)
+	(&ends{path: p}).proxyUse(first, last, v)
 	return st, nil
 }
 

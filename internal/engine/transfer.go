@@ -39,10 +39,14 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
 	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
+	far := e.distant
+	if err := far.order(ctx, when.Start, 0); err != nil {
+		return nil, nil, err
+	}
 	if err := e.schedule(when); err != nil {
 		return nil, nil, err
 	}
-	pids := e.proxies()
+	pids := pidsOf(e.path, nil)
 	first, throttled, err := r.readAt(ctx, when.Start, pids)
 	if err != nil {
 		return nil, nil, err
@@ -59,14 +63,20 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if err := e.note(l, servers, clients, v); err != nil {
 		return nil, nil, err
 	}
-	v.Throttled = throttledNow - throttled
-	e.proxyUse(first, last, v)
 	// Over a shorter one the meters see ticks, and the ends' own coming and going.
-	took, planned := last.At.Sub(first.At).Seconds(), max(v.Client.Window, v.Server.Window)
-	if took >= leastMetered && took <= planned*(1+maxMeterError) {
-		v.Machine, v.Elapsed = meter.Since(first, last), took
+	planned := max(v.Client.Window, v.Server.Window)
+	fits := func(took float64) bool { return took >= leastMetered && took <= planned*(1+maxMeterError) }
+	if far.here() {
+		v.Throttled = throttledNow - throttled
+		if took := last.At.Sub(first.At).Seconds(); fits(took) {
+			v.Machine, v.Elapsed = meter.Since(first, last), took
+		}
 	}
-	return servers, clients, nil
+	e.proxyUse(first, last, v)
+	if err := far.note(ctx, v, fits); err != nil {
+		return nil, nil, err
+	}
+	return servers, clients, far.sureOf(planned)
 }
 
 // roundTrips is how many a client made in the whole visit. Beside a stream only

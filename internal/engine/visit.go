@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,11 +87,22 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
 func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) (err error) {
+	if err := left(p); err != nil { // at once: nothing there will answer any more
+		return err
+	}
+	defer func() {
+		if err != nil { // whatever it looked like
+			err = cmp.Or(left(p), err)
+		}
+	}()
 	if l, err = r.prepare(p, l, v); err != nil {
 		return err
 	}
 	defer r.drain(p, v) // once the ends are gone
 	e := newEnds(p, shape)
+	if e.distant, err = compareClocks(ctx, p); err != nil {
+		return err
+	}
 	if v.Room != nil {
 		e.budget = v.Room.Budget
 	}
@@ -138,53 +150,70 @@ func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopRead
 // window runs the load, reads the meters at the window's bounds and notes what
 // the ends say.
 func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit) (servers, clients []worker.Reply, err error) {
-	begin := r.Clock.Now() + int64(lead) + int64(e.count())*int64(leadEach)
+	far := e.distant
+	took := time.Duration(ns(l.Warmup + l.Window))
+	if l.Bytes > 0 {
+		took = transferLimit(l, r.Plan.Wire)
+	}
+	resume, err := far.hush(ctx, took)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resume()
+	begin := r.Clock.Now() + int64(lead+far.lead()) + int64(e.count())*int64(leadEach)
 	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
-	when.End = when.To + int64(tail)
+	when.End = when.To + int64(tail+far.tail())
 	if l.Bytes > 0 { // its bytes end it
 		return r.transfer(ctx, e, l, when, v)
+	}
+	if err := far.sure(l.Warmup, l.Window); err != nil {
+		return nil, nil, err
+	}
+	if err := far.order(ctx, when.From, when.To); err != nil {
+		return nil, nil, err
 	}
 	if err := e.schedule(when); err != nil {
 		return nil, nil, err
 	}
-	pids := e.proxies()
+	pids := pidsOf(e.path, nil)
 	first, throttled, err := r.readAt(ctx, when.From, pids)
 	if err != nil {
 		return nil, nil, err
 	}
+	far.mark()
 	last, throttledNow, err := r.readAt(ctx, when.To, pids)
 	if err != nil {
 		return nil, nil, err
 	}
-	// A reading that came too late also saw what is not the window: better no
-	// figure than a wrong one.
-	if took := last.At.Sub(first.At).Seconds(); math.Abs(took-l.Window) <= maxMeterError*l.Window {
-		v.Machine, v.Elapsed = meter.Since(first, last), took
+	if err := far.quiet(); err != nil {
+		return nil, nil, err
 	}
-	v.Throttled = throttledNow - throttled
+	fits := func(took float64) bool { return math.Abs(took-l.Window) <= maxMeterError*l.Window }
+	if far.here() {
+		// A reading that came too late also saw what is not the window: better no
+		// figure than a wrong one.
+		if took := last.At.Sub(first.At).Seconds(); fits(took) {
+			v.Machine, v.Elapsed = meter.Since(first, last), took
+		}
+		v.Throttled = throttledNow - throttled
+	}
 	e.proxyUse(first, last, v)
 	if servers, clients, err = e.collect(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	if err := far.note(ctx, v, fits); err != nil {
 		return nil, nil, err
 	}
 	return servers, clients, e.note(l, servers, clients, v)
 }
 
-// proxies are the processes that relay the load.
-func (e *ends) proxies() (pids []int) {
-	for _, p := range e.path.Proxies {
-		pids = append(pids, p.PID)
-	}
-	return pids
-}
-
-// proxyUse notes what they spent between two readings.
+// proxyUse notes what the proxies of this machine spent between two readings.
 func (e *ends) proxyUse(first, last meter.Reading, v *sample.Visit) {
-	for i, p := range e.path.Proxies {
-		if v.Proxy == nil {
-			v.Proxy = &sample.ProxyUse{Name: p.Name}
-		}
-		v.Proxy.CPU += last.Procs[i] - first.Procs[i]
+	var spent []float64
+	for i := range last.Procs {
+		spent = append(spent, last.Procs[i]-first.Procs[i])
 	}
+	noteProxies(e.path, nil, spent, v)
 }
 
 func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {

@@ -220,6 +220,17 @@ func (v Visit) checkFigures() error {
 	if len(v.Machine) > maxCPUs {
 		return fmt.Errorf("%d CPUs, at most %d are read", len(v.Machine), maxCPUs)
 	}
+	if len(v.Machines) > maxCPUs {
+		return fmt.Errorf("%d machines, at most %d are read", len(v.Machines), maxCPUs)
+	}
+	for _, m := range v.Machines {
+		if err := times(math.Abs(m.Ahead), m.Unsure); err != nil {
+			return err
+		}
+		if m.CPUs < 0 || m.CPUs > maxCPUs {
+			return fmt.Errorf("a machine of %d CPUs", m.CPUs)
+		}
+	}
 	if err := times(v.Elapsed); err != nil {
 		return err
 	}

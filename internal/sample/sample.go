@@ -262,14 +262,17 @@ type Visit struct {
 	Rates [][]float64 `json:"rates,omitempty"`
 	// Setup is how long it took to start a crowd's processes and to connect
 	// them all.
-	Setup   float64       `json:"setup_s,omitempty"`
-	Proxy   *ProxyUse     `json:"proxy,omitempty"`
-	Machine []CPU         `json:"machine,omitempty"` // by CPU
-	Elapsed float64       `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
-	Hops    []HopReading  `json:"hops,omitempty"`
-	Witness Witness       `json:"witness"`
-	Failure string        `json:"failure,omitempty"`
-	Latency *EncodedHisto `json:"latency,omitempty"`
+	Setup   float64   `json:"setup_s,omitempty"`
+	Proxy   *ProxyUse `json:"proxy,omitempty"`
+	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
+	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
+	// Machines are the path's other machines, if it has any. This machine's CPUs stand
+	// first in Machine if an end is here.
+	Machines []MachineUse  `json:"machines,omitempty"`
+	Hops     []HopReading  `json:"hops,omitempty"`
+	Witness  Witness       `json:"witness"`
+	Failure  string        `json:"failure,omitempty"`
+	Latency  *EncodedHisto `json:"latency,omitempty"`
 	// Times are what only this load times, by name; Latency is of those that make
 	// round trips.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
@@ -330,6 +333,19 @@ type CPU struct {
 	SoftIRQ float64 `json:"softirq"`
 	Steal   float64 `json:"steal"`
 	Idle    float64 `json:"idle"`
+}
+
+// MachineUse is another machine in a visit.
+type MachineUse struct {
+	Name string `json:"name"`
+	CPUs int    `json:"cpus"` // of Visit.Machine that are its own
+	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the
+	// error, each way, in s.
+	Ahead  float64 `json:"ahead_s"`
+	Unsure float64 `json:"unsure_s"`
+	// ControlPackets are segments of the channel to it in the window. They carried
+	// nothing.
+	ControlPackets uint64 `json:"control_packets,omitempty"`
 }
 
 // Busy is the time that the CPU did something.
