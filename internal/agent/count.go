@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"sync"
@@ -105,7 +106,7 @@ func (s *server) reader(c Counter) (reader, error) {
 		}
 		return read, nil
 	case c.NAT != nil:
-		return c.NAT.in(at), nil
+		return s.counting(c, c.NAT.in(at))
 	case c.ESP != nil:
 		return c.ESP.in(at), nil
 	case c.Proxy != nil:
@@ -115,13 +116,27 @@ func (s *server) reader(c Counter) (reader, error) {
 }
 
 func (n NAT) in(at space) reader {
-	return func() (c sample.Counters, err error) {
-		err = at.Do(func() error {
-			hits, err := conntrack.Rewritten(conntrack.Rewrite{Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As, Ended: n.Ended})
-			c.Hits = uint64(hits)
+	var (
+		hits uint64
+		last map[netip.AddrPort]bool
+	)
+	return func() (sample.Counters, error) {
+		var now []netip.AddrPort
+		err := at.Do(func() (err error) {
+			now, err = conntrack.Rewritten(conntrack.Rewrite{Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As})
 			return needs(capNet, err)
 		})
-		return c, err
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		seen := make(map[netip.AddrPort]bool, len(now))
+		for _, client := range now {
+			if seen[client] = true; !last[client] {
+				hits++
+			}
+		}
+		last = seen
+		return sample.Counters{Hits: hits}, nil
 	}
 }
 
@@ -140,33 +155,41 @@ func (e ESP) in(at space) reader {
 	}
 }
 
-// maxRelayed bounds how many proxies are remembered.
-const maxRelayed = 256
+// maxReaders bounds how many counters are remembered that have a past.
+const maxReaders = 1024
 
 // relaying is a proxy's reader, which remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
+	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
+	read := p.Relayed()
+	return s.counting(c, func() (sample.Counters, error) {
+		c, err := read()
+		return c, needs(capPtrace, err)
+	})
+}
+
+// counting is the reader of a counter that has a past: the one that was made at
+// the first reading.
+func (s *server) counting(c Counter, first reader) (reader, error) {
 	key, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.relayed[string(key)]; r != nil {
+	if r := s.readers[string(key)]; r != nil {
 		return r, nil
 	}
-	if len(s.relayed) >= maxRelayed {
-		return nil, fmt.Errorf("more than %d proxies", maxRelayed)
+	if len(s.readers) >= maxReaders {
+		return nil, fmt.Errorf("more than %d counters with a past", maxReaders)
 	}
-	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
 	var mu sync.Mutex // one reading at a time
-	read := p.Relayed()
-	s.relayed[string(key)] = func() (sample.Counters, error) {
+	s.readers[string(key)] = func() (sample.Counters, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		c, err := read()
-		return c, needs(capPtrace, err)
+		return first()
 	}
-	return s.relayed[string(key)], nil
+	return s.readers[string(key)], nil
 }
 
 // interfaces lists the devices of a namespace.

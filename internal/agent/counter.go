@@ -26,8 +26,9 @@ type Device struct {
 }
 
 // NAT is the connections that were rewritten: those that dialled To and are
-// answered by Now. Hits are the entries of the connection table. It needs
-// CAP_NET_ADMIN.
+// answered by Now. Hits grow by each that was not in the connection table at the
+// reading before, and so count those that have ended since, which the table
+// remembers for two minutes. It needs CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
@@ -36,8 +37,6 @@ type NAT struct {
 	// are any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
-	// Ended counts TCP connections that the table only remembers, too.
-	Ended bool `json:"ended,omitempty"`
 }
 
 // ESP is what the ESP states between two machines have carried, whatever their

@@ -45,7 +45,7 @@ const (
 // Main runs an agent until its hub lets go of it, which is no error, or ctx ends.
 // What it started is dead when it returns.
 func Main(ctx context.Context, c Config) (err error) {
-	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, relayed: map[string]reader{}}
+	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, readers: map[string]reader{}}
 	if s.tls, err = openBundle(c.Bundle); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ type server struct {
 	over      bool       // nothing may be started any more
 	children  map[uint64]*child
 	meterings map[uint64]*metering
-	relayed   map[string]reader // of proxies, which remember their sockets
+	readers   map[string]reader // of counters that have a past
 }
 
 // hello says who this is.

@@ -18,17 +18,16 @@ type Rewrite struct {
 	Now   netip.AddrPort // that answers: To, if the destination was left alone
 	// From is who dialled, and As whom the answers go to; invalid addresses are any.
 	From, As netip.Addr
-	// Ended counts connections of TCP that the table only remembers, too.
-	Ended bool
 }
 
-// Rewritten counts connections that rules rewrote. It needs CONFIG_NF_CT_NETLINK
-// and CAP_NET_ADMIN over the namespace.
-func Rewritten(r Rewrite) (int, error) {
-	to, now, all := r.To, r.Now, r.Ended
+// Rewritten lists the connections that rules rewrote, also those that have ended
+// and are still remembered, by who dialled. It needs CONFIG_NF_CT_NETLINK and
+// CAP_NET_ADMIN over the namespace.
+func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
+	to, now := r.To, r.Now
 	number, ok := protocols[r.Proto]
 	if !ok {
-		return 0, fmt.Errorf("count rewritten connections: unknown protocol %q", r.Proto)
+		return nil, fmt.Errorf("count rewritten connections: unknown protocol %q", r.Proto)
 	}
 	family := netlink.InetFamily(unix.AF_INET)
 	if to.Addr().Unmap().Is6() {
@@ -36,17 +35,17 @@ func Rewritten(r Rewrite) (int, error) {
 	}
 	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
 	if err != nil {
-		return 0, fmt.Errorf("list conntrack's table: %w", err)
+		return nil, fmt.Errorf("list conntrack's table: %w", err)
 	}
-	n := 0
+	var out []netip.AddrPort
 	for _, f := range flows {
 		if f.Forward.Protocol == number && at(f.Forward.DstIP, f.Forward.DstPort) == plain(to) &&
-			at(f.Reverse.SrcIP, f.Reverse.SrcPort) == plain(now) && (all || !ended(f)) &&
+			at(f.Reverse.SrcIP, f.Reverse.SrcPort) == plain(now) &&
 			is(f.Forward.SrcIP, r.From) && is(f.Reverse.DstIP, r.As) {
-			n++
+			out = append(out, at(f.Forward.SrcIP, f.Forward.SrcPort))
 		}
 	}
-	return n, nil
+	return out, nil
 }
 
 // is reports whether ip is want, or want is any.
