@@ -608,3 +608,5 @@ func TestStrangersDisturbNobody(t *testing.T) {
 		t.Errorf("strangers count as %d bytes of the channel", moved)
 	}
 }
+
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
