@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"undo":          {},
 	"load":          {},
 	"machine":       {"sample"},
-	"mesh":          {"sample"},
+	"mesh":          {"sample", "stats"},
 	"openai":        {"sse"},
 	"plan":          {"mesh", "mode", "sample"},
 	"kernel/netns":  {},
