@@ -222,13 +222,19 @@ func (b *sandbox) switched(toClient, toServer string) path.Hop {
 // encryption are the hops between two tunnels of an encrypted network.
 func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
+	s.run.espMu.Lock()
+	defer s.run.espMu.Unlock()
+	if err := s.run.noESP; err != nil {
+		return nil, err
+	}
 	var hops []path.Hop
 	for _, e := range []*end{s.client, s.server} {
 		read := e.agent.Read(esp)
 		if err := s.settles(read); err != nil {
-			return nil, &path.UnsupportedError{
+			s.run.noESP = &path.UnsupportedError{
 				Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", e.Name),
 				Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
+			return nil, s.run.noESP
 		}
 		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name, Read: read})
 	}

@@ -29,6 +29,9 @@ type run struct {
 	end       undo.Stack
 	known     sync.Map // devices of namespaces
 
+	espMu sync.Mutex // guards following
+	noESP error      // a node's kernel has none: it is not waited for again
+
 	making   sync.Mutex // guards following
 	services map[role]*service
 	made     int // names

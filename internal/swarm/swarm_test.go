@@ -1,8 +1,11 @@
 package swarm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/agent"
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -18,14 +23,48 @@ import (
 
 // besideEnv says that this test binary runs on a node of a swarm: it is toll there.
 const (
-	besideEnv  = "BRIDGETOLL_TEST_SWARM"
-	programEnv = "BRIDGETOLL_TEST_TOLL"
+	besideEnv = "BRIDGETOLL_TEST_SWARM"
 )
 
+// TestMain is also the program in the image of the conformance suite: an agent,
+// whose workers are the ends of exchanges.
 func TestMain(m *testing.M) {
 	pathtest.Main()
+	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
+		os.Exit(asAgent(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "image" {
+		if _, archive, err := docker.Archive("", Repository); err == nil {
+			_, _ = os.Stdout.Write(archive)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
+
+func asAgent(args []string) int {
+	var c agent.Config
+	f := flag.NewFlagSet(agent.Arg, flag.ExitOnError)
+	bundle := f.String("bundle", "", "")
+	f.Func("dial", "", func(s string) error {
+		at, err := netip.ParseAddrPort(s)
+		c.Dial = append(c.Dial, at)
+		return err
+	})
+	_ = f.Parse(args)
+	c.ID, c.Name, c.Version = os.Getenv("BRIDGETOLL_AGENT_ID"), os.Getenv("BRIDGETOLL_AGENT_NAME"), testVersion
+	c.Starts = []string{pathtest.Arg}
+	var err error
+	if c.Bundle, err = os.ReadFile(*bundle); err == nil {
+		err = agent.Main(context.Background(), c)
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+const testVersion = "test"
 
 // left is what a run could leave on a manager.
 const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter driver=overlay --filter label=io.bridgetoll.run; " +
@@ -37,7 +76,7 @@ func TestSwarm(t *testing.T) {
 	}
 	dir := t.TempDir()
 	toll, tester := filepath.Join(dir, "toll"), filepath.Join(dir, "swarm.test")
-	c := newCluster(t, 3, 1)
+	c := newCluster(t, 3, 3)
 	build(t, "build", "-o", toll, "../../cmd/toll")
 	build(t, "test", "-c", "-o", tester, ".")
 	before := c.run(t, 1, "sh", "-c", left)
@@ -64,8 +103,11 @@ func TestSwarm(t *testing.T) {
 	}
 
 	t.Run("conformance", func(t *testing.T) {
+		for _, node := range []int{2, 3} {
+			c.run(t, node, "sh", "-c", tester+" image | docker load")
+		}
 		cmd := c.on(1, tester, "-test.run", "^TestBeside", "-test.v")
-		cmd.Env = append(cmd.Env, besideEnv+"=1", programEnv+"="+toll)
+		cmd.Env = append(cmd.Env, besideEnv+"=1")
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s", out)
 		if err != nil {
@@ -121,13 +163,9 @@ func TestSwarm(t *testing.T) {
 	})
 
 	t.Run("killed", func(t *testing.T) {
-		cmd := c.on(1, toll, "mesh", "--sweeps", "1000", "--window", "20ms", "--quiet")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		c.waitFor(t, "docker ps -q --filter status=running", 1)
-		time.Sleep(time.Second)
-		c.killToll(t, cmd)
+		r := c.start(t, 1, toll, dir)
+		c.run(t, 1, "pkill", "-KILL", "-f", r.mark)
+		_ = r.cmd.Wait()
 		_, out, errOut := c.toll(t, 1, toll, "clean")
 		if !strings.Contains(out, "removed service toll-") || !strings.Contains(out, "removed secret toll-") {
 			t.Errorf("toll clean: %s%s", out, errOut)
@@ -135,51 +173,136 @@ func TestSwarm(t *testing.T) {
 		clean(t, "SIGKILL and toll clean")
 	})
 
-	t.Run("a node leaves", func(t *testing.T) {
-		cmd := c.on(1, toll, "mesh", "--sweeps", "6", "--window", "200ms", "--save", filepath.Join(dir, "left.jsonl"))
-		var said strings.Builder
-		cmd.Stdout, cmd.Stderr = &said, &said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			if b, _ := os.ReadFile(filepath.Join(dir, "left.jsonl")); strings.Count(string(b), "\n") > 3 {
+	// Whatever happens to node 3, the others are measured on.
+	for what, fault := range map[string][2]string{
+		"hangs":   {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
+		"drained": {"docker node update --availability drain node3", "docker node update --availability active node3"},
+		"cut off": {"ip -n n3 link set eth0 down", "ip -n n3 link set eth0 up; ip -n n3 route add default via 10.77.0.254"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := c.start(t, 1, toll, dir)
+			c.run(t, faultAt[what], "sh", "-c", strings.ReplaceAll(fault[0], "DIR", c.dir))
+			r.goesOn(t)
+			c.run(t, faultAt[what], "sh", "-c", strings.ReplaceAll(fault[1], "DIR", c.dir))
+			r.interrupt(t, c)
+			clean(t, "a run whose node was "+what)
+			c.settles(t)
+		})
+	}
+
+	t.Run("another leader", func(t *testing.T) {
+		c.run(t, 2, "sh", "-c", toll+" image | docker load")
+		r := c.start(t, 2, toll, dir)
+		c.run(t, 0, "sh", "-c", "kill -9 $(cat "+c.dir+"/1/pid)") // its dockerd; the agent lives on
+		time.Sleep(3 * time.Second)
+		r.interrupt(t, c)
+		const things = "docker service ls -q; docker secret ls -q"
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+			out, err := c.on(2, "sh", "-c", things).CombinedOutput() // there may be no leader yet
+			if err == nil && len(out) == 0 {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("no visit was made:\n%s", &said)
+				t.Fatalf("something is left: %s %v\n%s", out, err, r.said)
 			}
 		}
-		c.run(t, 0, "ip", "link", "set", "w3", "down") // without a word
-		err := cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 4 {
-			t.Errorf("exit %d, %v", code, err)
-		}
-		if !strings.Contains(said.String(), "node3") || !strings.Contains(said.String(), "left") {
-			t.Errorf("nothing is said of node3:\n%s", &said)
-		}
-		clean(t, "a run whose node left")
 	})
 }
 
-// waitFor waits until a command on the manager prints so many lines.
-func (c *cluster) waitFor(t *testing.T, command string, lines int) {
+// agentOn3 prints the PID of toll's agent on node 3.
+const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
+
+// faultAt is where a fault is made: on the switch, or on the manager.
+var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
+
+// meshRun is a toll mesh that does not end by itself.
+type meshRun struct {
+	cmd        *exec.Cmd
+	node       int
+	said       *bytes.Buffer
+	file, mark string
+}
+
+// start starts one on a node and waits for its first visits.
+func (c *cluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if strings.Count(c.run(t, 1, "sh", "-c", command)+"\n", "\n") > lines-1 && c.run(t, 1, "sh", "-c", command) != "" {
+	r := &meshRun{node: node, said: &bytes.Buffer{}, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
+	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
+	r.cmd = c.on(node, toll, "mesh", "--sweeps", "10000", "--window", "20ms", "--load", "rr", "--quiet", "--save", r.file)
+	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitFor(t, "its first visits", func(visits []visit) bool { return len(visits) > 3 })
+	return r
+}
+
+// visit is what the results file says of one.
+type visit struct {
+	Pair    [2]int
+	Failure string
+}
+
+// waitFor waits for what the results file has.
+func (r *meshRun) waitFor(t *testing.T, what string, enough func([]visit) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var visits []visit
+		b, _ := os.ReadFile(r.file)
+		for line := range bytes.Lines(b) {
+			var record struct{ Visit *visit }
+			if json.Unmarshal(line, &record) == nil && record.Visit != nil {
+				visits = append(visits, *record.Visit)
+			}
+		}
+		if enough(visits) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: %s", command, c.run(t, 1, "sh", "-c", command))
+			_ = r.cmd.Process.Kill()
+			t.Fatalf("no sign of %s:\n%s", what, r.said)
 		}
 	}
 }
 
-// killToll kills toll, not the nsenter that started it.
-func (c *cluster) killToll(t *testing.T, cmd *exec.Cmd) {
+// goesOn waits until node3 was given up, and the others' visits succeed after that.
+func (r *meshRun) goesOn(t *testing.T) {
 	t.Helper()
-	c.run(t, 1, "sh", "-c", "kill -9 $(pgrep -f '^[^ ]*/toll mesh')")
-	_ = cmd.Wait()
+	r.waitFor(t, "going on without node3", func(visits []visit) bool {
+		lost := slices.IndexFunc(visits, func(v visit) bool { return strings.Contains(v.Failure, "node3 left") })
+		return lost >= 0 && slices.ContainsFunc(visits[lost:], func(v visit) bool { return v.Pair[0]+v.Pair[1] == 1 && v.Failure == "" })
+	})
+}
+
+// interrupt ends it as Ctrl-C does.
+func (r *meshRun) interrupt(t *testing.T, c *cluster) {
+	t.Helper()
+	c.run(t, r.node, "pkill", "-INT", "-f", r.mark)
+	ended := make(chan error, 1)
+	go func() { ended <- r.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(90 * time.Second):
+		_ = r.cmd.Process.Kill()
+		t.Fatalf("it did not end:\n%s", r.said)
+	}
+	if code := r.cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit %d\n%s", code, r.said)
+	}
+}
+
+// settles waits until all nodes are ready again.
+func (c *cluster) settles(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		out, err := c.on(1, "docker", "node", "ls", "--format", "{{.Status}} {{.Availability}}").CombinedOutput()
+		if err == nil && strings.Count(string(out), "Ready Active") == 3 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the nodes do not come back: %s", out)
+		}
+	}
 }
 
 // TestBeside runs on a node: the conformance suite.
@@ -187,25 +310,38 @@ func TestBeside(t *testing.T) {
 	if os.Getenv(besideEnv) == "" {
 		t.Skip("TestSwarm runs it on a node")
 	}
-	s := &Swarm{Nodes: []string{"node2", "node3"}, Program: os.Getenv(programEnv), Version: "0.1.0"}
+	ctx := context.Background()
+	s := &Swarm{Nodes: []string{"node2", "node3"}, Version: testVersion}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	// What stays for the whole run.
-	for _, m := range []mode.Name{mode.Host, mode.PublishNAT, mode.Overlay} {
-		spec := path.Spec{Mode: m, From: mode.FromRemoteContainer, To: mode.ToAddress}
-		if m == mode.Overlay {
-			spec.To = mode.ToContainer
-		}
-		if err := s.Check(context.Background(), spec); err != nil {
+	host := path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress}
+	// The services and their agents stay for the whole run.
+	for _, spec := range []path.Spec{host, {Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress},
+		{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer}, {Mode: mode.OverlayEncrypted, From: mode.FromRemoteContainer, To: mode.ToContainer}} {
+		if err := s.Check(ctx, spec); err != nil && spec.Mode != mode.OverlayEncrypted {
 			t.Fatal(err)
 		}
 	}
-	o := pathtest.Options{NoCrowds: true, Lacks: func(u *path.UnsupportedError) bool { return true },
-		Common: func(h path.Hop) bool { return h.Kind == mode.HopWire }}
-	for _, m := range []mode.Name{mode.Host, mode.PublishNAT, mode.Overlay, mode.OverlayEncrypted} {
+	o := pathtest.Options{NoCrowds: true,
+		Lacks: func(u *path.UnsupportedError) bool {
+			return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "CONFIG_INET_ESP")
+		},
+		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks
+		Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+			if p.Spec.Mode == mode.Host {
+				return pathtest.Traffic{}, false
+			}
+			other, err := s.Build(ctx, host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			return pathtest.Exchange(t, other), true
+		}}
+	for m := range recipes {
 		o.Only = m
 		pathtest.Run(t, s, o)
 	}

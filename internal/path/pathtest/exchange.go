@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
-// arg is the argument that makes a test binary an end of an exchange.
-const arg = "pathtest-end"
+// Arg is the argument that makes a test binary an end of an exchange.
+const Arg = "pathtest-end"
 
 const (
 	exchanged   = 3 << 20 // bytes each way of the first client
@@ -31,7 +31,7 @@ const (
 // Main runs an end of an exchange if this process was started as one; call
 // it first in TestMain.
 func Main() {
-	if len(os.Args) < 5 || os.Args[1] != arg {
+	if len(os.Args) < 5 || os.Args[1] != Arg {
 		return
 	}
 	if err := end(os.Args[2], os.Args[3], os.Args[4]); err != nil {
@@ -181,7 +181,7 @@ type running struct {
 
 func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, n int) *running {
 	t.Helper()
-	proc, err := place.Start(path.Command{Args: []string{arg, role, addr.String(), strconv.Itoa(n)}})
+	proc, err := place.Start(path.Command{Args: []string{Arg, role, addr.String(), strconv.Itoa(n)}})
 	if err != nil {
 		t.Fatal(err)
 	}
