@@ -488,6 +488,7 @@ const quick = 4 * time.Second
 
 // A machine that is gone without a word, or frozen, is given up on both sides.
 func TestMachineIsGone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})
 	p := sleeper(t, b)
@@ -510,6 +511,7 @@ func TestMachineIsGone(t *testing.T) {
 }
 
 func TestAgentIsFrozen(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})
 	p := sleeper(t, b)

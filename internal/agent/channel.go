@@ -3,6 +3,7 @@ package agent
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,14 @@ type channel struct {
 // held is a connection that is counted until it is closed.
 type held struct {
 	*net.TCPConn
-	of *channel
+	of   *channel
+	read atomic.Uint64 // bytes
+}
+
+func (h *held) Read(b []byte) (int, error) {
+	n, err := h.TCPConn.Read(b)
+	h.read.Add(uint64(max(0, n)))
+	return n, err
 }
 
 func (c *channel) add(t *net.TCPConn) *held {
@@ -28,7 +36,7 @@ func (c *channel) add(t *net.TCPConn) *held {
 	if c.conns == nil {
 		c.conns = map[*held]bool{}
 	}
-	h := &held{t, c}
+	h := &held{TCPConn: t, of: c}
 	c.conns[h] = true
 	return h
 }

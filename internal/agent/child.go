@@ -34,7 +34,7 @@ func (s *server) start(o startOrder) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is nothing that an agent starts", clean(o.Args[0]))
 	}
-	conn, in, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
+	conn, in, _, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
 	if err != nil {
 		return 0, fmt.Errorf("connect the process: %w", err)
 	}

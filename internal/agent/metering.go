@@ -114,8 +114,8 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// use is what was measured.
-func (s *server) use(number uint64) (*path.Use, error) {
+// use is what was measured. To be asked took so many bytes of the channel.
+func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]
 	delete(s.meterings, number)
@@ -128,6 +128,9 @@ func (s *server) use(number uint64) (*path.Use, error) {
 		<-m.done
 	} else if !m.heard() { // nothing of the load ran here
 		s.take(m)
+		m.mu.Lock()
+		m.control.Bytes -= min(m.control.Bytes, took) // of being asked
+		m.mu.Unlock()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

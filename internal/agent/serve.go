@@ -85,6 +85,7 @@ type server struct {
 	tls       *tls.Config
 	hub       netip.AddrPort // where it was reached
 	line      *control
+	raw       *held // below it
 	silence   time.Duration
 	channel   channel
 	here      *netns.NS // where processes are started
@@ -156,7 +157,7 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 
 // present says hello at an address.
 func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) error {
-	c, in, err := s.dial(ctx, at, hello)
+	c, in, raw, err := s.dial(ctx, at, hello)
 	if err != nil {
 		return err
 	}
@@ -180,36 +181,37 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 		c.Close()
 		return fmt.Errorf("%w: %s", errRefused, clean(w.Refused))
 	}
-	s.hub, s.silence = at, w.Silence
+	s.hub, s.silence, s.raw = at, w.Silence, raw
 	s.line = &control{conn: c, in: in, limit: w.Silence}
 	return nil
 }
 
 // dial makes a connection to the hub and says its first line. The TCP connection is
 // counted until it is closed.
-func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, error) {
+func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, *held, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	d := net.Dialer{KeepAlive: -1}
 	raw, err := d.DialContext(ctx, "tcp", at.String())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	tcp, ok := raw.(*net.TCPConn)
 	if !ok {
 		raw.Close()
-		return nil, nil, errors.New("no TCP connection")
+		return nil, nil, nil, errors.New("no TCP connection")
 	}
-	c := tls.Client(s.channel.add(tcp), s.tls)
+	held := s.channel.add(tcp)
+	c := tls.Client(held, s.tls)
 	line := &control{conn: c, limit: handshake}
 	if err = c.HandshakeContext(ctx); err == nil {
 		err = line.send(first)
 	}
 	if err != nil {
 		c.Close()
-		return nil, nil, fmt.Errorf("%s: %w", at, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
-	return c, bufio.NewReader(c), c.SetDeadline(time.Time{})
+	return c, bufio.NewReader(c), held, c.SetDeadline(time.Time{})
 }
 
 // obey does what the hub orders until the connection ends or is silent for too
@@ -220,10 +222,12 @@ func (s *server) obey() error {
 		if err := s.line.conn.SetReadDeadline(time.Now().Add(still)); err != nil {
 			return err
 		}
+		before := s.raw.read.Load()
 		line, err := receive(s.line.in, maxLine)
 		if err != nil {
 			return err
 		}
+		took := s.raw.read.Load() - before
 		o, err := parseOrder(line)
 		if err != nil {
 			return err
@@ -236,7 +240,7 @@ func (s *server) obey() error {
 			err = s.line.send(answer{ID: o.ID, Clock: now()})
 		default:
 			go func() {
-				a, err := s.do(o)
+				a, err := s.do(o, took)
 				if err != nil {
 					a.Error, a.Lacks = err.Error(), lacks(err)
 				}
@@ -250,8 +254,8 @@ func (s *server) obey() error {
 	}
 }
 
-// do does what takes a moment.
-func (s *server) do(o order) (a answer, err error) {
+// do does what takes a moment. The order itself took so many bytes of the channel.
+func (s *server) do(o order, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:
 		a.PID, err = s.start(*o.Start)
@@ -261,7 +265,7 @@ func (s *server) do(o order) (a answer, err error) {
 		s.measure(*o.Meter)
 		a.Clock = now()
 	case o.Use != 0:
-		a.Use, err = s.use(o.Use)
+		a.Use, err = s.use(o.Use, took)
 	case len(o.Counters) > 0:
 		a.Counters, err = s.count(o.Counters)
 	case o.List != nil && o.List.Dir != "":
