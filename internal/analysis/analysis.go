@@ -38,7 +38,7 @@ func Judge(f *sample.File) *Report {
 		Plan: Plan{Seed: f.Header.Plan.Seed, Rounds: f.End.Rounds, Baseline: f.Header.Plan.Baseline,
 			EndedBy: f.End.Reason, Elapsed: f.End.Elapsed, Budget: f.Header.Plan.Budget,
 			Precision: f.Header.Plan.Precision, Pin: f.Header.Plan.Pin, CPUs: f.Header.Plan.CPUs, Loads: f.Header.Plan.Loads, Wire: f.Header.Plan.Wire},
-		Control:  Control{Mode: f.Header.Plan.Baseline},
+		Control:  Control{Mode: f.Header.Plan.Baseline, Groups: []Floor{}},
 		Skipped:  append([]sample.Skip{}, f.Header.Plan.Skipped...),
 		Failed:   []Failed{},
 		Cells:    []Cell{},
@@ -46,6 +46,10 @@ func Judge(f *sample.File) *Report {
 	}
 	if len(f.Header.Plan.Loads) > 0 {
 		r.Plan.Window = f.Header.Plan.Loads[0].Window
+	}
+	if f.Header.Plan.Mesh != nil {
+		judgeMesh(f, r)
+		return r
 	}
 	for i, s := range j.series {
 		switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -113,6 +114,15 @@ func FuzzJudge(f *testing.F) {
 		`{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"visit":{"cell":3,"witness":{"ok":true}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" + `{"end":{"reason":"budget"}}`))
+	const visit = `{"visit":{"pair":[%d,%d],"sweep":%d,"round":%d,"load":"%s","witness":{"ok":true},"values":{"latency_p50":%g,"throughput":%g}}}` + "\n"
+	mesh := `{"header":{"schema":"bridgetoll.results/1","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
+		`"mesh":{"nodes":[{"name":"a","boot_id":"x"},{"name":"b","boot_id":"x","mtu":9000},{"name":"c","mtu":1500}],"mode":"host","on":"swarm"}}}}` + "\n"
+	for sweep := range 3 {
+		mesh += fmt.Sprintf(visit, 0, 1, sweep, 0, "rr", 50e-6, 0.0) + fmt.Sprintf(visit, 2, 1, sweep, 1, "rr", 1e-12, 0.0) +
+			fmt.Sprintf(visit, 0, 2, sweep, 2, "bulk", 0.0, 1e15) + fmt.Sprintf(visit, 2, 0, sweep, 2, "bulk", 0.0, 1.0)
+	}
+	f.Add([]byte(mesh))
+	f.Add([]byte(mesh + `{"visit":{"pair":[0,1],"load":"rr","failure":"node b left"}}` + "\n" + `{"end":{"reason":"budget","sweeps":3}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := sample.Read(bytes.NewReader(b))
 		if err != nil {
@@ -129,5 +139,8 @@ func FuzzJudge(f *testing.F) {
 			t.Errorf("the report cannot be written: %v", err)
 		}
 		Converged(file.Header.Plan, file.Visits)
+		if file.Header.Plan.Mesh != nil {
+			MeshConverged(file.Header.Plan, file.Pairs)
+		}
 	})
 }

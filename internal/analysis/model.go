@@ -25,6 +25,7 @@ type Report struct {
 	Control     Control            `json:"control"`
 	Cells       []Cell             `json:"cells"`
 	Steps       []Step             `json:"steps,omitempty"` // of a ladder
+	Mesh        *Mesh              `json:"mesh,omitempty"`
 	Failed      []Failed           `json:"failed"`
 	Skipped     []sample.Skip      `json:"skipped"`
 	Warnings    []Warning          `json:"warnings"`

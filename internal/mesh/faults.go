@@ -52,6 +52,11 @@ func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 // if that is not known.
 func (f *Fit) LeastLink() float64 { return max(Least, math.Exp(f.linkBeyond())) }
 
+// HalfWidth is the half-width of a link's 95 % interval, as a logarithm.
+func (f *Fit) HalfWidth() float64 {
+	return student(1-(1-stats.Confidence)/2, f.df) * f.Noise
+}
+
 // linkBeyond is by how much the logarithm of a link must be off.
 func (f *Fit) linkBeyond() float64 {
 	return student(1-falseAlarms/f.pairs(), f.df) * f.Noise
@@ -174,7 +179,7 @@ func (f *Fit) suspects() []Fault {
 
 // link is the fault of a link, slower by that much.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
-	half := student(1-(1-stats.Confidence)/2, f.df) * f.Noise
+	half := f.HalfWidth()
 	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
 	l := f.linkOf(from, to)
 	expected := f.row(from, to) + f.between(from, to) - by

@@ -17,12 +17,17 @@ func Table(w io.Writer, r *analysis.Report, o Options) error {
 	}
 	p := newPrinter(o)
 	p.head(r)
-	if r.Study == sample.StudyLadder {
+	switch {
+	case r.Mesh != nil:
+		p.mesh(r)
+		p.meshFoot(r)
+	case r.Study == sample.StudyLadder:
 		p.ladder(r)
-	} else {
+		p.foot(r)
+	default:
 		p.groups(r)
+		p.foot(r)
 	}
-	p.foot(r)
 	if _, err := io.WriteString(w, p.b.String()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
@@ -90,11 +95,15 @@ func (p *printer) head(r *analysis.Report) {
 	if r.Plan.Wire != nil {
 		facts = append(facts, "wire "+r.Plan.Wire.String())
 	}
+	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
+	if r.Mesh != nil {
+		var cluster string
+		cluster, run = meshHead(r)
+		facts = append(facts, cluster)
+	}
 	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
 	p.wrapped("", strings.Join(facts, " · "), " · ")
-
-	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan))
-	p.wrapped("", run+noise(r), " · ")
+	p.wrapped("", run, " · ")
 }
 
 // machineFacts are what a reader must know of the machine.

@@ -91,6 +91,9 @@ func figure(load string) string {
 	return valueLatency
 }
 
+// minFigure is less than any time or rate that can be measured.
+const minFigure = 1e-12
+
 // PairVisit is what counts of a visit to a pair, full or brief. A visit whose
 // figures cannot be is one that failed.
 func (v Visit) PairVisit() PairVisit {
@@ -107,7 +110,7 @@ func (v Visit) PairVisit() PairVisit {
 	if !brief {
 		x, resent = v.figure(), float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits)
 	}
-	if !(x > 0 && x <= maxRate) {
+	if !(x >= minFigure && x <= maxRate) {
 		out.Failure = "nothing came through"
 		return out
 	}

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/analysis"
+)
+
+// meshLegend says how to read a mesh.
+const meshLegend = "Each value is a link's median over the sweeps, without what all links drifted by meanwhile. *: slow, and explained by " +
+	"a fault that is named. A node's ratios are those of its links, as their median, to what is typical of all nodes."
+
+// mostFindings is how many sentences about what is slow are printed; all faults
+// are in the JSON.
+const mostFindings = 20
+
+// worstNodes is how many nodes of a large mesh the table has.
+const worstNodes = 10
+
+// meshHead is what was measured, and for how long.
+func meshHead(r *analysis.Report) (facts, run string) {
+	m := r.Mesh
+	facts = fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
+	run = fmt.Sprintf("%s of %s in %.0f s, %s", plural(m.Sweeps, "complete sweep"), plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"),
+		r.Plan.Elapsed, endedBy(r.Plan))
+	return facts, run
+}
+
+// meshMetrics are the metrics of a mesh in the order in which they are printed.
+var meshMetrics = []struct {
+	metric, title, each, unit string
+	by                        float64
+	upper                     bool // both ways are the same
+}{
+	{analysis.LatencyP50, "Round trips between nodes, median", "round trip", "µs", micro, true},
+	{analysis.Throughput, "Throughput, from the row's node to the column's", "throughput", "Gbit/s", giga, false},
+}
+
+// mesh prints a table of the links for each metric, if they fit, and one of the
+// nodes.
+func (p *printer) mesh(r *analysis.Report) {
+	m := r.Mesh
+	for _, t := range meshMetrics {
+		x, ok := m.Metrics[t.metric]
+		if !ok {
+			continue
+		}
+		p.line("")
+		p.line(p.bold(fmt.Sprintf("%s, %s", t.title, t.unit)) + p.dim("  "+describeLoad(r, x.Load)))
+		if !p.matrix(m, x, t.by, t.upper) {
+			p.item(fmt.Sprintf("%d links: fastest %s, median %s, slowest %s (%s and %s)", x.Links, digits(x.Fastest*t.by),
+				digits(x.Median*t.by), digits(x.Slowest*t.by), x.SlowestLink[0], x.SlowestLink[1]))
+		}
+		text := fmt.Sprintf("Typical: %s %s.", digits(x.Typical*t.by), t.unit)
+		if x.NamedFrom != nil {
+			text += fmt.Sprintf(" Noise of a link: ±%.1f %%; one that is slower by %.2f times than its nodes make it is named.", 100**x.Noise, *x.NamedFrom)
+		}
+		p.faint("  ", text)
+	}
+	p.meshNodes(m)
+}
+
+// matrix prints the values by nodes; false if they are too many for the width.
+func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, by float64, upper bool) bool {
+	if len(x.Matrix) == 0 {
+		return false
+	}
+	cols := []column{{}}
+	grid := make([][]string, len(m.Nodes))
+	for i, n := range m.Nodes {
+		grid[i] = append(grid[i], n.Name)
+		cols = append(cols, column{[2]string{"", n.Name}, true, nil})
+		for j := range m.Nodes {
+			grid[i] = append(grid[i], matrixText(x, i, j, by, upper))
+		}
+	}
+	if upper { // the last row and the first column are empty
+		grid = grid[:len(grid)-1]
+		cols = slices.Delete(cols, 1, 2)
+		for i := range grid {
+			grid[i] = slices.Delete(grid[i], 1, 2)
+		}
+	}
+	for _, short := range []bool{false, true} {
+		if short { // numbers in place of names
+			number := map[string]string{}
+			for i, n := range m.Nodes {
+				number[n.Name] = fmt.Sprint(i + 1)
+				if i < len(grid) {
+					grid[i][0] = fmt.Sprintf("%d %s", i+1, n.Name)
+				}
+			}
+			for i := range cols[1:] {
+				cols[i+1].head[1] = number[cols[i+1].head[1]]
+			}
+		}
+		for _, p.gap = range []int{2, 1} {
+			widths := measure(cols, grid)
+			if p.tableWidth(widths) > p.width {
+				continue
+			}
+			texts := make([]string, len(cols))
+			for i, c := range cols {
+				texts[i] = c.head[1]
+			}
+			p.row(cols, widths, texts, p.dim)
+			for _, row := range grid {
+				p.row(cols, widths, row, func(s string) string { return s })
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// matrixText is a link's value; those that a fault explains have a star, the others the room
+// for it.
+func matrixText(x analysis.MeshMetric, i, j int, by float64, upper bool) string {
+	v := x.Matrix[i][j]
+	mark := " "
+	if x.Slow[i][j] {
+		mark = "*"
+	}
+	switch {
+	case i == j || upper && j < i:
+		return ""
+	case v == nil:
+		return "- "
+	}
+	return digits(*v*by) + mark
+}
+
+// meshNodes prints what each node does to its links; of many, those of the worst.
+func (p *printer) meshNodes(m *analysis.Mesh) {
+	type effect struct{ name, head string }
+	var shown []effect
+	for _, e := range []effect{{analysis.LatencyP50, "round trips"}, {analysis.ThroughputOut, "sends"}, {analysis.ThroughputIn, "receives"}} {
+		if slices.ContainsFunc(m.Nodes, func(n analysis.MeshNode) bool { return n.Effects[e.name].Of > 0 }) {
+			shown = append(shown, e)
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	nodes := slices.Clone(m.Nodes)
+	title := "Nodes, ratio to what is typical"
+	if len(nodes) > worstNodes {
+		slices.SortStableFunc(nodes, func(a, b analysis.MeshNode) int { return cmp.Compare(badness(b), badness(a)) })
+		nodes = nodes[:worstNodes]
+		title = fmt.Sprintf("The %d slowest nodes, ratio to what is typical", worstNodes)
+	}
+	cols := []column{{head: [2]string{"", "node"}}}
+	grid := make([][]string, len(nodes))
+	for i, n := range nodes {
+		grid[i] = append(grid[i], n.Name)
+	}
+	for _, e := range shown {
+		cols = append(cols, column{head: [2]string{"", e.head}}, column{[2]string{"slow", "links"}, true, nil})
+		for i, n := range nodes {
+			x, ok := n.Effects[e.name]
+			if !ok {
+				grid[i] = append(grid[i], "-", "-")
+				continue
+			}
+			grid[i] = append(grid[i], x.String(), fmt.Sprintf("%d/%d", x.Slow, x.Of))
+		}
+	}
+	p.gap = 2
+	widths := measure(cols, grid)
+	p.line("")
+	p.line(p.bold(title))
+	p.heads(cols, widths)
+	for _, row := range grid {
+		p.row(cols, widths, row, func(s string) string { return s })
+	}
+}
+
+// badness is by how much a node is slower than typical, in its worst respect.
+func badness(n analysis.MeshNode) float64 {
+	worst := 0.0
+	for name, e := range n.Effects {
+		if name != analysis.LatencyP50 {
+			e.Ratio = 1 / e.Ratio
+		}
+		worst = max(worst, math.Log(e.Ratio))
+	}
+	return worst
+}
+
+// meshFoot prints what is said of a mesh below its tables.
+func (p *printer) meshFoot(r *analysis.Report) {
+	m := r.Mesh
+	p.line("")
+	for i, f := range r.Findings {
+		if i == mostFindings {
+			p.item(fmt.Sprintf("And %d more of that kind: --format json has all.", len(r.Findings)-i))
+			break
+		}
+		p.item(f)
+	}
+	if len(m.Metrics) > 0 {
+		p.faint("  ", meshLegend)
+	}
+	if len(m.Failed) > 0 {
+		p.line("")
+		p.line(p.bold("Failed"))
+	}
+	for i, f := range m.Failed {
+		if i == mostFindings {
+			p.item(fmt.Sprintf("and %d more", len(m.Failed)-i))
+			break
+		}
+		p.item(meshFailed(f))
+	}
+	p.warnings(r)
+}
+
+func meshFailed(f analysis.MeshFailed) string {
+	what := "never answered"
+	switch {
+	case len(f.Nodes) > 1:
+		what = "no visit of " + f.Load + " succeeded"
+	case f.Left:
+		what = "left"
+	}
+	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
+}
