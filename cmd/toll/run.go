@@ -183,7 +183,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	facts.Tool = version
 	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
 	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
-	// TODO c.MeshConverged = analysis.MeshConverged
+	c.MeshConverged = analysis.MeshConverged
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)
@@ -218,7 +218,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return &failure{code: exitSignalled + int(stop.Signal)}
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
-	case len(r.Cells) == 0:
+	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):
 		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
 	case len(r.Failed) > 0:
 		return &failure{code: exitCells}

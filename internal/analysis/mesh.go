@@ -24,6 +24,16 @@ type Mesh struct {
 	Failed   []MeshFailed `json:"failed"`
 }
 
+// Empty reports whether nothing was measured.
+func (m *Mesh) Empty() bool {
+	for _, x := range m.Metrics {
+		if x.Links > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // MeshNode is a node and by how much its links are slower or faster than is
 // typical: what it does to the round trip, to what it sends and to what it
 // receives.

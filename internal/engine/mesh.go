@@ -74,11 +74,12 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 // phase visits the pairs of a phase at once.
 func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.Phase) []sample.Visit {
 	out := make([]sample.Visit, len(phase.Pairs))
+	all := newMuster(len(phase.Pairs))
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
 		out[i] = sample.Visit{Sweep: r.sweepsIn, Round: round, Pair: pair, Load: phase.Load.Kind, At: r.elapsed()}
 		wg.Go(func() {
-			if err := r.visitPair(ctx, b, phase.Load, &out[i]); err != nil {
+			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
 				out[i].Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
 			}
 		})
@@ -88,7 +89,13 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 }
 
 // visitPair builds the pair's path and makes the visit.
-func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit) (err error) {
+func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *muster) (err error) {
+	came := false
+	defer func() {
+		if !came {
+			all.arrive(0)
+		}
+	}()
 	nodes := r.Plan.Mesh.Nodes
 	spec, err := meshSpec(mode.Name(r.Plan.Mesh.Mode))
 	if err != nil {
@@ -100,7 +107,10 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return r.measure(ctx, p, l, sample.Shape{}, v)
+	return r.measureBeside(ctx, p, l, sample.Shape{}, v, func(begin int64) int64 {
+		came = true
+		return all.begin(begin)
+	})
 }
 
 // meshSpec is the path between two nodes in a mode: from the other machine, or if

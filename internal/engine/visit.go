@@ -86,7 +86,13 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 }
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
-func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) (err error) {
+func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) error {
+	return r.measureBeside(ctx, p, l, shape, v, func(begin int64) int64 { return begin })
+}
+
+// measureBeside makes a visit that begins when together says, which is told when
+// it could begin at the earliest.
+func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, together func(int64) int64) (err error) {
 	if err := left(p); err != nil { // at once: nothing there will answer any more
 		return err
 	}
@@ -125,7 +131,7 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 	if shape.Crowd() {
 		v.Setup = time.Duration(r.Clock.Now() - began).Seconds()
 	}
-	servers, clients, err := r.window(ctx, e, l, v)
+	servers, clients, err := r.window(ctx, e, l, v, together)
 	if err != nil {
 		return err
 	}
@@ -149,7 +155,7 @@ func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopRead
 
 // window runs the load, reads the meters at the window's bounds and notes what
 // the ends say.
-func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit) (servers, clients []worker.Reply, err error) {
+func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, together func(int64) int64) (servers, clients []worker.Reply, err error) {
 	far := e.distant
 	took := time.Duration(ns(l.Warmup + l.Window))
 	if l.Bytes > 0 {
@@ -160,7 +166,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 		return nil, nil, err
 	}
 	defer resume()
-	begin := r.Clock.Now() + int64(lead+far.lead()) + int64(e.count())*int64(leadEach)
+	begin := together(r.Clock.Now() + int64(lead+far.lead()) + int64(e.count())*int64(leadEach))
 	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
 	when.End = when.To + int64(tail+far.tail())
 	if l.Bytes > 0 { // its bytes end it
@@ -185,8 +191,10 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := far.quiet(); err != nil {
-		return nil, nil, err
+	if r.Clock.Now() < when.End { // else the agents alone can tell
+		if err := far.quiet(); err != nil {
+			return nil, nil, err
+		}
 	}
 	fits := func(took float64) bool { return math.Abs(took-l.Window) <= maxMeterError*l.Window }
 	if far.here() {
