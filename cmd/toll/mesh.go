@@ -86,6 +86,10 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	if err != nil {
 		return err
 	}
+	between, err := engine.MeshSpec(req.Mode)
+	if err != nil {
+		return &failure{code: exitNothing, err: err}
+	}
 	s := f.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	nodes, without, err := s.Cluster(ctx)
@@ -96,6 +100,9 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		for _, err := range without {
 			return &failure{code: exitNothing, err: err}
 		}
+	}
+	if err := s.Check(ctx, between); err != nil {
+		return &failure{code: exitNothing, err: err}
 	}
 	req.Nodes = nodes
 	p, err := plan.Mesh(req)

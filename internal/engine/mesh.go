@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -97,7 +96,7 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		}
 	}()
 	nodes := r.Plan.Mesh.Nodes
-	spec, err := meshSpec(mode.Name(r.Plan.Mesh.Mode))
+	spec, err := MeshSpec(mode.Name(r.Plan.Mesh.Mode))
 	if err != nil {
 		return err
 	}
@@ -113,9 +112,9 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 	})
 }
 
-// meshSpec is the path between two nodes in a mode: from the other machine, or if
+// MeshSpec is the path between two nodes in a mode: from the other machine, or if
 // the mode has no such route, from a container there.
-func meshSpec(name mode.Name) (path.Spec, error) {
+func MeshSpec(name mode.Name) (path.Spec, error) {
 	m, ok := mode.Find(name)
 	for _, from := range []mode.Placement{mode.FromRemote, mode.FromRemoteContainer} {
 		for _, route := range m.Routes {
@@ -124,7 +123,7 @@ func meshSpec(name mode.Name) (path.Spec, error) {
 			}
 		}
 	}
-	return path.Spec{}, fmt.Errorf("%s has no way between machines: %w", name, path.ErrUnsupported)
+	return path.Spec{}, &path.UnsupportedError{Missing: string(name) + " has no way between machines", Remedy: "--mode " + string(mode.Host) + " or " + string(mode.Overlay)}
 }
 
 func (r *run) tellMesh(round, i int, phase plan.Phase) {

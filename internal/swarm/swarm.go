@@ -72,6 +72,10 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 		return err
 	}
 	p, err := s.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // whoever asked knows for what
+	}
 	if err != nil {
 		return err
 	}
