@@ -484,7 +484,7 @@ func TestAgentIsStopped(t *testing.T) {
 }
 
 // quick is a silence that tests can wait for, on a busy machine, too.
-const quick = 4 * time.Second
+const quick = 6 * time.Second
 
 // A machine that is gone without a word, or frozen, is given up on both sides.
 func TestMachineIsGone(t *testing.T) {

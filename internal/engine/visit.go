@@ -188,6 +188,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	if err := far.quiet(); err != nil {
 		return nil, nil, err
 	}
+	resume()
 	fits := func(took float64) bool { return math.Abs(took-l.Window) <= maxMeterError*l.Window }
 	if far.here() {
 		// A reading that came too late also saw what is not the window: better no
