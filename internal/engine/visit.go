@@ -115,7 +115,7 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 		return err
 	}
 	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
-	before, err := path.ReadAll(hops)
+	before, err := e.distant.read(hops)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 	if err != nil {
 		return err
 	}
-	after, err := path.ReadAll(hops)
+	after, err := e.distant.read(hops)
 	if err != nil {
 		return err
 	}
