@@ -13,7 +13,7 @@ build: ## build the static binary ./toll
 .PHONY: test
 test: deps lint ## install what the tests need and run all of them
 	$(GO) test -p 1 -timeout 10m ./... # one package at a time: loads need their CPUs
-	$(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
+	$(GO) test -race -timeout 10m ./internal/agent ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
 	$(MAKE) test-vm
 	$(MAKE) fuzz FUZZTIME=500x
 
@@ -43,7 +43,7 @@ FUZZTIME ?= 1m
 FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
 	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
 	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet \
-	ports/collect:ProxyArgs
+	ports/collect:ProxyArgs agent:Wire agent:Bundle
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	@printf '%s\n' $(FUZZ) | xargs -P 2 -I{} sh -c 'f={}; $(GO) test -run "^$$" -fuzz "^Fuzz$${f#*:}$$" \

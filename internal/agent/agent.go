@@ -370,7 +370,7 @@ func (p *remote) hold(s *stream) {
 	defer p.mu.Unlock()
 	p.stream = s
 	if p.gone {
-		s.Close()
+		_ = s.Close()
 	}
 }
 
@@ -379,7 +379,7 @@ func (p *remote) cut() {
 	defer p.mu.Unlock()
 	p.gone = true
 	if p.stream != nil {
-		p.stream.Close()
+		_ = p.stream.Close()
 	}
 }
 

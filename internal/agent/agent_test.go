@@ -32,6 +32,7 @@ import (
 const (
 	echoArg  = "echo"  // input to output, then the exit status that the second argument says
 	sleepArg = "sleep" // for good, whatever its input does
+	relayArg = "relay" // from one address to another, as docker-proxy does
 	hubArg   = "hub"   // a toll that waits for an agent and starts a sleeper
 )
 
@@ -53,6 +54,8 @@ func TestMain(m *testing.M) {
 			err = errors.New("echo ends as it was told: " + args[1])
 		}
 		exit(err)
+	case relayArg:
+		exit(relay(args[1], args[2]))
 	case sleepArg:
 		fmt.Println("awake")
 		select {}
@@ -82,6 +85,27 @@ func agentMain(args []string) error {
 	defer cancel()
 	return Main(ctx, Config{Bundle: bundle, Dial: []netip.AddrPort{netip.MustParseAddrPort(args[1])}, ID: args[2], Name: args[3], Version: args[4],
 		Starts: []string{worker.Arg, echoArg, sleepArg}, Patience: patience})
+}
+
+// relay is a proxy, which says when it listens.
+func relay(from, to string) error {
+	l, err := net.Listen("tcp", from)
+	if err != nil {
+		return err
+	}
+	fmt.Println("awake")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		d, err := net.Dial("tcp", to)
+		if err != nil {
+			return err
+		}
+		go func() { _, _ = io.Copy(d, c) }()
+		go func() { _, _ = io.Copy(c, d) }()
+	}
 }
 
 const testVersion = "1.2.3"
@@ -484,7 +508,7 @@ func TestAgentIsStopped(t *testing.T) {
 }
 
 // quick is a silence that tests can wait for, on a busy machine, too.
-const quick = 4 * time.Second
+const quick = 6 * time.Second
 
 // A machine that is gone without a word, or frozen, is given up on both sides.
 func TestMachineIsGone(t *testing.T) {

@@ -49,12 +49,12 @@ func (s *server) start(o startOrder) (pid int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.children[o.Number] != nil {
-		conn.Close()
+		_ = conn.Close()
 		return 0, errors.New("this is not the time to start a process")
 	}
 	p, err := local.Start(s.here, s.config.Name, cmd, said)
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		if o.Apart {
 			err = needs(capAdmin, err)
 		}
@@ -89,12 +89,12 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	s.mu.Unlock()
 	select {
 	case <-heard: // as it mostly is: then nothing of it moves once its end is told
-		c.conn.Close()
+		_ = c.conn.Close()
 	default:
 	}
 	_ = s.line.send(answer{Exit: &note}) // if it cannot be, the hub is gone
 	within(heard)
-	c.conn.Close()
+	_ = c.conn.Close()
 }
 
 // within waits for what should not take long.
@@ -133,7 +133,7 @@ func (s *server) kill(number uint64) {
 	defer s.mu.Unlock()
 	if c := s.children[number]; c != nil {
 		_ = c.Kill()
-		c.conn.Close()
+		_ = c.conn.Close()
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *server) killAll() {
 	s.over = true
 	for _, c := range s.children {
 		_ = c.Kill()
-		c.conn.Close()
+		_ = c.conn.Close()
 	}
 	s.mu.Unlock()
 	gone := make(chan struct{})

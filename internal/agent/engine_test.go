@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,7 +162,22 @@ func TestCrowdBetweenMachines(t *testing.T) {
 
 // A machine that leaves takes its cells with it, at once, and no other.
 func TestRunGoesOnWithoutANode(t *testing.T) {
-	s := newSite(t, silence)
+	for _, tt := range []struct {
+		name string
+		end  func(s *site, n *node) error
+	}{
+		{"killed", func(_ *site, n *node) error { return n.cmd.Process.Kill() }},
+		{"frozen", func(_ *site, n *node) error { return n.cmd.Process.Signal(syscall.SIGSTOP) }},
+		{"cut-off", func(s *site, n *node) error {
+			return s.ns.Do(func() error { return run("ip", "link", "set", n.dev, "down") })
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { goesOn(t, tt.end) })
+	}
+}
+
+func goesOn(t *testing.T, end func(*site, *node) error) {
+	s := newSite(t, quick)
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	d, e := s.node(setup{id: "d"}), s.node(setup{id: "e"})
 	const dies = 1 // round
@@ -169,7 +185,11 @@ func TestRunGoesOnWithoutANode(t *testing.T) {
 		plan.Request{Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
 				if p.Round == dies && p.Cell.Mode == string(mode.Native) {
-					time.AfterFunc(100*time.Millisecond, func() { _ = e.cmd.Process.Kill() })
+					time.AfterFunc(100*time.Millisecond, func() {
+						if err := end(s, e); err != nil {
+							t.Error(err)
+						}
+					})
 				}
 			}
 		})
@@ -189,7 +209,10 @@ func TestRunGoesOnWithoutANode(t *testing.T) {
 			}
 		}
 	}
-	if good < 4 || left != 3 {
-		t.Errorf("%d good visits, %d of the node that left: %+v", good, left, f.Visits)
+	if good < 3 || left < 2 { // a cell that fails often is left out of some rounds
+		t.Errorf("%d good visits, %d of the node that left, of %d", good, left, len(f.Visits))
+		for _, v := range f.Visits {
+			t.Logf("round %d, cell %d at %g s: %s%s", v.Round, v.Cell, v.At, v.Failure, v.Witness.Evidence)
+		}
 	}
 }

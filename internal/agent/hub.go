@@ -254,7 +254,7 @@ func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err er
 		h.mu.Unlock()
 		select {
 		case s := <-c: // it came too late
-			s.Close()
+			_ = s.Close()
 		default:
 		}
 	}, nil
@@ -275,7 +275,7 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for at most d. If that is longer than agents
+// Hush stops the pings of all agents for at most d, or a little longer. If that is longer than agents
 // bear they are told beforehand.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
 	h.mu.Lock()
@@ -292,11 +292,14 @@ func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err err
 		}
 	}
 	h.mu.Unlock()
-	resume = sync.OnceFunc(func() {
+	over := sync.OnceFunc(func() {
 		h.mu.Lock()
 		h.hushes--
 		h.mu.Unlock()
 	})
+	// Whatever its caller waits for: agents end themselves if they hear nothing.
+	late := time.AfterFunc(d+settle, over)
+	resume = func() { late.Stop(); over() }
 	if under {
 		select {
 		case <-settled:

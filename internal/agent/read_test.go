@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -309,6 +310,39 @@ func exchange(t *testing.T, ns *netns.NS, at netip.AddrPort, conns, n int) (out 
 		}
 	}
 	return out
+}
+
+// A proxy's bytes are those of its sockets, remembered when they are gone.
+func TestProxyCounter(t *testing.T) {
+	s := newSite(t, silence)
+	b := s.node(setup{id: "b"})
+	server, published := netip.AddrPortFrom(b.addr, 80), netip.AddrPortFrom(b.addr, 8080)
+	echoes(t, b.ns, server)
+	self, err := os.Executable()
+	check(t, err)
+	proxy := exec.Command(self, relayArg, published.String(), server.String())
+	out, err := proxy.StdoutPipe()
+	check(t, err)
+	check(t, b.ns.Start(proxy))
+	t.Cleanup(func() { _ = proxy.Process.Kill(); _ = proxy.Wait() })
+	_, err = io.ReadFull(out, make([]byte, len("awake\n")))
+	check(t, err)
+	read := b.Read(Counter{Proxy: &Proxy{PID: proxy.Process.Pid, Listens: published.Port(), Target: server}})
+	before, err := read()
+	check(t, err)
+	const payload = 50_000
+	conns := exchange(t, s.ns, published, 3, payload)
+	for range 2 {
+		after, err := read()
+		check(t, err)
+		// The agent's own connection is one of that machine's TCP, too.
+		if got := after.Sub(before); got.ForwardBytes != 3*payload || got.BackwardBytes != 3*payload || got.Hits < 3 || got.Hits > 4 {
+			t.Errorf("it relayed %+v", got)
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+	}
 }
 
 // What an agent may not is said with the capability that it lacks.

@@ -166,7 +166,7 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 	}
 	line, err := receive(in, maxOpening)
 	if err != nil {
-		c.Close()
+		_ = c.Close()
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	w, err := parse[welcome](line)
@@ -175,10 +175,10 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 	}
 	switch {
 	case err != nil:
-		c.Close()
+		_ = c.Close()
 		return fmt.Errorf("%s: %w", at, err)
 	case w.Refused != "":
-		c.Close()
+		_ = c.Close()
 		return fmt.Errorf("%w: %s", errRefused, clean(w.Refused))
 	}
 	s.hub, s.silence, s.raw = at, w.Silence, raw
@@ -208,7 +208,7 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 		err = line.send(first)
 	}
 	if err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
 	return c, bufio.NewReader(c), held, c.SetDeadline(time.Time{})

@@ -136,7 +136,7 @@ func FuzzBundle(f *testing.F) {
 	b := k.Bundle()
 	f.Add(b)
 	f.Add(b[:len(b)/2])
-	f.Add(bytes.Replace(b, []byte("CERTIFICATE"), []byte("PRIVATE KEY"), -1))
+	f.Add(bytes.ReplaceAll(b, []byte("CERTIFICATE"), []byte("PRIVATE KEY")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if c, err := openBundle(b); err == nil && (len(c.Certificates) != 1 || c.RootCAs == nil || c.ServerName != hubName) {
 			t.Errorf("a bundle gives %+v", c)

@@ -268,6 +268,20 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 	return nil
 }
 
+// read reads the counters of hops: those of other machines at once, because each is
+// a round trip.
+func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
+	if !d.far() {
+		return path.ReadAll(hops)
+	}
+	out := make([]sample.Counters, len(hops))
+	return out, atOnce(len(hops), func(i int) error {
+		c, err := path.ReadAll(hops[i : i+1])
+		out[i] = c[0]
+		return err
+	})
+}
+
 // pidsOf are the processes on a machine that relay the load; nil is this machine.
 func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	for _, x := range p.Proxies {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func (f *afar) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 
 func (f *afar) Hush(context.Context, time.Duration) (func(), error) {
 	f.hushed++
-	return func() { f.hushed-- }, nil
+	return sync.OnceFunc(func() { f.hushed-- }), nil
 }
 
 func (f *afar) Moved() uint64 {

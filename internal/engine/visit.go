@@ -121,7 +121,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
-	before, err := path.ReadAll(hops)
+	before, err := e.distant.read(hops)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	if err != nil {
 		return err
 	}
-	after, err := path.ReadAll(hops)
+	after, err := e.distant.read(hops)
 	if err != nil {
 		return err
 	}
@@ -196,6 +196,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 			return nil, nil, err
 		}
 	}
+	resume()
 	fits := func(took float64) bool { return math.Abs(took-l.Window) <= maxMeterError*l.Window }
 	if far.here() {
 		// A reading that came too late also saw what is not the window: better no

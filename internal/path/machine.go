@@ -55,8 +55,8 @@ type Offset struct {
 
 // Channel is the way to a path's machines. It is quiet while a window is measured.
 type Channel interface {
-	// Hush stops what the channel says by itself, for at most d, and returns how to
-	// let it go on. Hushes may overlap.
+	// Hush stops what the channel says by itself, for at most about d, and returns how
+	// to let it go on before. Hushes may overlap; resume may be called twice.
 	Hush(ctx context.Context, d time.Duration) (resume func(), err error)
 	// Moved counts the bytes that this end has written and read, on all its
 	// connections.
