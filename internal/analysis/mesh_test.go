@@ -163,14 +163,14 @@ func TestMeshFindings(t *testing.T) {
 		says   []string
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"No node and no link is named as slow. A link would be if it were slower than its nodes make it by 1.2"}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node that is 1.25 times slower than is typical, and no link that is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
-			[]string{"The link between b and d is slow, while both are well elsewhere: b sends to d at 0.2", "which the way back does not (6 of 6 visits)"}, nil},
+			[]string{"The link between b and d is slow, while most other links of both are well: b sends to d at 0.2", "which the way back does not (6 of 6 visits)"}, nil},
 		{"link", 5, 6, func(m *meshRun) {
 			m.rate = both(0, 4, 0.3)
 			m.trip = func(a, b int) float64 { return 4 - 3*(both(0, 4, 0)(a, b)) }
 		}, 2,
-			[]string{"is slow, while both are well elsewhere: its round trips take ", "; its throughput is 0.", ", both ways (6 of 6 visits)."}, nil},
+			[]string{"is slow, while most other links of both are well: its round trips take ", "; its throughput is 0.", ", both ways (6 of 6 visits)."}, nil},
 		{"receiving", 5, 6, func(m *meshRun) {
 			m.rate = func(_, b int) float64 {
 				if b == 3 {
@@ -181,6 +181,10 @@ func TestMeshFindings(t *testing.T) {
 		}, 1, []string{"d is slow: it receives at 0.2", " of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
 			[]string{"The link between a and b is slow, and which of them it is cannot be told: a sends to b at 0.3", "of the other way's rate"}, []string{"two-nodes"}},
+		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither way of the link is 1.25 times slower than the other."}, []string{"two-nodes"}},
+		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
+			m.fail = func(_ int, _ sample.Pair, load string) string { return strings.Repeat("x", count01(load == "bulk")) }
+		}, 0, []string{"Round trips between two nodes have nothing to be held against."}, []string{"two-nodes", "failed-visits"}},
 		{"group", 8, 6, func(m *meshRun) {
 			m.trip = func(a, b int) float64 {
 				if a/6 != b/6 {

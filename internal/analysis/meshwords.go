@@ -65,7 +65,7 @@ func (m *Mesh) say(faults []MeshFault) string {
 	case FaultGroup:
 		return fmt.Sprintf("%s are well among themselves and slow to the others: %s.", List(x.Nodes), m.sayEach(faults, m.group))
 	case FaultLink:
-		who := "while both are well elsewhere"
+		who := "while most other links of both are well"
 		switch {
 		case len(m.Nodes) == 2:
 			who = "and which of them it is cannot be told"
@@ -144,16 +144,23 @@ func (m *Mesh) nothingSlow(r *Report) string {
 		if !ok || x.NamedFrom == nil {
 			continue
 		}
-		what := "in round trips"
+		what := "(round trips)"
 		if l.higher {
-			what = "in throughput"
+			what = "(throughput)"
 		}
 		parts = append(parts, fmt.Sprintf("%.2f times %s", *x.NamedFrom, what))
 	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("No node and no link can be named: what was measured, %s of %s, says nothing of the noise.", count(r.Mesh.Sweeps, "sweep"), count(len(m.Nodes), "node"))
+	switch {
+	case len(parts) == 0:
+		return fmt.Sprintf("No node and no link can be named: what was measured, %s of %s, says nothing of the noise.",
+			count(r.Mesh.Sweeps, "sweep"), count(len(m.Nodes), "node"))
+	case len(m.Nodes) == 2 && m.Metrics[Throughput].NamedFrom != nil:
+		return fmt.Sprintf("Neither way of the link is %.2f times slower than the other.", *m.Metrics[Throughput].NamedFrom)
+	case len(m.Nodes) == 2:
+		return "Round trips between two nodes have nothing to be held against."
 	}
-	return fmt.Sprintf("No node and no link is named as slow. A link would be if it were slower than its nodes make it by %s.", strings.Join(parts, ", "))
+	return fmt.Sprintf("Nothing is named as slow: no node that is %.2f times slower than is typical, and no link that is %s slower than its nodes make it.",
+		mesh.Least, strings.Join(parts, " or "))
 }
 
 func count(n int, what string) string {

@@ -57,7 +57,7 @@ func (p *printer) mesh(r *analysis.Report) {
 		}
 		text := fmt.Sprintf("Typical: %s %s.", digits(x.Typical*t.by), t.unit)
 		if x.NamedFrom != nil {
-			text += fmt.Sprintf(" Noise of a link: ±%.1f %%; one that is slower by %.2f times than its nodes make it is named.", 100**x.Noise, *x.NamedFrom)
+			text += fmt.Sprintf(" A link's noise: %.1f %%; named from %.2f times slower than its nodes make it.", 100**x.Noise, *x.NamedFrom)
 		}
 		p.faint("  ", text)
 	}
@@ -169,14 +169,38 @@ func (p *printer) meshNodes(m *analysis.Mesh) {
 			grid[i] = append(grid[i], x.String(), fmt.Sprintf("%d/%d", x.Slow, x.Of))
 		}
 	}
-	p.gap = 2
-	widths := measure(cols, grid)
+	var widths []int
+	for _, p.gap = range []int{2, 1} {
+		if widths = measure(cols, grid); p.tableWidth(widths) <= p.width {
+			break
+		}
+	}
+	if over := p.tableWidth(widths) - p.width; over > 0 {
+		for i := range grid {
+			grid[i][0] = shortName(grid[i][0], max(leastName, widths[0]-over))
+		}
+		widths = measure(cols, grid)
+	}
 	p.line("")
 	p.line(p.bold(title))
 	p.heads(cols, widths)
 	for _, row := range grid {
 		p.row(cols, widths, row, func(s string) string { return s })
 	}
+}
+
+// leastName is how much of a name is left at least.
+const leastName = 8
+
+// shortName takes the middle out of a name that is longer than most columns: names of
+// nodes differ at either end.
+func shortName(name string, most int) string {
+	r := []rune(name)
+	if len(r) <= most {
+		return name
+	}
+	head := most / 2
+	return string(r[:head]) + "…" + string(r[len(r)-(most-head-1):])
 }
 
 // badness is by how much a node is slower than typical, in its worst respect.

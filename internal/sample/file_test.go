@@ -407,6 +407,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(real[:len(real)/2])
 	f.Add([]byte(written(f, full(f))))
 	f.Add([]byte(okHeader + "\n" + `{"visit":{"cell":1,"machine":[{"user":1e308},{"user":1e308}]}}` + "\n" + `{"end":{}}`))
+	f.Add([]byte(written(f, meshFile(f))))
+	f.Add([]byte(meshHeader + "\n" + `{"visit":{"pair":[0,2],"sweep":1,"load":"rr","witness":{"ok":true},"values":{"latency_p50":6e-5}}}` + "\n" + `{"end":{"sweeps":1}}`))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := Read(bytes.NewReader(b))
@@ -422,6 +424,12 @@ func FuzzRead(f *testing.F) {
 			}
 			if v.Latency != nil {
 				_, _ = v.Latency.Decode() // must not panic
+			}
+		}
+		for _, v := range got.Pairs {
+			n := len(got.Header.Plan.Mesh.Nodes)
+			if v.Pair[0] == v.Pair[1] || min(v.Pair[0], v.Pair[1]) < 0 || max(v.Pair[0], v.Pair[1]) >= n || (v.Value > 0) == (v.Failure != "") {
+				t.Fatalf("%+v of %d nodes", v, n)
 			}
 		}
 		first := written(t, got)
