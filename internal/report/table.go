@@ -72,8 +72,8 @@ func backend(r *analysis.Report, on string) string {
 		if e := c.Facts["engine"]; c.On == on && e != "" {
 			return on + ": " + e + " on this machine, with containers of toll's own"
 		}
-		if s := c.Facts["server"]; c.On == on && s != "" {
-			return on + ": server on " + s + ", client on " + c.Facts["client"]
+		if s := c.Facts["server node"]; c.On == on && s != "" {
+			return on + ": server on " + s + ", client on " + c.Facts["client node"]
 		}
 	}
 	if text, ok := backends[on]; ok {

@@ -210,7 +210,7 @@ func drawPort() uint16 {
 
 // describe notes what a result must say of the path's devices.
 func (s *site) describe() {
-	s.path.Facts["server"], s.path.Facts["client"] = s.server.fact(), s.client.fact()
+	s.path.Facts["server node"], s.path.Facts["client node"] = s.server.fact(), s.client.fact()
 	if s.run.swarm.Image != "" {
 		s.path.Facts["image"] = s.run.image
 	}
@@ -237,5 +237,5 @@ func (s *site) describe() {
 }
 
 func (e *end) fact() string {
-	return fmt.Sprintf("node %s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.agent.Hello().Kernel)
+	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.agent.Hello().Kernel)
 }

@@ -119,7 +119,7 @@ func TestSwarm(t *testing.T) {
 	t.Run("compare", func(t *testing.T) {
 		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "overlay", "overlay-encrypted", "--on", "swarm",
 			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load", "bulk,rr,stream")
-		for _, want := range []string{"remote-container → ", "overlay", "server on node node2 (10.77.0.2)", "client on node node3", "CONFIG_INET_ESP"} {
+		for _, want := range []string{"remote-container → ", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing", want)
 			}
