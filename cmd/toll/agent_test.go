@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"os"
@@ -16,8 +18,25 @@ import (
 )
 
 // The command is an agent that takes its identity from the environment and starts
-// workers, and nothing else.
+// workers, and nothing else. It needs nothing but itself and /proc: as in a
+// container, where it is the first process and has Docker's usual capabilities.
 func TestAgent(t *testing.T) {
+	bin := binary(t)
+	root := t.TempDir()
+	secret := filepath.Join(root, "bundle")
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "proc"), 0o755), os.Link(bin, filepath.Join(root, "toll"))); err != nil {
+		t.Fatal(err)
+	}
+	const usual = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
+	t.Run("here", func(t *testing.T) { agentOf(t, secret, secret, bin) })
+	t.Run("container", func(t *testing.T) {
+		agentOf(t, secret, "/bundle", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc="+filepath.Join(root, "proc"),
+			"setpriv", "--bounding-set", usual, "--inh-caps", "-all", "chroot", root, "/toll")
+	})
+}
+
+// agentOf runs an agent by a program, which sees the bundle's file by another name.
+func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	key, err := agent.NewKey()
@@ -29,14 +48,14 @@ func TestAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hub.Close()
-	bundle := filepath.Join(t.TempDir(), "bundle")
-	if err := os.WriteFile(bundle, key.Bundle(), 0o600); err != nil {
+	if err := os.WriteFile(secret, key.Bundle(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// The first address is nobody's.
-	cmd := exec.CommandContext(ctx, binary(t), "agent", "--bundle", bundle, "--dial", "127.0.0.1:1,"+hub.Addr().String())
+	args := append(program[1:len(program):len(program)], "agent", "--bundle", bundle, "--dial", "127.0.0.1:1,"+hub.Addr().String())
+	cmd := exec.CommandContext(ctx, program[0], args...)
 	cmd.Env = append(os.Environ(), "BRIDGETOLL_AGENT_ID=task.1", "BRIDGETOLL_AGENT_NAME=container on node b")
-	var said strings.Builder
+	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -64,6 +83,23 @@ func TestAgent(t *testing.T) {
 	}
 	if _, err := a.Start(path.Command{Args: []string{"compare"}}); err == nil {
 		t.Error("an agent compares")
+	}
+	o, err := a.Clock(ctx)
+	if err != nil || o.Ahead.Abs() > o.Unsure {
+		t.Errorf("its clock is %+v, %v", o, err)
+	}
+	use, err := a.Meter(ctx, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := use(ctx); err != nil || len(u.CPUs) == 0 {
+		t.Errorf("its meters say %+v, %v", u, err)
+	}
+	if c, err := a.Read(agent.Counter{Device: &agent.Device{Name: "lo"}})(); err != nil || c.ForwardPackets == 0 {
+		t.Errorf("its loopback device counts %+v, %v", c, err)
+	}
+	if all, err := a.Interfaces(ctx, ""); err != nil || len(all) == 0 {
+		t.Errorf("its interfaces are %+v, %v", all, err)
 	}
 	if err := hub.Close(); err != nil {
 		t.Error(err)

@@ -62,8 +62,10 @@ func (h *held) carried() (t path.Traffic) {
 		if err != nil {
 			return
 		}
-		// Before Linux 4.19 what was sent is not counted; what was acknowledged is.
-		t.Bytes = max(i.Bytes_sent, i.Bytes_acked) + i.Bytes_received
+		t.Bytes = i.Bytes_sent + i.Bytes_received
+		if i.Bytes_sent == 0 { // before Linux 4.19; what is acknowledged has SYN and FIN in it, and comes later
+			t.Bytes = i.Bytes_acked + i.Bytes_received
+		}
 		t.Packets = uint64(i.Segs_out) + uint64(i.Segs_in)
 	})
 	return t
