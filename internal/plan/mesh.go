@@ -39,11 +39,11 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 	}
 	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget, Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
 		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
-	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
-	if err := like.check(); err != nil {
+	if err := r.check(); err != nil {
 		return p, err
 	}
-	return p, r.check()
+	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
+	return p, like.check()
 }
 
 func (r MeshRequest) check() error {
@@ -54,6 +54,8 @@ func (r MeshRequest) check() error {
 		return fmt.Errorf("a mesh takes two nodes at least, and there is %d", n)
 	case n > sample.MaxNodes:
 		return fmt.Errorf("%d nodes, at most %d can be measured", n, sample.MaxNodes)
+	case r.Sweeps < 0:
+		return fmt.Errorf("%d sweeps: must not be negative", r.Sweeps)
 	case r.AtOnce < 0:
 		return fmt.Errorf("%d pairs at once: must not be negative", r.AtOnce)
 	}
