@@ -371,7 +371,8 @@ func (f *Fit) residual() (sigma, df float64) {
 		params = 2*f.Nodes - 1
 	}
 	left := float64(len(rest) - params)
-	if efficiency*left < 1 {
+	const few = 2 // degrees of freedom: six links more than parameters
+	if efficiency*left < few {
 		return math.NaN(), 0
 	}
 	return spread(rest, lowMedian(rest)) * math.Sqrt(float64(len(rest))/left), efficiency * left
