@@ -42,7 +42,7 @@ type NodeEffect struct {
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: the noise is not known
 	High  *float64 `json:"high,omitempty"`
-	Slow  int      `json:"slow"` // links that are slow by at least half of that, in logarithms
+	Slow  int      `json:"slow"` // links that are slow, see mesh.Effect
 	Of    int      `json:"of"`   // links that were measured
 }
 

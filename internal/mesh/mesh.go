@@ -41,7 +41,9 @@ type Effect struct {
 	Factor float64 // 1: as typical; the median over its links
 	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
 	Low, High float64
-	Slow, Of  int // its links that are slow by at least half of that, in logarithms, and all that were measured
+	// Slow is how many of its links are slow: by half of that at least, in
+	// logarithms, or if the node is not by what a link is named from.
+	Slow, Of int
 }
 
 // Fit is the model of what was measured.
@@ -420,8 +422,15 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 			half := student(1-(1-stats.Confidence)/2, f.df) * f.error(s) // NaN without noise
 			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
 		}
+		slow := s.effect / 2
+		if s.effect < least {
+			slow = least
+			if beyond := f.linkBeyond(); beyond > slow {
+				slow = beyond
+			}
+		}
 		for j := range f.Nodes {
-			if x := at(i, j); x-f.level-f.other(sides, j) >= max(s.effect, least)/2 {
+			if x := at(i, j); x-f.level-f.other(sides, j) >= slow {
 				e.Slow++
 			}
 		}
