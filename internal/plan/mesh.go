@@ -89,9 +89,10 @@ type Phase struct {
 // MeshRounds is how many tournament rounds a sweep of the plan has.
 func MeshRounds(p sample.Plan) int { return mesh.Rounds(len(p.Mesh.Nodes)) }
 
-// MeshRound is a tournament round, both counted from 0: its phases, one after
-// the other, in an order shuffled by the seed. Each pair is in one phase of each load, or of
-// one that is measured both ways in two, with client and server exchanged.
+// MeshRound is a tournament round of a sweep, both counted from 0: its phases,
+// one after the other, in an order shuffled by the seed. Each pair is in one phase
+// of each load, or of one that is measured both ways in two, with client and
+// server exchanged.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := mesh.NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
