@@ -15,6 +15,10 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	if format == "json" {
 		return writeJSON(w, p)
 	}
+	if p.Mesh != nil {
+		printMesh(w, p)
+		return nil
+	}
 	fmt.Fprintf(w, "%d cells, about %.1f s a round; ", len(p.Cells), plan.RoundTime(p))
 	if p.Rounds > 0 {
 		fmt.Fprintf(w, "%d rounds", p.Rounds)
@@ -23,18 +27,7 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 			100*p.Precision, p.Budget, plan.MinRounds)
 	}
 	fmt.Fprintf(w, "; seed %d\n", p.Seed)
-	for _, l := range p.Loads {
-		switch {
-		case l.Bytes > 0:
-			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
-		case l.Program != nil:
-			fmt.Fprintf(w, "server: %s\nclient: %s\n", l.Program.Server, l.Program.Client)
-		case l.Kind == "chat":
-			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
-		default:
-			fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
-		}
-	}
+	printLoads(w, p)
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadOf(c.Load) {
@@ -63,4 +56,20 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 // nameOf is a cell's label and, of a crowd, its shape.
 func nameOf(c sample.Cell) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+}
+
+// printLoads prints the plan's loads with their times.
+func printLoads(w io.Writer, p sample.Plan) {
+	for _, l := range p.Loads {
+		switch {
+		case l.Bytes > 0:
+			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
+		case l.Program != nil:
+			fmt.Fprintf(w, "server: %s\nclient: %s\n", l.Program.Server, l.Program.Client)
+		case l.Kind == "chat":
+			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
+		default:
+			fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
+		}
+	}
 }

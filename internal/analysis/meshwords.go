@@ -197,11 +197,16 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []Warning {
 	if f.End.Detail != "" {
 		add("failure", "the run could not go on: %s", f.End.Detail)
 	}
-	known := !slices.ContainsFunc(fs.list(), func(x *mesh.Fit) bool { return x.Visits > 0 && !x.Known() })
+	var unknown []string
+	for _, l := range loadsOfMesh {
+		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() {
+			unknown = append(unknown, map[string]string{LatencyP50: "round trips", Throughput: "throughput"}[l.metric])
+		}
+	}
 	switch sweeps := f.End.Sweeps; {
 	case len(m.Metrics) == 0:
-	case !known:
-		add("few-sweeps", "with %s of so few nodes nothing is known of the noise, and no fault is named: use more sweeps", count(sweeps, "sweep"))
+	case len(unknown) > 0:
+		add("few-sweeps", "%s of so few nodes: too little is known of the noise to name what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
 	case sweeps < stats.MinJudged:
 		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits", stats.MinJudged)
 	}

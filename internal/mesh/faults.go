@@ -62,12 +62,12 @@ func (f *Fit) linkBeyond() float64 {
 	return student(1-falseAlarms/f.pairs(), f.df) * f.Noise
 }
 
-// Faults names what is slow by the fits of the same visits, such as of round
-// trips and of throughput: groups first, then nodes, then links, each from the worst on. A link
-// is named if more of its visits are slow than chance would make so in a mesh of this
-// size, those of its other way and of the other fits included, and not by a
-// single one, which anything may have disturbed. The links that only look slow are
-// counted.
+// Faults names what is slow by fits of the same sweeps, such as of round trips
+// and of throughput: groups first, then nodes, then links, each from the worst on.
+// A link is named if more of its visits are slow than chance would make so in a
+// mesh of this size, those of its other way and of the other fits included, and
+// never by a single one, which anything may have disturbed. The links that only
+// look slow are counted.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)
@@ -84,8 +84,7 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	return by, doubtful
 }
 
-// pairs is how many links there are: between how many nodes in which direction
-// is known.
+// pairs is how many links there are.
 func (f *Fit) pairs() float64 {
 	n := f.Nodes * (f.Nodes - 1)
 	if !f.Directed {

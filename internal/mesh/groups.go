@@ -64,8 +64,7 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 		for step := range 3 {
 			var next []int
 			for _, i := range nodes {
-				with := 0
-				others := 0
+				with, others := 0, 0
 				for _, j := range g {
 					if i != j {
 						others++
@@ -168,44 +167,54 @@ func (f *Fit) split(x []float64) []int {
 	slices.SortStableFunc(groups, func(a, b []int) int { return cmp.Compare(len(b), len(a)) })
 	label := make([]int, n)
 	for i := range label {
-		label[i] = -1
+		label[i] = nobodys
 	}
+	in := 0
 	for l, g := range groups {
+		in += len(g)
 		for _, i := range g {
 			label[i] = l
 		}
 	}
-	in, out := [2]int{}, [2]int{} // links that are as they should be, and all
-	var inside, outside []float64
-	for i := range n {
-		for j := range i {
-			y := x[i*n+j]
-			if math.IsNaN(y) || label[i] < 0 || label[j] < 0 {
-				continue
-			}
-			count, ok := &out, !fast(i, j)
-			if label[i] == label[j] {
-				count, ok = &in, fast(i, j)
-				inside = append(inside, y)
-			} else {
-				outside = append(outside, y)
-			}
-			count[1]++
-			if ok {
-				count[0]++
-			}
-		}
+	if len(groups) < 2 || 10*(n-in) > n || !f.apart(x, label, fast) {
+		return nil
 	}
-	left := 0
 	for i, l := range label {
-		if l < 0 {
-			left++
+		if l == nobodys {
 			label[i] = 0
 		}
 	}
-	share := func(c [2]int) float64 { return float64(c[0]) / float64(max(1, c[1])) }
-	if len(groups) < 2 || 10*left > n || share(in) < pure || share(out) < pure {
-		return nil
+	return label
+}
+
+// nobodys is the label of a node that no group wants.
+const nobodys = -1
+
+// apart reports whether groups are what they should be: links inside fast, links
+// between them slow, by enough and beyond the noise.
+func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
+	var inside, outside []float64
+	fastIn, slowOut := 0, 0
+	for i := range f.Nodes {
+		for j := range i {
+			y := x[i*f.Nodes+j]
+			switch {
+			case math.IsNaN(y) || label[i] == nobodys || label[j] == nobodys:
+			case label[i] == label[j]:
+				inside = append(inside, y)
+				if fast(i, j) {
+					fastIn++
+				}
+			default:
+				outside = append(outside, y)
+				if !fast(i, j) {
+					slowOut++
+				}
+			}
+		}
+	}
+	if float64(fastIn) < pure*float64(len(inside)) || float64(slowOut) < pure*float64(len(outside)) || len(outside) == 0 {
+		return false
 	}
 	// What the model left has the groups in it.
 	sigma, _ := f.replicate()
@@ -214,10 +223,7 @@ func (f *Fit) split(x []float64) []int {
 	if own := spread(outside, far); len(outside) >= 10 && !(own <= sigma) {
 		sigma = own
 	}
-	if !(gap >= least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))) {
-		return nil
-	}
-	return label
+	return gap >= least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
 }
 
 // blocks is by how much the links between each two groups are slower than those

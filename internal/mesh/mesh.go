@@ -21,7 +21,6 @@ package mesh
 
 import (
 	"math"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/stats"
@@ -41,7 +40,9 @@ type Effect struct {
 	Factor float64 // 1: as typical; the median over its links
 	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
 	Low, High float64
-	Slow, Of  int // its links that are slow by at least half of that, in logarithms, and all that were measured
+	// Slow is how many of its links are slow: by half of that at least, in
+	// logarithms, or if the node is not by what a link is named from.
+	Slow, Of int
 }
 
 // Fit is the model of what was measured.
@@ -82,7 +83,7 @@ type side struct {
 	n           int     // links
 }
 
-// What a fault is at least, as a factor: less is not worth a screwdriver.
+// Least is what a fault is at least, as a factor: less is not worth a screwdriver.
 const Least = 1.25
 
 var least = math.Log(Least)
@@ -111,103 +112,6 @@ func New(nodes int, directed bool, visits []Visit) *Fit {
 	}
 	f.describeGroups()
 	return f
-}
-
-// sort puts the visits in the order of their links and sweeps.
-func (f *Fit) sort(visits []Visit) {
-	links := f.Nodes * f.Nodes
-	f.first = make([]int32, links+1)
-	link := func(v Visit) int {
-		a, b := v.Pair[0], v.Pair[1]
-		if !f.Directed {
-			a, b = min(a, b), max(a, b)
-		}
-		return a*f.Nodes + b
-	}
-	good := func(v Visit) bool {
-		return v.Slowness > 0 && !math.IsInf(v.Slowness, 0) && v.Pair[0] != v.Pair[1]
-	}
-	for _, v := range visits {
-		if good(v) {
-			f.first[link(v)+1]++
-		}
-	}
-	for i := range links {
-		f.first[i+1] += f.first[i]
-	}
-	f.Visits = int(f.first[links])
-	f.visits = make([]visit, f.Visits)
-	next := slices.Clone(f.first)
-	sweeps := map[int]bool{}
-	for _, v := range visits {
-		if !good(v) {
-			continue
-		}
-		l := link(v)
-		f.visits[next[l]] = visit{int32(l), int32(v.Sweep), int32(v.Round), math.Log(v.Slowness)}
-		next[l]++
-		sweeps[v.Sweep] = true
-	}
-	f.Sweeps = len(sweeps)
-}
-
-// manyInRound is how many visits a round must have for a level of its own: of
-// few, the median depends on which nodes happen to meet.
-const manyInRound = 32
-
-// times is the time of each visit, for which a level is taken off: its sweep or,
-// if rounds are large enough, its round.
-func (f *Fit) times(rounds bool) []int32 {
-	type time struct{ sweep, round int32 }
-	count := map[time]int{}
-	for _, v := range f.visits {
-		count[time{v.sweep, v.round}]++
-	}
-	ids := map[time]int32{}
-	out := make([]int32, len(f.visits))
-	for i, v := range f.visits {
-		t := time{v.sweep, v.round}
-		if !rounds || count[t] < manyInRound {
-			t.round = -1
-		}
-		id, ok := ids[t]
-		if !ok {
-			id = int32(len(ids))
-			ids[t] = id
-		}
-		out[i] = id
-	}
-	return out
-}
-
-// takeLevels takes off each visit the median of what the visits of its time have
-// more than is expected of their links. The machine drifts by tens of per cent
-// within minutes.
-func (f *Fit) takeLevels(times []int32, expected func(link int32) float64) {
-	var count []int
-	for _, t := range times {
-		for int(t) >= len(count) {
-			count = append(count, 0)
-		}
-		count[t]++
-	}
-	rest := make([][]float64, len(count))
-	for t, n := range count {
-		rest[t] = make([]float64, 0, n)
-	}
-	for i, v := range f.visits {
-		rest[times[i]] = append(rest[times[i]], v.y-expected(v.link))
-	}
-	levels := make([]float64, len(count))
-	var all []float64
-	for t, xs := range rest {
-		levels[t] = lowMedian(xs)
-		all = append(all, levels[t])
-	}
-	typical := lowMedian(all)
-	for i := range f.visits {
-		f.visits[i].y -= levels[times[i]] - typical
-	}
 }
 
 // summarize makes one value of each link's visits: the low median, so that of two
@@ -331,85 +235,6 @@ func (f *Fit) expected(link int32) float64 {
 	return f.level + f.out[a].effect + f.in[b].effect + f.between(a, b)
 }
 
-const (
-	// normal is the standard deviation of a normal distribution whose median
-	// absolute deviation is 1.
-	normal = 1.4826
-	// efficiency is that of the median absolute deviation against the standard
-	// deviation, of normal values: what each is worth in degrees of freedom.
-	efficiency = 0.37
-	// medianError is the standard error of a median against that of a mean.
-	medianError = 1.2533
-	// quiet is the least noise that is believed.
-	quiet = 0.005
-)
-
-// noise is the larger one of two: how far the links' values are spread about the
-// model, and what the spread of each link's own visits leaves of their median.
-func (f *Fit) noise() {
-	f.Noise, f.df = f.replicate()
-	const enough = 4 // degrees of freedom: with fewer, the visits' own spread says more
-	if sigma, df := f.residual(); math.IsNaN(f.Noise) || df >= enough && sigma > f.Noise {
-		f.Noise, f.df = sigma, df
-	}
-	if f.Noise < quiet {
-		f.Noise = quiet
-	}
-}
-
-// residual is the noise by what the model leaves of the links; NaN if there are
-// too few.
-func (f *Fit) residual() (sigma, df float64) {
-	rest := make([]float64, 0, f.Nodes*f.Nodes)
-	for l := range f.Nodes * f.Nodes {
-		if f.first[l] < f.first[l+1] {
-			rest = append(rest, f.links[l]+f.between(l/f.Nodes, l%f.Nodes)-f.expected(int32(l)))
-		}
-	}
-	params := f.Nodes
-	if f.Directed {
-		params = 2*f.Nodes - 1
-	}
-	left := float64(len(rest) - params)
-	if efficiency*left < 1 {
-		return math.NaN(), 0
-	}
-	return spread(rest, lowMedian(rest)) * math.Sqrt(float64(len(rest))/left), efficiency * left
-}
-
-// replicate is the noise of a link's value by how its own visits differ; NaN if
-// there are too few.
-func (f *Fit) replicate() (sigma, df float64) {
-	steps := make([]float64, 0, len(f.visits))
-	visits, links := 0, 0
-	for l := range f.Nodes * f.Nodes {
-		own := f.visits[f.first[l]:f.first[l+1]]
-		visits += len(own)
-		for i := range own {
-			if i == 0 {
-				links++
-				continue
-			}
-			steps = append(steps, math.Abs(own[i].y-own[i-1].y))
-		}
-	}
-	if df = efficiency * float64(len(steps)); df < 1 {
-		return math.NaN(), 0
-	}
-	each := float64(visits) / float64(links)
-	return normal * median(steps) / math.Sqrt2 * min(1, medianError/math.Sqrt(each)), df
-}
-
-// error is the standard error of a side's effect.
-func (f *Fit) error(s side) float64 {
-	const enough = 5 // links, for a spread of their own
-	sigma := f.Noise
-	if s.n >= enough {
-		sigma = max(sigma, s.own)
-	}
-	return sigma * min(1, medianError/math.Sqrt(float64(s.n)))
-}
-
 // describe is the effects as a report has them.
 func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	out := make([]Effect, len(sides))
@@ -419,8 +244,15 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 			half := student(1-(1-stats.Confidence)/2, f.df) * f.error(s) // NaN without noise
 			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
 		}
+		slow := s.effect / 2
+		if s.effect < least {
+			slow = least
+			if beyond := f.linkBeyond(); beyond > slow {
+				slow = beyond
+			}
+		}
 		for j := range f.Nodes {
-			if x := at(i, j); x-f.level-f.other(sides, j) >= max(s.effect, least)/2 {
+			if x := at(i, j); x-f.level-f.other(sides, j) >= slow {
 				e.Slow++
 			}
 		}

@@ -39,11 +39,11 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 	}
 	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget, Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
 		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
-	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
-	if err := like.check(); err != nil {
+	if err := r.check(); err != nil {
 		return p, err
 	}
-	return p, r.check()
+	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
+	return p, like.check()
 }
 
 func (r MeshRequest) check() error {
@@ -54,6 +54,8 @@ func (r MeshRequest) check() error {
 		return fmt.Errorf("a mesh takes two nodes at least, and there is %d", n)
 	case n > sample.MaxNodes:
 		return fmt.Errorf("%d nodes, at most %d can be measured", n, sample.MaxNodes)
+	case r.Sweeps < 0:
+		return fmt.Errorf("%d sweeps: must not be negative", r.Sweeps)
 	case r.AtOnce < 0:
 		return fmt.Errorf("%d pairs at once: must not be negative", r.AtOnce)
 	}
@@ -87,9 +89,10 @@ type Phase struct {
 // MeshRounds is how many tournament rounds a sweep of the plan has.
 func MeshRounds(p sample.Plan) int { return mesh.Rounds(len(p.Mesh.Nodes)) }
 
-// MeshRound is a tournament round, both counted from 0: its phases, one after
-// the other, in an order shuffled by the seed. Each pair is in one phase of each load, or of
-// one that is measured both ways in two, with client and server exchanged.
+// MeshRound is a tournament round of a sweep, both counted from 0: its phases,
+// one after the other, in an order shuffled by the seed. Each pair is in one phase
+// of each load, or of one that is measured both ways in two, with client and
+// server exchanged.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := mesh.NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))

@@ -117,8 +117,8 @@ func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, by float64, up
 	return false
 }
 
-// matrixText is a link's value; those that a fault explains have a star, the others the room
-// for it.
+// matrixText is a link's value; those that a fault explains have a star, the
+// others the room for it.
 func matrixText(x analysis.MeshMetric, i, j int, by float64, upper bool) string {
 	v := x.Matrix[i][j]
 	mark := " "
@@ -192,8 +192,8 @@ func (p *printer) meshNodes(m *analysis.Mesh) {
 // leastName is how much of a name is left at least.
 const leastName = 8
 
-// shortName takes the middle out of a name that is longer than most columns: names of
-// nodes differ at either end.
+// shortName takes the middle out of a name that is longer than most columns:
+// names of nodes differ at either end.
 func shortName(name string, most int) string {
 	r := []rune(name)
 	if len(r) <= most {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+func TestPrintMesh(t *testing.T) {
+	request := func(nodes int) plan.MeshRequest {
+		r := plan.MeshRequest{On: "swarm", Budget: 60, Precision: 0.02, Seed: 3,
+			Loads: []sample.Load{{Kind: "rr", Warmup: 0.05, Window: 0.25}, {Kind: "bulk", Warmup: 0.1, Window: 0.25}}}
+		for i := range nodes {
+			r.Nodes = append(r.Nodes, sample.Node{Name: fmt.Sprintf("n%d", i+1)})
+		}
+		return r
+	}
+	show := func(r plan.MeshRequest) string {
+		t.Helper()
+		p, err := plan.Mesh(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := printPlan(&b, p, "table"); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	small := show(request(3))
+	for _, want := range []string{"3 nodes, 3 pairs, 3 rounds a sweep, about 1.8 s a round and 5 s a sweep; sweeps until",
+		"± 2 %, after 5 at least, or 60 s are over, after one at least; seed 3\n", "rr: warm-up 0.05 s, window 0.25 s\n", "  round 3\n    "} {
+		if !strings.Contains(small, want) {
+			t.Errorf("no %q in\n%s", want, small)
+		}
+	}
+	if n := strings.Count(small, "→ n"); n != 9 {
+		t.Errorf("%d visits are shown, want 9:\n%s", n, small)
+	}
+	large := request(1000)
+	large.Sweeps, large.AtOnce = 2, 10
+	got := show(large)
+	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds a sweep", "; 2 sweeps; seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n", "  and 994 rounds more\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%.500s", want, got)
+		}
+	}
+}

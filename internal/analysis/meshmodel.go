@@ -1,0 +1,134 @@
+package analysis
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/stats"
+)
+
+// Mesh is the judged mesh of a cluster.
+type Mesh struct {
+	Mode    string                `json:"mode"`
+	On      string                `json:"on"`
+	Sweeps  int                   `json:"sweeps"` // complete ones
+	Nodes   []MeshNode            `json:"nodes"`
+	Metrics map[string]MeshMetric `json:"metrics"` // LatencyP50, Throughput
+	Faults  []MeshFault           `json:"faults"`
+	// Doubtful is how many links look slow, but in too few visits to be named.
+	Doubtful int          `json:"doubtful"`
+	Failed   []MeshFailed `json:"failed"`
+}
+
+// Empty reports whether nothing was measured.
+func (m *Mesh) Empty() bool {
+	for _, x := range m.Metrics {
+		if x.Links > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// MeshNode is a node and by how much its links are slower or faster than is
+// typical: what it does to the round trip, to what it sends and to what it
+// receives.
+type MeshNode struct {
+	sample.Node
+	Effects map[string]NodeEffect `json:"effects"` // LatencyP50, ThroughputOut, ThroughputIn
+	Visits  int                   `json:"visits"`
+	Failed  int                   `json:"failed"` // of these
+}
+
+// ThroughputIn is what a node of a mesh receives; what it sends is ThroughputOut.
+const ThroughputIn = "throughput_in"
+
+// NodeEffect is the ratio of a node's links to those that are typical.
+type NodeEffect struct {
+	Ratio float64  `json:"ratio"`
+	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: the noise is not known
+	High  *float64 `json:"high,omitempty"`
+	Slow  int      `json:"slow"` // links that are slow, see mesh.Effect
+	Of    int      `json:"of"`   // links that were measured
+}
+
+// String is the ratio with its interval.
+func (e NodeEffect) String() string { return ratioText(e.Ratio, e.Low, e.High) }
+
+// ratioText is a ratio with its interval: with two decimals, or if it is small
+// with three.
+func ratioText(x float64, low, high *float64) string {
+	s := stats.Summary{Median: x, N: 1}
+	if low != nil && high != nil {
+		s.Low, s.High, s.N = *low, *high, 2
+	}
+	const small = 0.5
+	decimals := ratioDecimals
+	if x < small {
+		decimals++
+	}
+	return fmt.Sprintf("%.*f %s", decimals, x, interval(s, decimals))
+}
+
+// MeshMetric is one quantity of all links, each over all sweeps.
+type MeshMetric struct {
+	Load    string  `json:"load"`
+	Unit    string  `json:"unit"`
+	Higher  bool    `json:"higher_is_better,omitempty"`
+	Typical float64 `json:"typical"` // of a link between nodes without effects
+	Fastest float64 `json:"fastest"`
+	Median  float64 `json:"median"`
+	Slowest float64 `json:"slowest"`
+	// SlowestLink names its nodes.
+	SlowestLink [2]string `json:"slowest_link"`
+	Links       int       `json:"links"`           // that were measured; of throughput, each way is one
+	Noise       *float64  `json:"noise,omitempty"` // of a link's value, relative; nil: not known
+	// NamedFrom is how many times slower than its nodes make it a link must be to be
+	// told from the noise.
+	NamedFrom   *float64 `json:"named_from,omitempty"`
+	Retransmits float64  `json:"retransmits,omitempty"` // segments in a visit, on average
+	// Matrix is the value of each link, of the node of the row to that of the column;
+	// nil where there is none. Slow marks those that a fault explains. Large meshes have neither.
+	Matrix [][]*float64 `json:"matrix,omitempty"`
+	Slow   [][]bool     `json:"slow,omitempty"`
+}
+
+// matrixNodes is the largest mesh whose report has every link.
+const matrixNodes = 64
+
+// Kinds of what is slow in a mesh.
+const (
+	FaultNode  = "node"
+	FaultLink  = "link"
+	FaultGroup = "group" // nodes that are well among themselves and slow to the others
+)
+
+// Directions of what is slow in a mesh.
+const (
+	WayBoth = "both"
+	WayOut  = "out" // the node sends slowly; of a link, from its first node to its second
+	WayIn   = "in"  // the node receives slowly
+)
+
+// MeshFault is something that is slow: by enough to matter and beyond the noise.
+type MeshFault struct {
+	Kind        string   `json:"kind"`
+	Nodes       []string `json:"nodes"` // the node, the two of a link or the group
+	Way         string   `json:"way"`   // of round trips both
+	Metric      string   `json:"metric"`
+	Ratio       float64  `json:"ratio"` // to what is typical of its nodes; of both ways the worse one
+	Low         *float64 `json:"low,omitempty"`
+	High        *float64 `json:"high,omitempty"`
+	Slow        int      `json:"slow"` // links, of a link visits
+	Of          int      `json:"of"`
+	Retransmits float64  `json:"retransmits,omitempty"` // segments in a visit of bulk to it, on average
+}
+
+// MeshFailed is a pair, or a node with all its pairs, that has no result.
+type MeshFailed struct {
+	Nodes  []string `json:"nodes"`
+	Load   string   `json:"load,omitempty"` // absent: all
+	Visits int      `json:"visits"`         // all of which failed, since it left
+	Left   bool     `json:"left,omitempty"` // it had answered before
+	Reason string   `json:"reason"`         // the last one
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+func meshRequest(nodes int, change func(*MeshRequest)) MeshRequest {
+	r := MeshRequest{On: "swarm", Loads: []sample.Load{rr, bulk}, Budget: 60, Precision: 0.02, Pin: "auto", Seed: 1}
+	for i := range nodes {
+		r.Nodes = append(r.Nodes, sample.Node{Name: string(rune('a'+i/26)) + string(rune('a'+i%26))})
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func TestMesh(t *testing.T) {
+	p, err := Mesh(meshRequest(5, func(r *MeshRequest) { r.Sweeps, r.AtOnce = 3, 1 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Study != sample.StudyMesh || p.Mesh.Mode != "host" || p.Mesh.On != "swarm" || p.Mesh.Sweeps != 3 || p.Mesh.AtOnce != 1 ||
+		len(p.Mesh.Nodes) != 5 || len(p.Loads) != 2 || p.Cells == nil || len(p.Cells) > 0 || p.Seed != 1 || p.Pin != "auto" {
+		t.Errorf("plan %+v, mesh %+v", p, p.Mesh)
+	}
+	if got := MeshRounds(p); got != 5 {
+		t.Errorf("%d rounds, want 5", got)
+	}
+}
+
+func TestMeshRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		want   string
+		nodes  int
+		change func(*MeshRequest)
+	}{
+		{"two nodes at least, and there is 1", 1, nil},
+		{"two nodes at least, and there is 0", 0, nil},
+		{"at most 1024", 1025, func(r *MeshRequest) {
+			for i := range r.Nodes {
+				r.Nodes[i].Name = strings.Repeat("x", i+1)
+			}
+		}},
+		{`two nodes are called "aa"`, 3, func(r *MeshRequest) { r.Nodes[2].Name = "aa" }},
+		{"one has no name", 3, func(r *MeshRequest) { r.Nodes[2].Name = "" }},
+		{"without a backend", 3, func(r *MeshRequest) { r.On = "" }},
+		{"nothing to measure", 3, func(r *MeshRequest) { r.Loads = nil }},
+		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "udp", Window: 1}} }},
+		{"each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
+		{"both directions anyway", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "bulk", Reverse: true, Window: 1}} }},
+		{"-1 pairs at once: must not be negative", 3, func(r *MeshRequest) { r.AtOnce = -1 }},
+		{"-1 sweeps: must not be negative", 3, func(r *MeshRequest) { r.Sweeps = -1 }},
+		{"must be more than 0", 3, func(r *MeshRequest) { r.Budget = 0 }},
+		{"between 0 and 1", 3, func(r *MeshRequest) { r.Precision = 1 }},
+		{"must be positive", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "rr"}} }},
+	} {
+		if _, err := Mesh(meshRequest(tt.nodes, tt.change)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// In a sweep each pair is in one phase of rr and in two of bulk, one each way,
+// and in no phase is a node in two pairs.
+func TestMeshRounds(t *testing.T) {
+	for _, n := range []int{2, 3, 6, 9} {
+		for _, atOnce := range []int{0, 1, 2} {
+			p, err := Mesh(meshRequest(n, func(r *MeshRequest) { r.AtOnce = atOnce }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rrs, bulks := map[sample.Pair]int{}, map[sample.Pair]int{}
+			phases := 0
+			for round := range MeshRounds(p) {
+				for _, ph := range MeshRound(p, 2, round) {
+					phases++
+					if atOnce > 0 && len(ph.Pairs) > atOnce {
+						t.Fatalf("%d pairs at once, at most %d", len(ph.Pairs), atOnce)
+					}
+					busy := map[int]bool{}
+					for _, x := range ph.Pairs {
+						if busy[x[0]] || busy[x[1]] {
+							t.Fatalf("%v: a node is in two pairs", ph.Pairs)
+						}
+						busy[x[0]], busy[x[1]] = true, true
+						if ph.Load.Kind == "rr" {
+							rrs[sample.Pair{min(x[0], x[1]), max(x[0], x[1])}]++
+						} else {
+							bulks[x]++
+						}
+					}
+				}
+			}
+			if len(rrs) != n*(n-1)/2 || len(bulks) != n*(n-1) {
+				t.Errorf("%d nodes: %d pairs of rr, %d of bulk", n, len(rrs), len(bulks))
+			}
+			for _, m := range []map[sample.Pair]int{rrs, bulks} {
+				for x, times := range m {
+					if times != 1 {
+						t.Errorf("%d nodes: %v is visited %d times", n, x, times)
+					}
+				}
+			}
+			each := 1
+			if atOnce > 0 {
+				each = (n/2 + atOnce - 1) / atOnce
+			}
+			if want := MeshRounds(p) * 3 * each; phases != want {
+				t.Errorf("%d nodes, %d at once: %d phases, want %d", n, atOnce, phases, want)
+			}
+			if want := float64(phases) / 3 * (0.3 + 2*0.35 + 3*meshOverhead); math.Abs(SweepTime(p)-want) > 1e-9 || RoundTime(p)*float64(MeshRounds(p)) != SweepTime(p) {
+				t.Errorf("%d nodes, %d at once: a sweep takes %v, want %v", n, atOnce, SweepTime(p), want)
+			}
+		}
+	}
+}
+
+// Which load comes first in a round is drawn, and by the seed.
+func TestMeshPhasesAreShuffled(t *testing.T) {
+	p, err := Mesh(meshRequest(4, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := func(p sample.Plan, sweep, round int) (out []string) {
+		for _, ph := range MeshRound(p, sweep, round) {
+			out = append(out, ph.Load.Kind)
+		}
+		return out
+	}
+	first := map[string]int{}
+	for sweep := range 40 {
+		first[kinds(p, sweep, 0)[0]]++
+		if !slices.Equal(kinds(p, sweep, 0), kinds(p, sweep, 0)) {
+			t.Fatal("the same seed gives two orders")
+		}
+	}
+	if first["rr"] < 4 || first["bulk"] < 12 {
+		t.Errorf("rr comes first in %d of 40 rounds, bulk in %d", first["rr"], first["bulk"])
+	}
+}
