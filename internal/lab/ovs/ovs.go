@@ -1,7 +1,8 @@
 // Package ovs runs an Open vSwitch of its own for one machine of the lab: a
 // private ovsdb-server and ovs-vswitchd, whose database, sockets and logs are
 // in memory that only they can see. They are children of one process, Main,
-// which the kernel kills with the lab; nothing of them is on a disk.
+// which the kernel kills with the lab; nothing of them is on a disk. Machines is
+// the other kind: the one that runs on the machine anyway.
 package ovs
 
 import (
@@ -54,11 +55,13 @@ func Find(program string) (string, error) {
 // Version is "3.1.0", or "" if Open vSwitch does not tell. It is asked once.
 var Version = sync.OnceValue(func() string {
 	out, _ := run("ovs-vswitchd", "--version")
-	if m := regexp.MustCompile(`Open vSwitch\) (\S+)`).FindStringSubmatch(out); m != nil {
+	if m := versionLine.FindStringSubmatch(out); m != nil {
 		return m[1]
 	}
 	return ""
 })
+
+var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
 // run runs a program of Open vSwitch and returns what it printed.
 func run(program string, args ...string) (string, error) {
@@ -182,6 +185,20 @@ func ParsePorts(text string) (map[string]Port, error) {
 		return nil, fmt.Errorf("read the ports of Open vSwitch: %q", text)
 	}
 	return out, nil
+}
+
+// Sent is what some of a bridge's ports, by number, sent together, in the fields
+// of that name.
+func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
+	for _, n := range numbers {
+		p, ok := ports[n]
+		if !ok {
+			return sum, fmt.Errorf("the bridge of Open vSwitch has no port %s, but %v", n, ports)
+		}
+		sum.TxBytes += p.TxBytes
+		sum.TxPackets += p.TxPackets
+	}
+	return sum, nil
 }
 
 func number(s string) uint64 {
