@@ -21,9 +21,6 @@ import (
 // lacking are the modes that Docker has not, or that this backend does not
 // build, with why and what to do.
 var lacking = map[mode.Name]path.UnsupportedError{
-	mode.Pipework: {Missing: "pipework puts devices on the machine beside Docker's, and Docker's rules drop what crosses them: toll changes no rule of a real machine",
-		Remedy: "--on lab"},
-	mode.OVS:    {Missing: "Open vSwitch is no network of Docker's: toll changes no switch of a real machine", Remedy: "--on lab"},
 	mode.Netkit: {Missing: "Docker has no netkit networks", Remedy: "--on lab"},
 	mode.MacvlanPrivate: {Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
@@ -85,6 +82,13 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		return e.checkRouted()
 	case mode.Link:
 		return e.checkLink(ctx)
+	case mode.Pipework:
+		if s.From == mode.FromContainer {
+			_, err := e.userRules()
+			return err
+		}
+	case mode.OVS:
+		return e.tried(ctx, (*site).tryOVS)
 	case mode.MacvlanBridge, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S:
 		return e.checkParent(s.Mode)
 	}
@@ -121,6 +125,16 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	}
 	e.trial = t
 	return t, t.err
+}
+
+// tried makes something for a moment, to see whether it can be made.
+func (e *engine) tried(ctx context.Context, try func(*site) error) error {
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(try(s), p.Close())
 }
 
 func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {

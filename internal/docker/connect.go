@@ -34,8 +34,11 @@ type engine struct {
 	ns       *netns.NS // this machine's
 	journal  *journal
 
-	trying sync.Mutex // guards following
-	trial  *trial     // nil before the first
+	trying   sync.Mutex // guards following
+	trial    *trial     // nil before the first
+	switched bool       // Open vSwitch has made a bridge
+
+	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards following
 	shared  map[string]*sharedNet

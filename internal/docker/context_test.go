@@ -63,15 +63,21 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []entry{{ofImage, "a"}, {ofNetwork, "b"}, {ofContainer, "c"}} {
+	for _, e := range []entry{{ofImage, "a"}, {ofNetwork, "b"}, {ofContainer, "c"}, {ofLink, "d"}, {ofRule, "iptables e"}, {ofSwitch, "f"}} {
 		if err := j.add(e.kind, e.name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	j.gone(ofNetwork, "b")
-	mark, host, made, err := readJournal(j.file)
-	if err != nil || mark != "pid:[1]/2/3" || host != "unix:///x" || !slices.Equal(made, []entry{{ofImage, "a"}, {ofContainer, "c"}}) {
-		t.Errorf("%s %s %v %v", mark, host, made, err)
+	j.gone(ofRule, "iptables e")
+	got, err := readJournal(j.file)
+	if err != nil || got.mark != "pid:[1]/2/3" || got.host != "unix:///x" ||
+		!slices.Equal(got.made, []entry{{ofImage, "a"}, {ofContainer, "c"}, {ofLink, "d"}, {ofSwitch, "f"}}) {
+		t.Errorf("%+v %v", got, err)
+	}
+	here, err := namespace()
+	if err != nil || got.elsewhere(here) || !got.elsewhere(here+"1") || got.elsewhere("1"+here) {
+		t.Errorf("journal of %q, here is %q, %v", got.namespace, here, err)
 	}
 	if err := j.close(true); err != nil {
 		t.Fatal(err)

@@ -62,6 +62,8 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.PublishProxy:  (*site).publishProxy,
 	mode.Routed:        (*site).routed,
 	mode.Link:          (*site).linked,
+	mode.Pipework:      (*site).pipework,
+	mode.OVS:           (*site).vswitch,
 	mode.MacvlanBridge: (*site).subInterfaces,
 	mode.IPvlanL2:      (*site).subInterfaces,
 	mode.IPvlanL3:      (*site).subInterfaces,
@@ -117,6 +119,7 @@ func (e *engine) build(ctx context.Context, build func(*site) error, p *path.Pat
 		return err
 	}
 	s.connect()
+	p.Drain = s.drain
 	if err := s.describe(); err != nil {
 		return err
 	}

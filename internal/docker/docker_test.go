@@ -44,7 +44,9 @@ func TestBesideConformance(t *testing.T) {
 			}
 			return true
 		},
-		Common: func(h path.Hop) bool { return h.Name == "lo" && h.Where == thisMachine },
+		Common: func(h path.Hop) bool {
+			return h.Where == thisMachine && (h.Name == "lo" || h.Kind == mode.HopWire)
+		},
 	}
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
 		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ const (
 	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
 	tollEnv   = "BRIDGETOLL_TEST_TOLL"   // the toll to run
 	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
+	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true": begin a swarm
 	enginesOf = "BRIDGETOLL_ENGINES"     // "installed", or "all": also those that are fetched; see make test-docker
 )
 
@@ -85,12 +87,16 @@ func TestEngines(t *testing.T) {
 type engineAt struct{ name, root string }
 
 // bench is a daemon and what is tested beside it.
-type bench struct{ name, flags, modes, tests string }
+type bench struct {
+	name, flags, modes, tests string
+	swarm                     bool // the daemon is a swarm's
+}
 
 const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
+	{name: "more", modes: "pipework,ovs", tests: "(Conformance|Drain)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
 }
 
@@ -119,7 +125,9 @@ func fetch(suite string) (root string, err error) {
 }
 
 // namespaces makes the machine of a daemon: without a fresh /sys the devices in
-// it are another namespace's, and the card has a neighbour that never answers.
+// it are another namespace's. The first card has a neighbour that never answers,
+// the second a switch that reflects frames. The machine runs an Open vSwitch.
+// What runs beside the test dies with its first thread, which is the shell's.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -132,6 +140,19 @@ ip addr add 198.18.7.2/24 dev card0
 ip link set card0 up
 ip link set card1 up
 ip route add default via 198.18.7.1
+ip link add card2 type veth peer name card3
+ip link set card2 up
+beside() { setpriv --pdeathsig KILL "$@" </dev/null >/dev/null 2>&1 & }
+beside unshare --net sleep infinity
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] 2>/dev/null; do sleep 0.01; done
+ip link set card3 netns $!
+nsenter --net=/proc/$!/ns/net sh -ec 'ip link add switch type bridge; ip link set card3 master switch
+bridge link set dev card3 hairpin on; ip link set switch up; ip link set card3 up'
+mkdir -p /run/openvswitch
+ovsdb-tool create /run/openvswitch/conf.db
+beside ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --unixctl=/run/openvswitch/ovsdb.ctl -vsyslog:off
+until ovs-vsctl --no-syslog --no-wait init 2>/dev/null; do sleep 0.01; done
+beside ovs-vswitchd --pidfile -vsyslog:off
 exec "$@"`
 
 // run runs a bench in namespaces of its own.
@@ -147,7 +168,7 @@ func (b bench) run(t *testing.T, tester, toll, root string) {
 	}
 	cmd := exec.Command("bash", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
-	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, tollEnv+"="+toll,
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, swarmEnv+"="+strconv.FormatBool(b.swarm), tollEnv+"="+toll,
 		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
 	if root != "" {
 		cmd.Env = append(cmd.Env, "PATH="+root+"/usr/sbin:"+root+"/usr/bin:"+os.Getenv("PATH"))
@@ -179,6 +200,9 @@ func daemon(t *testing.T) *dockerd {
 	if beside == nil {
 		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
 		beside.start(t)
+		if os.Getenv(swarmEnv) == "true" {
+			sh(t, "docker swarm init --advertise-addr 198.18.7.2")
+		}
 	}
 	return beside
 }

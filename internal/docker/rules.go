@@ -68,18 +68,28 @@ var savers = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-sav
 
 const saveTimeout = 5 * time.Second
 
-// save reads the rules of a table.
+// save reads the rules of a table; "" is all that there are.
 func save(program, table string) ([]rule, error) {
+	text, err := saved(program, table)
+	return parseRules(text), err
+}
+
+// saved is what the program prints of a table.
+func saved(program, table string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	var said local.Tail
-	cmd := exec.CommandContext(ctx, program, "-c", "-t", table)
+	args := []string{"-c"}
+	if table != "" {
+		args = append(args, "-t", table)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
+		return "", fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
 	}
-	return parseRules(string(bytes.TrimSpace(out))), nil
+	return string(bytes.TrimSpace(out)), nil
 }
 
 // errNoRule says that no program shows a rule that Docker should have written.
