@@ -24,11 +24,8 @@ var lacking = map[mode.Name]path.UnsupportedError{
 	mode.Netkit: {Missing: "Docker has no netkit networks", Remedy: "--on lab"},
 	mode.MacvlanPrivate: {Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
-	mode.MacvlanVEPA: {Missing: "vepa needs a switch that reflects, which toll cannot see from here", Remedy: "macvlan-bridge, or --on lab"},
 	mode.MacvlanPassthru: {Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
-	mode.Overlay: {Missing: "overlay networks need a swarm, and their bridges are in a namespace that only dockerd knows: toll does not read them",
-		Remedy: "--on lab"},
 	mode.OverlayEncrypted: {Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"},
 }
 
@@ -88,7 +85,14 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 			return err
 		}
 	case mode.OVS:
-		return e.tried(ctx, (*site).tryOVS)
+		return e.tried(ctx, s.Mode, (*site).tryOVS)
+	case mode.Overlay:
+		return e.checkSwarm()
+	case mode.MacvlanVEPA:
+		if err := e.checkParent(s.Mode); err != nil {
+			return err
+		}
+		return e.tried(ctx, s.Mode, (*site).tryReflection)
 	case mode.MacvlanBridge, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S:
 		return e.checkParent(s.Mode)
 	}
@@ -127,14 +131,28 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	return t, t.err
 }
 
-// tried makes something for a moment, to see whether it can be made.
-func (e *engine) tried(ctx context.Context, try func(*site) error) error {
+// tried makes something for a moment, once, to see whether the mode can be built.
+func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if err, ok := e.tries[m]; ok {
+		return err
+	}
 	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
 	s, err := e.newSite(ctx, p)
 	if err != nil {
 		return err
 	}
-	return errors.Join(try(s), p.Close())
+	err = errors.Join(try(s), p.Close())
+	var u *path.UnsupportedError
+	if err != nil && !errors.As(err, &u) {
+		return fmt.Errorf("try %s: %w", m, err) // another time it may be otherwise
+	}
+	if e.tries == nil {
+		e.tries = map[mode.Name]error{}
+	}
+	e.tries[m] = err
+	return err
 }
 
 func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/owner"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
@@ -34,9 +35,9 @@ type engine struct {
 	ns       *netns.NS // this machine's
 	journal  *journal
 
-	trying   sync.Mutex // guards following
-	trial    *trial     // nil before the first
-	switched bool       // Open vSwitch has made a bridge
+	trying sync.Mutex          // guards following
+	trial  *trial              // nil before the first
+	tries  map[mode.Name]error // what came of others
 
 	laying sync.Mutex // held from choosing a network until a device has it
 

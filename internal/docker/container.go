@@ -86,7 +86,8 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	ctx, cancel := uninterrupted()
 	defer cancel()
 	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
-		Labels: map[string]string{runLabel: e.mark}})
+		Attachable: driver == "overlay", // or only services could be on it
+		Labels:     map[string]string{runLabel: e.mark}})
 	if err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
 	}

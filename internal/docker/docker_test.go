@@ -14,7 +14,7 @@ import (
 
 func TestBesideConformance(t *testing.T) {
 	d := daemon(t)
-	b := &Docker{Parent: "card0"}
+	b := &Docker{Parent: "card2"} // of which the switch reflects
 	ctx := context.Background()
 	// What dockerd does once, and what stays for the whole run: the connection and
 	// the trial, and dockerd's handle on its own namespace.

@@ -96,7 +96,7 @@ const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
-	{name: "more", modes: "pipework,ovs", tests: "(Conformance|Drain)", swarm: true},
+	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
 }
 

@@ -120,10 +120,9 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// tryOVS looks for a running Open vSwitch and tries a bridge of it, once: it
-// does not tell what it cannot make.
+// tryOVS looks for a running Open vSwitch and tries a bridge of it: it does
+// not tell what it cannot make.
 func (s *site) tryOVS() error {
-	e := s.engine
 	_, err := ovs.Machines{}.Version()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
@@ -132,14 +131,7 @@ func (s *site) tryOVS() error {
 		return &path.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
 			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own", Err: err}
 	}
-	e.trying.Lock()
-	defer e.trying.Unlock()
-	if e.switched {
-		return nil
-	}
-	err = s.addSwitch(deviceName+random(), &s.path.Undo)
-	e.switched = err == nil
-	return err
+	return s.addSwitch(deviceName+random(), &s.path.Undo)
 }
 
 // leftSwitches are the bridges of the machine's Open vSwitch whose toll is gone.
