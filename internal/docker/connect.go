@@ -44,10 +44,11 @@ type engine struct {
 	sharing sync.Mutex // guards following
 	shared  map[string]*sharedNet
 
-	mu    sync.Mutex // guards following
-	count int        // of sites
-	image image
-	saver string // the program that shows the rules
+	mu     sync.Mutex // guards following
+	count  int        // of sites
+	image  image
+	saver  string          // the program that shows the rules
+	chosen map[uint16]bool // the machine's ports that paths were given
 }
 
 // answer bounds how long the daemon may take to say who it is.

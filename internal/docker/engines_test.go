@@ -95,9 +95,9 @@ type bench struct {
 const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
-	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps)"},
 	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain)", swarm: true},
-	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
+	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves)", flags: noProxy + " --icc=false"},
 }
 
 func build(t *testing.T, args ...string) {

@@ -15,6 +15,7 @@ import (
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
+	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
 	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
 	if err != nil {
 		return err

@@ -146,6 +146,26 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 		}}, nil
 }
 
+// portRule is the rule of a port, together with that of the second port, if the
+// path has one. Words are those of the rule of a port.
+func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
+	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
+	if err != nil || !s.path.Spec.Second {
+		return h, err
+	}
+	other, err := s.ruleHop(kind, path.Matches, table, chain, words(second)...)
+	first := h.Read
+	h.Read = func() (sample.Counters, error) {
+		a, err := first()
+		if err != nil {
+			return a, err
+		}
+		b, err := other.Read()
+		return a.Add(b), err
+	}
+	return h, err
+}
+
 // guardRule makes a rule that the path must not hit a guard, if there is one.
 func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
 	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)

@@ -175,8 +175,38 @@ func (s *site) clientHops(kind mode.HopKind) []path.Hop {
 	return out
 }
 
-// freePort is a port of this machine that nobody has at the moment.
-func (s *site) freePort(at netip.Addr) (port uint16, err error) {
+// freePort is a port of this machine that nobody has at the moment and no path of
+// this run was given.
+func (s *site) freePort(at netip.Addr) (uint16, error) {
+	const tries = 1000
+	for range tries {
+		port, err := s.anyPort(at)
+		if err != nil {
+			return 0, err
+		}
+		if s.engine.choose(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("find a free port: there are hardly any")
+}
+
+// choose reports whether the port was not chosen before.
+func (e *engine) choose(port uint16) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.chosen[port] {
+		return false
+	}
+	if e.chosen == nil {
+		e.chosen = map[uint16]bool{}
+	}
+	e.chosen[port] = true
+	return true
+}
+
+// anyPort is a port of this machine that nobody has at the moment.
+func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
 	addr := netip.AddrPortFrom(at, 0).String()
 	err = s.engine.ns.Do(func() error {
 		if s.path.Spec.UDP {
