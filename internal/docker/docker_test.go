@@ -48,7 +48,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
 			case say("overlay networks need a swarm"):
-				return os.Getenv(swarmEnv) != "true"
+				return !inSwarm()
 			case say("Open vSwitch"), say("does not send frames back"), say("DOCKER-USER"):
 				return false
 			case say("by docker-proxy where"), say("talk to each other without a link"):

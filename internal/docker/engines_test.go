@@ -96,7 +96,7 @@ const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps)"},
-	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain)", swarm: true},
+	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves)", flags: noProxy + " --icc=false"},
 }
 
@@ -200,7 +200,7 @@ func daemon(t *testing.T) *dockerd {
 	if beside == nil {
 		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
 		beside.start(t)
-		if os.Getenv(swarmEnv) == "true" {
+		if inSwarm() {
 			sh(t, "docker swarm init --advertise-addr 198.18.7.2")
 		}
 	}
