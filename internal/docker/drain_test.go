@@ -111,7 +111,10 @@ func table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	// Nothing is removed: the filter only looks.
-	if err := conntrack.Remove(func(end netip.AddrPort) bool { b.WriteString("port=" + strconv.Itoa(int(end.Port())) + " "); return false }); err != nil {
+	if err := conntrack.Remove(func(end netip.AddrPort) bool {
+		b.WriteString("port=" + strconv.Itoa(int(end.Port())) + " ")
+		return false
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -51,8 +52,32 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
+// As iptables 1.8.9 shows a rule of ours, one whose comment is like ours, and one
+// with a comment of words.
+const commented = `*filter
+[0:0] -A DOCKER-USER -i toll0badcafe -o toll0badcafe -m comment --comment "io.bridgetoll.run=pid:[4026531836]/17/4711" -j ACCEPT
+[0:0] -A DOCKER-USER -m comment --comment io.bridgetoll.run -j DROP
+[0:0] -A DOCKER-USER -m comment --comment "not io.bridgetoll.run=pid:[4026531836]/17/4711" -j DROP
+[0:0] -A DOCKER-USER -j RETURN
+`
+
+func TestMarkOfRule(t *testing.T) {
+	const mark = "pid:[4026531836]/17/4711"
+	if markOf(tagOf(mark)) != mark {
+		t.Errorf("mark of %q: %q", tagOf(mark), markOf(tagOf(mark)))
+	}
+	var got []string
+	for _, r := range parseRules(commented) {
+		got = append(got, r.mark())
+	}
+	if want := []string{mark, "", "", ""}; !slices.Equal(got, want) {
+		t.Errorf("marks %q, want %q", got, want)
+	}
+}
+
 func FuzzParseRules(f *testing.F) {
 	f.Add(savedText)
+	f.Add(commented)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, r := range parseRules(text) {
 			if r.chain == "" || strings.Contains(r.spec, "\n") {
@@ -60,6 +85,9 @@ func FuzzParseRules(f *testing.F) {
 			}
 			r.has("-j DNAT")
 			r.has("")
+			if m := r.mark(); m != "" && !strings.Contains(r.spec, tagOf(m)) {
+				t.Errorf("mark %q of %q", m, r.spec)
+			}
 		}
 	})
 }
