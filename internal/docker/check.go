@@ -63,8 +63,13 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
 			Remedy: "shared, which works; or --on lab"}
 	}
-	if s.Mode == mode.Shared {
+	switch s.Mode {
+	case mode.Shared:
 		return nil
+	case mode.Overlay:
+		if err := e.checkSwarm(); err != nil {
+			return err
+		}
 	}
 	t, err := e.try(ctx)
 	if err != nil {
@@ -86,8 +91,6 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		}
 	case mode.OVS:
 		return e.tried(ctx, s.Mode, (*site).tryOVS)
-	case mode.Overlay:
-		return e.checkSwarm()
 	case mode.MacvlanVEPA:
 		if err := e.checkParent(s.Mode); err != nil {
 			return err

@@ -95,7 +95,7 @@ type bench struct {
 const noProxy = "--userland-proxy=false"
 
 var benches = []bench{
-	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps)"},
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves)", flags: noProxy + " --icc=false"},
 }

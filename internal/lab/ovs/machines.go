@@ -22,7 +22,7 @@ const reply = 10 * time.Second
 // installed (wraps exec.ErrNotFound), does not run, or may not be asked.
 func (Machines) Version() (string, error) {
 	// The database alone would take commands that nobody carries out.
-	out, err := ask("ovs-appctl", "--timeout=5", "--target=ovs-vswitchd", "version")
+	out, err := ask("ovs-appctl", "--timeout=5", "-vconsole:off", "--target=ovs-vswitchd", "version")
 	if err != nil {
 		return "", err
 	}
@@ -35,12 +35,12 @@ func (Machines) Version() (string, error) {
 // Set runs ovs-vsctl with args, waits until the switch has done it and returns
 // what was printed.
 func (Machines) Set(args ...string) (string, error) {
-	return ask("ovs-vsctl", append([]string{"--timeout=10", "--no-syslog"}, args...)...)
+	return ask("ovs-vsctl", append([]string{"--timeout=10", "-vconsole:off", "--no-syslog"}, args...)...)
 }
 
 // Ports reads the counters of a bridge's ports by number.
 func (Machines) Ports(bridge string) (map[string]Port, error) {
-	out, err := ask("ovs-ofctl", "--timeout=10", "-vsyslog:off", "--no-names", "dump-ports", bridge)
+	out, err := ask("ovs-ofctl", "--timeout=10", "-vconsole:off", "-vsyslog:off", "--no-names", "dump-ports", bridge)
 	if err != nil {
 		return nil, err
 	}

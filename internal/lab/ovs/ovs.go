@@ -40,16 +40,18 @@ const (
 var Programs = []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"}
 
 // Find returns the program's file; the folders for administrators' programs
-// are searched too.
+// are searched too. If there is none, the error wraps exec.ErrNotFound.
 func Find(program string) (string, error) {
 	file, err := exec.LookPath(program)
-	for _, d := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
-		if err == nil {
-			break
-		}
-		file, err = exec.LookPath(filepath.Join(d, program))
+	if err == nil {
+		return file, nil
 	}
-	return file, err
+	for _, d := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
+		if file, err := exec.LookPath(filepath.Join(d, program)); err == nil {
+			return file, nil
+		}
+	}
+	return "", err
 }
 
 // Version is "3.1.0", or "" if Open vSwitch does not tell. It is asked once.

@@ -1,6 +1,8 @@
 package ovs
 
 import (
+	"errors"
+	"os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,7 +70,7 @@ func FuzzParsePorts(f *testing.F) {
 }
 
 func TestFind(t *testing.T) {
-	if _, err := Find("no-such-program-of-open-vswitch"); err == nil {
-		t.Error("it was found")
+	if file, err := Find("no-such-program-of-open-vswitch"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("%q, %v", file, err)
 	}
 }
