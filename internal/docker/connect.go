@@ -39,6 +39,8 @@ type engine struct {
 	trial  *trial              // nil before the first
 	tries  map[mode.Name]error // what came of others
 
+	networking sync.Mutex // held while a network is made
+
 	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards following

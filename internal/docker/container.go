@@ -83,6 +83,9 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 		return nil, err
 	}
 	end.Push("remove network "+name, func() error { return e.removeNetwork(name) })
+	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two at once.
+	e.networking.Lock()
+	defer e.networking.Unlock()
 	ctx, cancel := uninterrupted()
 	defer cancel()
 	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,

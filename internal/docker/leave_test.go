@@ -105,21 +105,14 @@ func long() []string {
 	return append(append([]string{"compare"}, modes...), "--rounds", "1000", "--window", "20ms", "--quiet")
 }
 
-// midRun starts a run and waits until it has made what it makes.
+// midRun starts a run and waits until its containers are there, and what it makes
+// beside Docker.
 func midRun(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd, out := toll(long()...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitRun(t, cmd, out)
-	return cmd, out
-}
-
-// awaitRun waits until a run's containers are there, and what it makes beside
-// Docker.
-func awaitRun(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer) {
-	t.Helper()
 	made, want := "docker ps -q --filter label="+runLabel, 3
 	if inSwarm() { // the marks of this run have its PID
 		made = fmt.Sprintf("docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
@@ -138,6 +131,7 @@ func awaitRun(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer) {
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
+	return cmd, out
 }
 
 func TestBesideLeavesNothing(t *testing.T) {
@@ -167,15 +161,8 @@ func TestBesideLeavesNothing(t *testing.T) {
 	}
 	sameTruth(t, "after Ctrl-C", before)
 
-	cmd, out = toll(long()...)
-	alive, aliveOut := toll(long()...) // whose things clean must leave alone
-	for _, c := range []*exec.Cmd{cmd, alive} {
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	awaitRun(t, cmd, out)
-	awaitRun(t, alive, aliveOut)
+	cmd, _ = midRun(t)
+	alive, aliveOut := midRun(t) // whose things clean must leave alone
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
