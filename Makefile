@@ -11,11 +11,16 @@ build: ## build the static binary ./toll
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o toll ./cmd/toll
 
 .PHONY: test
-test: deps lint ## install what the tests need and run all of them
+test: deps ## install what the tests need and run all of them
+	$(MAKE) -j 2 --no-print-directory --output-sync=target test-vm test-alone
 	$(GO) test -p 1 -timeout 10m ./... # one package at a time: loads need their CPUs
-	$(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
-	$(MAKE) test-vm
-	$(MAKE) fuzz FUZZTIME=500x
+
+# What needs no quiet machine, beside the VM, which is one thread: niced, so that the VM has its CPU.
+.PHONY: test-alone
+test-alone:
+	nice $(MAKE) --no-print-directory lint
+	nice $(GO) test -race -timeout 10m ./internal/analysis ./internal/engine ./internal/mode ./internal/plan ./internal/report ./internal/sample ./internal/stats ./internal/undo
+	nice $(MAKE) --no-print-directory fuzz FUZZTIME=500x
 
 VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted)|TestWireIsDelayed|TestKernelOptionsAreNamed
 .PHONY: test-vm

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,25 +15,29 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"toll": func() { os.Exit(start(os.Args[1:])) },
+		"toll": func() {
+			if os.Getenv(patientEnv) != "" && slices.Contains(os.Args, "--rounds") {
+				os.Exit(patient(os.Args[1:]))
+			}
+			os.Exit(start(os.Args[1:]))
+		},
 	})
 }
 
-// TestScripts runs the scripts of testdata: toll as its users run it. They run
-// one after another, because a load that is kept off its CPUs is no result.
+// TestScripts runs the scripts of testdata: toll as its users run it. Two at a
+// time: they wait for warm-ups and windows most of the time, and ask for no speed.
+// More of them would keep each other's loads off their CPUs.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) { script(t, f) })
-	}
-}
-
-func script(t *testing.T, file string) {
+	const atOnce = 2
+	places := make(chan bool, atOnce)
 	testscript.Run(t, testscript.Params{
-		Files: []string{file},
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(patientEnv, "yes")
+			places <- true
+			e.Defer(func() { <-places })
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 		},
