@@ -9,14 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
 )
 
 var update = flag.Bool("update", false, "write the manual's output anew")
-
-const testTimeout = 3 * time.Minute
 
 const manual = "../../docs/manual.md"
 
@@ -44,12 +41,7 @@ func TestManual(t *testing.T) {
 			args[at] = "2" // more only make numbers and verdicts surer, which are not compared
 			args = append(args, "--window", "100ms")
 		}
-		r := startToll(t, bin, nil, args...)
-		code, _ := r.wait(t, testTimeout)
-		for i := 1; i < tries && code != exitOK && tooBusy(r.out.String()) && moreRounds(args); i++ {
-			r = startToll(t, bin, nil, args...)
-			code, _ = r.wait(t, testTimeout)
-		}
+		r, code := runPatiently(t, bin, nil, args...)
 		out := r.out.String()
 		if code != exitOK || r.errOut.Len() > 0 {
 			t.Errorf("%s: exit code %d, %s", e[1], code, r.errOut.String())

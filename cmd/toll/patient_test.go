@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"testing"
+	"time"
 )
 
 // patientEnv makes the toll of this binary patient.
@@ -34,6 +37,19 @@ func patient(args []string) int {
 			os.Stdout.Write(out.Bytes())
 			os.Stderr.Write(errOut.Bytes())
 			return code
+		}
+	}
+}
+
+// runPatiently runs a binary to its end, and again so.
+func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun, code int) {
+	t.Helper()
+	const limit = 3 * time.Minute
+	for i := 1; ; i++ {
+		r = startToll(t, bin, user, args...)
+		code, _ = r.wait(t, limit)
+		if code == exitOK || i == tries || !tooBusy(r.out.String()) || !moreRounds(args) {
+			return r, code
 		}
 	}
 }

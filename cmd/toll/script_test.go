@@ -2,10 +2,14 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -39,12 +43,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"engine": engineAt,
+			"exits":  exits,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "lab":
 				return mayBuild() || os.Getenv("CI") == "true", nil
+			case "root":
+				return os.Geteuid() == 0, nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
@@ -80,4 +87,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// engineAt listens at a socket as a Docker Engine that says this of itself:
+//
+//	engine SOCKET API INFO
+func engineAt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: engine SOCKET API INFO")
+	}
+	l, err := net.Listen("unix", ts.MkAbs(args[0]))
+	if err != nil {
+		ts.Fatalf("engine: %v", err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", args[1])
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			io.WriteString(w, args[2])
+		}
+	})}
+	go server.Serve(l)
+	ts.Defer(func() { server.Close() })
 }
