@@ -29,7 +29,7 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 
 ENGINES ?= installed
 .PHONY: test-docker
-test-docker: deps ## build the modes with real Docker Engines; ENGINES=all fetches two more from Debian
+test-docker: deps ## build the modes with the installed Docker Engine; ENGINES=all fetches two more from Debian
 	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 15m ./internal/docker
 
 .PHONY: test-llm
