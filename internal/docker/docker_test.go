@@ -2,11 +2,13 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -31,7 +33,9 @@ func TestBesideConformance(t *testing.T) {
 		}
 	}
 	off := slices.Contains(d.flags, noProxy)
+	l := &lab.Lab{}
 	o := pathtest.Options{
+		Truth: func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.major()) },
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
@@ -50,7 +54,7 @@ func TestBesideConformance(t *testing.T) {
 		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)
 		pathtest.Run(t, b, o)
 	}
-	if err := b.Close(); err != nil {
+	if err := errors.Join(b.Close(), l.Close()); err != nil {
 		t.Error(err)
 	}
 }

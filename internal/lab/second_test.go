@@ -57,6 +57,7 @@ func TestSecondPort(t *testing.T) {
 		for _, r := range known.Routes {
 			spec := path.Spec{Mode: m, From: r.From, To: r.To, Second: true}
 			t.Run(strings.Join([]string{string(m), string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				t.Parallel()
 				skipMissing(t, l, spec)
 				p := build(t, l, spec)
 				if p.Second != secondPort {
