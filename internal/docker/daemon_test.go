@@ -72,7 +72,7 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 		{name: "too-old", says: engineSays("1.40", anEngine), mode: mode.Native, missing: "it speaks API 1.40, and toll 1.41", remedy: "Docker Engine 20.10"},
 		{name: "ancient", says: engineSays("1.24", anEngine), mode: mode.Native, missing: "it speaks API 1.24, and toll 1.41", remedy: "Docker Engine 20.10"},
 		{name: "rootless", says: engineSays("1.51", anEngine[:len(anEngine)-1]+`, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}`), mode: mode.Bridge,
-			missing: "this Docker is rootless", remedy: "shared, which works"},
+			missing: "this Docker is rootless", remedy: "toll compare shared --from container --baseline shared"},
 		{name: "rootless-shared", says: engineSays("1.51", anEngine[:len(anEngine)-1]+`, "SecurityOptions": ["name=rootless"]}`), mode: mode.Shared},
 		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), mode: mode.Native, missing: "does not answer as one", remedy: "docker info"},
 		{name: "nothing", says: engineSays("1.51", "{}"), mode: mode.Native, missing: "does not answer as one", remedy: "docker info", unlikely: "Desktop"},

@@ -210,7 +210,7 @@ func (s *site) describe() error {
 		names []string // nil: all
 	}
 	spots := []spot{{s.engine.ns, thisMachine, []string{"lo"}}}
-	if s.network != nil && s.network.bridge != "" {
+	if s.network != nil && s.network.bridge != "" && !s.engine.rootless { // which has it elsewhere
 		spots[0].names = append(spots[0].names, s.network.bridge)
 	}
 	for _, some := range [][]*box{s.servers, s.clients} {
