@@ -15,8 +15,9 @@ test: deps ## install what the tests need and run all of them
 	$(MAKE) -j 2 --no-print-directory --output-sync=target test-vm test-beside
 	$(GO) test -p 1 -timeout 10m ./... # one package at a time: loads need their CPUs
 
-# Those that have goroutines, in the code or in its tests: in others there is no race to find.
-RACE = database endpoint engine openai ports/collect program undo worker
+# Those with goroutines, in the code or in its tests: in others there is no race to find. (Not program, whose tests bound
+# time and memory: the detector takes more of both.)
+RACE = database endpoint engine openai ports/collect undo worker
 
 # What needs no quiet machine, beside the VM, which is one thread: niced, so that the VM has its CPU.
 .PHONY: test-beside

@@ -16,7 +16,7 @@ import (
 // patientEnv makes the toll of this binary patient.
 const patientEnv = "TOLL_TEST_PATIENT"
 
-// patient runs toll, and again with twice the rounds if the machine was too busy.
+// patient runs toll, and again with more rounds if the machine was too busy.
 func patient(args []string) int {
 	os.Unsetenv(patientEnv)
 	self, err := os.Executable()
@@ -62,7 +62,8 @@ const tries = 3
 // failed otherwise is not excused.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
-	return strings.Contains(said, "the machine was too busy") && !strings.Contains(said, "was not witnessed")
+	busy := strings.Contains(said, "the machine was too busy") || strings.Contains(said, "the load ended before the window did")
+	return busy && !strings.Contains(said, "was not witnessed")
 }
 
 // outputOf is what is in the file that --output names, if there is one.
@@ -75,7 +76,7 @@ func outputOf(args []string) string {
 	return string(b)
 }
 
-// moreRounds doubles the rounds that args ask for, so that each cell has more
+// moreRounds trebles the rounds that args ask for, so that each cell has more
 // chances; false if they ask for none.
 func moreRounds(args []string) bool {
 	at := slices.Index(args, "--rounds") + 1
@@ -83,6 +84,6 @@ func moreRounds(args []string) bool {
 		return false
 	}
 	n, err := strconv.Atoi(args[at])
-	args[at] = strconv.Itoa(2 * n)
+	args[at] = strconv.Itoa(3 * n)
 	return err == nil
 }
