@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,35 +64,45 @@ func onDocker(p *path.Path) where {
 	return w
 }
 
-// inLab finds the namespaces of the lab's only path: they are threads of this
-// process, told apart by the lab's addresses.
-func inLab(t *testing.T) (w where) {
+// threads are the network namespaces that this process's threads are in, each with a
+// file that stands for it.
+func threads(t *testing.T) map[string]space {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	out := map[string]space{}
 	for _, task := range tasks {
 		file := fmt.Sprintf("/proc/%d/task/%s/ns/net", os.Getpid(), task.Name())
-		ns, err := os.Readlink(file)
-		if err != nil || seen[ns] {
+		if ns, err := os.Readlink(file); err == nil { // or the thread has ended
+			out[ns] = space(file)
+		}
+	}
+	return out
+}
+
+// inLab finds the namespaces of a path of the lab's among those that came with it, by
+// the lab's addresses.
+func inLab(t *testing.T, before map[string]space) (w where) {
+	t.Helper()
+	for ns, s := range threads(t) {
+		if _, old := before[ns]; old {
 			continue
 		}
-		seen[ns] = true
-		out, err := exec.Command("nsenter", "--net="+file, "ip", "-o", "-4", "addr").Output()
-		if err != nil {
-			continue // a thread that has ended
-		}
-		has := func(a string) bool { return strings.Contains(string(out), " "+a+"/") }
+		addrs := s.run(t, "ip -o -4 addr")
+		has := func(a string) bool { return strings.Contains(addrs, " "+a+"/") }
 		switch {
 		case has("198.18.0.1"):
-			w.machine = space(file)
+			w.machine = s
 		case has("172.30.0.2"), has("172.17.0.2"), has("198.18.0.10"):
-			w.server = space(file)
+			w.server = s
 		case has("172.30.0.3"), has("172.31.0.3"), has("172.17.0.3"), has("198.18.0.11"):
-			w.client = space(file)
+			w.client = s
 		}
+	}
+	if w.machine == "" {
+		t.Fatal("the lab's machine is not found")
 	}
 	return w
 }

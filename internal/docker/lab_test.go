@@ -54,6 +54,7 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 		return
 	}
 	docker := collect(t, p, onDocker(p))
+	before := threads(t)
 	ours, err := l.Build(context.Background(), p.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 			t.Error(err)
 		}
 	}()
-	labs := collect(t, ours, inLab(t))
+	labs := collect(t, ours, inLab(t, before))
 	const fewest = 100
 	if len(docker) < fewest || len(labs) < fewest {
 		t.Errorf("%d facts of Docker's, %d of the lab's", len(docker), len(labs))
