@@ -61,7 +61,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	}
 	if e.rootless && s.Mode != mode.Shared {
 		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy: "shared, which works; or --on lab"}
+			Remedy: "toll compare shared --from container --baseline shared, which works; or --on lab"}
 	}
 	switch s.Mode {
 	case mode.Shared:

@@ -42,6 +42,8 @@ type Docker struct {
 	// StateDir is where journals are kept; "" is the user's state directory.
 	StateDir string
 
+	answer time.Duration // how long the daemon may take to say who it is; 0 is the usual
+
 	mu     sync.Mutex // guards following
 	engine *engine
 	err    error // why there is none

@@ -2,11 +2,13 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -30,12 +32,14 @@ func TestBesideConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	l := &lab.Lab{}
 	o := promises(b, d)
+	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.major()) }
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
 		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)
 		pathtest.Run(t, b, o)
 	}
-	if err := b.Close(); err != nil {
+	if err := errors.Join(b.Close(), l.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,9 @@ import (
 // native is a process of the machine, with the rules that Docker has there.
 func (s *site) native() error {
 	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	if s.engine.rootless {
+		s.path.Facts["rules"] = "none of Docker's, which is rootless"
+	}
 	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 

@@ -257,7 +257,7 @@ func (s *site) describe() error {
 		names []string // nil: all
 	}
 	spots := []spot{{s.engine.ns, thisMachine, []string{"lo"}}}
-	if s.network != nil && s.network.bridge != "" && s.network.where == "" {
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // which has it elsewhere
 		spots[0].names = append(spots[0].names, s.network.bridge)
 	}
 	for _, some := range [][]*box{s.servers, s.clients} {

@@ -129,6 +129,7 @@ type Outcome struct {
 	To      netip.AddrPort
 	Where   string   // table and chain of the rule that decided; "" if none did
 	Unread  []string // matches that may have decided otherwise
+	Tried   int      // rules that it was compared with
 }
 
 // Walk sends p through the chains of that kind at a hook, in the kernel's order.
@@ -145,12 +146,12 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 		rule, where := w.chain(c, 0)
 		switch v := rule.Verdict; {
 		case v == Drop || v == Reject || v == Masquerade || v == DNAT:
-			return Outcome{v, w.to(rule), where, w.unread}
+			return Outcome{v, w.to(rule), where, w.unread, w.tried}
 		case v != Accept && c.Drop:
-			return Outcome{Drop, netip.AddrPort{}, "policy of " + c.Table + " " + c.Name, w.unread}
+			return Outcome{Drop, netip.AddrPort{}, "policy of " + c.Table + " " + c.Name, w.unread, w.tried}
 		}
 	}
-	return Outcome{Verdict: Accept, Unread: w.unread}
+	return Outcome{Verdict: Accept, Unread: w.unread, Tried: w.tried}
 }
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
@@ -159,6 +160,7 @@ type walk struct {
 	rules  Rules
 	p      Packet
 	unread []string
+	tried  int
 }
 
 // maxDepth is the kernel's own limit of jumps.
@@ -167,6 +169,7 @@ const maxDepth = 16
 // chain returns the rule that decided; its verdict is Continue if none did.
 func (w *walk) chain(c Chain, depth int) (Rule, string) {
 	for _, r := range c.Rules {
+		w.tried++
 		if !r.matches(w.p) {
 			continue
 		}

@@ -20,6 +20,7 @@ func TestSecondPort(t *testing.T) {
 		for _, r := range known.Routes {
 			spec := path.Spec{Mode: m, From: r.From, To: r.To}
 			t.Run(strings.Join([]string{string(m), string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				t.Parallel()
 				skipMissing(t, l, spec)
 				pathtest.SecondPort(t, l, spec, pathtest.Options{})
 			})

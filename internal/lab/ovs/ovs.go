@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +74,13 @@ func run(program string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, file, args...).CombinedOutput()
+	// It dies with this process rather than wait for daemons that died with it, too.
+	// The signal is tied to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, file, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.Join(strings.Fields(string(out)), " "))
 	}
