@@ -42,7 +42,7 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 FUZZTIME ?= 1m
 FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
 	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
-	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet \
+	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet kernel/nft:Elements \
 	ports/collect:ProxyArgs
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
 
 // Judge makes the report; port 0 is every port.
@@ -117,7 +119,8 @@ func (f *Facts) ruled(have []Row) []Row {
 	var out []Row
 	for _, c := range f.Rules.Chains {
 		for _, rule := range c.Rules {
-			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" {
+			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" ||
+				slices.ContainsFunc(rule.Sets, firewall.Lookup.ByAddress) {
 				continue
 			}
 			addr := netip.IPv4Unspecified()
