@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"path/local":    {"kernel/link", "kernel/sock", "path", "sample"},
 	"path/pathtest": {"mode", "path", "sample"},
 	"owner":         {},
-	"docker":        {"kernel/link", "kernel/netns", "kernel/sock", "kernel/sysctl", "mode", "owner", "path", "path/local", "sample", "undo"},
+	"docker":        {"firewall", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "mode", "owner", "path", "path/local", "sample", "undo"},
 	"lab":           {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "owner", "path", "path/local", "sample", "undo"},
 	"path/fake":     {"load", "meter", "mode", "path", "program", "sample", "worker"},
 	"lab/ovs":       {},

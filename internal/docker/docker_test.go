@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ func TestBesideConformance(t *testing.T) {
 	}
 	off := slices.Contains(d.flags, noProxy)
 	o := pathtest.Options{
+		Around: around,
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
@@ -53,4 +55,14 @@ func TestBesideConformance(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// around is the way to the server's container without its published port.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	b, ok := p.Servers[0].Place.(contained)
+	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
+		return pathtest.Traffic{}, false
+	}
+	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.addr, serverPort)), true
 }
