@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/dockerhost"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -28,22 +30,27 @@ const (
 
 // docker asks the engine about its containers and networks.
 func (c *collector) docker(ctx context.Context) {
-	host, err := dockerHost()
+	host, file, err := dockerHost()
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		remedy := ""
+		var e *dockerhost.Error
+		if errors.As(err, &e) {
+			remedy = e.Remedy
+		}
+		c.missing("names of containers", err.Error(), remedy)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
 	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv())
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		c.missing("names of containers", err.Error(), "DOCKER_HOST="+dockerhost.Default)
 		return
 	}
 	defer func() { _ = api.Close() }()
 	version, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		c.noDocker(host, err)
+		c.noDocker(file, err)
 		return
 	}
 	c.f.Docker = version.Version
@@ -75,9 +82,17 @@ func (c *collector) docker(ctx context.Context) {
 	c.bridges(ctx, api)
 }
 
+// dockerHost is the engine's address and its socket: only an engine of this
+// machine can say anything about its ports.
+func dockerHost() (host, file string, err error) {
+	if host, err = dockerhost.Find(os.Getenv); err == nil {
+		file, err = dockerhost.Socket(host)
+	}
+	return host, file, err
+}
+
 // noDocker says why the engine did not answer; that there is none is no fault.
-func (c *collector) noDocker(host string, err error) {
-	path := strings.TrimPrefix(host, "unix://")
+func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
 			c.missing("names of containers", "there is no Docker socket at "+path, "DOCKER_HOST=unix://… if it is elsewhere")
