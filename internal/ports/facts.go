@@ -22,6 +22,7 @@ type Facts struct {
 	Tracked     int // conntrack's entries, and how many it takes; 0: not known
 	TrackedMax  int
 	Docker      string // the engine's version; "" if it was not asked
+	Ingress     Ingress
 	Known       Known
 	Missing     []Missing
 }

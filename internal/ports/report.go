@@ -36,7 +36,7 @@ type Row struct {
 
 // Server is who really serves the port.
 type Server struct {
-	Kind  string `json:"kind"` // "process", "container" or "unknown"
+	Kind  string `json:"kind"` // "process", "container", "service" (a swarm's, by its ingress) or "unknown"
 	Name  string `json:"name,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	Image string `json:"image,omitempty"`

@@ -171,6 +171,11 @@ func (j *journey) toContainer(to netip.AddrPort) {
 		j.hop("bridge", b)
 		j.hop("veth", "the container's eth0")
 	}
+	if in := j.f.Ingress; in.Addr.IsValid() && to.Addr() == in.Addr {
+		j.hop("server", "the swarm's ingress, where IPVS chooses a task of "+in.server(j.p.Proto, to.Port()).Name)
+		j.doubt("whether any of the service's tasks answers")
+		return
+	}
 	c, ok := j.f.at(to.Addr())
 	if !ok {
 		j.hop("server", to.String()+", of a container that toll does not know")
@@ -241,7 +246,7 @@ func (f *Facts) keeps(l Listener) bool {
 	}
 	if f.Docker != "" {
 		_, _, ok := f.publisher(l)
-		return ok
+		return ok || f.ingressPort(l.Proto, l.Addr.Port())
 	}
 	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
 }

@@ -46,7 +46,7 @@ func Judge(f *Facts, port uint16) *Report {
 // settle corrects who serves where the rules know better than the socket:
 // dockerd only keeps published ports taken.
 func (f *Facts) settle(r *Row) {
-	if r.Server.Kind == "container" || r.Holder.Kind == "docker-proxy" {
+	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" {
 		return
 	}
 	for _, c := range Clients {
@@ -57,10 +57,7 @@ func (f *Facts) settle(r *Row) {
 		if r.Server.Name == "dockerd" {
 			r.Holder = Holder{"dockerd", r.Server.PID}
 		}
-		r.Server = Server{Kind: "unknown", Name: to.String()}
-		if at, ok := f.at(to.Addr()); ok {
-			r.Server = f.containerServer(at, to.Port())
-		}
+		r.Server = f.serverAt(r.Proto, to)
 		return
 	}
 }
@@ -135,11 +132,7 @@ func (f *Facts) ruled(have []Row) []Row {
 				continue
 			}
 			r.Holder = Holder{Kind: "rules"}
-			if at, ok := f.at(rule.To.Addr()); ok {
-				r.Server = f.containerServer(at, rule.To.Port())
-			} else {
-				r.Server = Server{Kind: "unknown", Name: rule.To.String()}
-			}
+			r.Server = f.serverAt(rule.Proto, rule.To)
 			out = append(out, r)
 		}
 	}
@@ -154,14 +147,14 @@ func (r Row) covered(o Row) bool {
 // serverOf is who serves a socket's clients in the end.
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
-		if c, ok := f.at(p.Container.Addr()); ok {
-			return f.containerServer(c, p.Container.Port())
-		}
-		return Server{Kind: "unknown", Name: p.Container.String()}
+		return f.serverAt(l.Proto, p.Container)
 	}
 	if holder(l) == "dockerd" || len(l.Owners) == 0 {
 		if c, p, ok := f.publisher(l); ok {
 			return f.containerServer(c, p.Port)
+		}
+		if f.ingressPort(l.Proto, l.Addr.Port()) {
+			return f.Ingress.server(l.Proto, l.Addr.Port())
 		}
 	}
 	if len(l.Owners) == 0 {
@@ -175,6 +168,17 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
+}
+
+// serverAt is who has an address that a port leads to.
+func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
+	if c, ok := f.at(to.Addr()); ok {
+		return f.containerServer(c, to.Port())
+	}
+	if f.Ingress.Addr.IsValid() && to.Addr() == f.Ingress.Addr {
+		return f.Ingress.server(proto, to.Port())
+	}
+	return Server{Kind: "unknown", Name: to.String()}
 }
 
 // publisher is the container whose published port a socket keeps taken.
@@ -228,6 +232,8 @@ func (s Server) describe() string {
 	switch s.Kind {
 	case "container":
 		return "container " + s.Name
+	case "service":
+		return "service " + s.Name
 	case "process":
 		return fmt.Sprintf("%s %d", s.Name, s.PID)
 	}

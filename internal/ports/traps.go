@@ -16,6 +16,7 @@ const (
 	Loopback6Nothing = "loopback6-nothing"
 	PublicLocalOnly  = "public-local-only"
 	PublishedNobody  = "published-nobody"
+	IngressNothing   = "ingress-nothing"
 	Unpublished      = "exposed-unpublished"
 	PortConflict     = "port-conflict"
 	ReuseportTwins   = "reuseport-twins"
@@ -27,13 +28,13 @@ const (
 )
 
 // Codes lists them in the order of the report.
-var Codes = []string{PortConflict, ReuseportTwins, PublishedNobody, RouteLocalnet, Loopback6Nothing, Loopback6Proxy4, ProxyLoad,
+var Codes = []string{PortConflict, ReuseportTwins, PublishedNobody, IngressNothing, RouteLocalnet, Loopback6Nothing, Loopback6Proxy4, ProxyLoad,
 	PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
 // traps applies each rule.
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
-	for _, rule := range []func([]Row) []Trap{f.conflicts, f.twins, f.nobody, f.localnet, f.loopback6, f.proxyLoad,
+	for _, rule := range []func([]Row) []Trap{f.conflicts, f.twins, f.nobody, f.unserved, f.localnet, f.loopback6, f.proxyLoad,
 		f.localOnly, f.unpublished, f.bridgeNF, f.mtus, f.conntrack} {
 		out = append(out, rule(rows)...)
 	}

@@ -141,6 +141,8 @@ func serverText(s ports.Server) string {
 			text += " (" + s.Image + ")"
 		}
 		return text
+	case "service":
+		return s.Name + ":" + strconv.Itoa(int(s.Port)) + ", swarm's ingress"
 	case "process":
 		return s.Name + " " + strconv.Itoa(s.PID)
 	}

@@ -80,6 +80,7 @@ func (c *collector) docker(ctx context.Context) {
 	}
 	c.shares()
 	c.bridges(ctx, api)
+	c.ingress(ctx, api)
 }
 
 // dockerHost is the engine's address and its socket: only an engine of this
