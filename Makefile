@@ -24,8 +24,8 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 
 ENGINES ?= installed
 .PHONY: test-docker
-test-docker: deps ## build the modes with real Docker Engines; ENGINES=all fetches two more from Debian
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 15m ./internal/docker
+test-docker: deps ## build the modes with real Docker Engines; ENGINES=all fetches two more from Debian and builds 29
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 40m ./internal/docker
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test

@@ -50,7 +50,7 @@ func TestEngines(t *testing.T) {
 		t.Skip("it is what runs this")
 	}
 	if os.Getenv(enginesOf) == "" {
-		t.Skip("it takes a minute or four: make test-docker")
+		t.Skip("it takes some minutes: make test-docker")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("dockerd needs root")

@@ -203,6 +203,15 @@ func (t *Trap) add(r Row, evidence string) {
 	t.Evidence += evidence
 }
 
+// letThrough is how what crosses a bridge gets past a chain. Docker leaves others a
+// chain for that where it writes iptables.
+func (f *Facts) letThrough(bridge, chain string) string {
+	if slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool { return c.Name == "DOCKER-USER" }) {
+		return fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT", bridge, bridge)
+	}
+	return fmt.Sprintf("a rule before %s that accepts what comes from %s and goes to %s", chain, bridge, bridge)
+}
+
 // bridgeNF: bridged frames cross iptables, whose FORWARD policy is for routed
 // ones.
 func (f *Facts) bridgeNF([]Row) []Trap {
@@ -222,7 +231,7 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		out = append(out, Trap{Code: BridgeNFDrop,
 			Text:     fmt.Sprintf("What crosses bridge %s is dropped by rules that are meant for routed traffic", d.Name),
 			Evidence: fmt.Sprintf("net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is dropped by %s", d.Name, d.Name, o.Where),
-			Remedy:   fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT, or net.bridge.bridge-nf-call-iptables=0 if no container network needs it", d.Name, d.Name)})
+			Remedy:   fmt.Sprintf("%s, or net.bridge.bridge-nf-call-iptables=0 if no container network needs it", f.letThrough(d.Name, o.Where))})
 	}
 	return out
 }
