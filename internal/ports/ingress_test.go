@@ -54,7 +54,7 @@ func TestIngress(t *testing.T) {
 	}
 	f := swarm(shop) // Docker 29: a published port like others, by docker-proxy too
 	f.Listeners[len(f.Listeners)-1].Owners = []Process{{PID: 900, Name: "docker-proxy"}}
-	f.Proxies = append(f.Proxies, Proxy{900, "tcp", addrPort("[::]:8091"), addrPort("172.18.0.2:8091")})
+	f.Proxies = append(f.Proxies, Proxy{PID: 900, Proto: "tcp", Host: addrPort("[::]:8091"), Container: addrPort("172.18.0.2:8091")})
 	if row := find(t, Judge(f, 8091), "*", 8091); row.Server.Name != "shop" || row.Holder.Kind != "docker-proxy" {
 		t.Errorf("%+v", row)
 	}

@@ -46,7 +46,7 @@ func Judge(f *Facts, port uint16) *Report {
 // settle corrects who serves where the rules know better than the socket:
 // dockerd only keeps published ports taken.
 func (f *Facts) settle(r *Row) {
-	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" {
+	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
 	}
 	for _, c := range Clients {
@@ -87,7 +87,7 @@ func (f *Facts) rows() []Row {
 	for _, c := range f.Containers {
 		for _, p := range c.Published {
 			r := newRow(p.Proto, p.Host)
-			if c.PID == 0 || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
+			if c.PID == 0 || c.Rootless || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
 				continue
 			}
 			r.Server, r.Holder = f.containerServer(c, p.Port), Holder{Kind: "rules"}
@@ -147,6 +147,12 @@ func (r Row) covered(o Row) bool {
 // serverOf is who serves a socket's clients in the end.
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
+		if c, ok := f.behind(p); ok {
+			return f.containerServer(c, p.Container.Port())
+		}
+		if p.Rootless {
+			return Server{Kind: "unknown", Name: p.Container.String() + ", rootless"}
+		}
 		return f.serverAt(l.Proto, p.Container)
 	}
 	if holder(l) == "dockerd" || len(l.Owners) == 0 {
@@ -213,7 +219,7 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 
 func (f *Facts) holderOf(l Listener) Holder {
 	if p, ok := f.proxyOf(l); ok {
-		return Holder{"docker-proxy", p.PID}
+		return Holder{p.Name(), p.PID}
 	}
 	switch {
 	case len(l.Owners) == 0:

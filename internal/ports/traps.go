@@ -176,7 +176,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
-		if p := r.Paths[Loopback6]; p.Way == ByProxy && p.proxy.Container.Addr().Is4() {
+		if p := r.Paths[Loopback6]; p.Way == ByProxy && p.proxy.Container.Addr().Is4() && !p.proxy.Rootless {
 			proxied.add(r, fmt.Sprintf("docker-proxy %d listens on %s and dials %s", p.proxy.PID, p.proxy.Host, p.proxy.Container))
 		}
 		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(rows, func(o Row) bool {

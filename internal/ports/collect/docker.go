@@ -54,6 +54,8 @@ func (c *collector) docker(ctx context.Context) {
 		return
 	}
 	c.f.Docker = version.Version
+	info, err := api.Info(ctx, client.InfoOptions{})
+	rootless := err == nil && slices.ContainsFunc(info.Info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
 	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
 		c.missing("names of containers", err.Error(), "")
@@ -72,13 +74,14 @@ func (c *collector) docker(ctx context.Context) {
 			continue // removed since
 		}
 		x := describe(in.Container)
-		x.Image = s.Image
+		x.Image, x.Rootless = s.Image, rootless
 		if in.Container.State.ExitCode != 0 || x.Restarts > 0 {
 			x.LastLog += lastWords(ctx, api, in.Container)
 		}
 		c.f.Containers = append(c.f.Containers, x)
 	}
 	c.shares()
+	c.rootlessPublished()
 	c.bridges(ctx, api)
 	c.ingress(ctx, api)
 }
