@@ -33,8 +33,8 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 
 ENGINES ?= installed
 .PHONY: test-docker
-test-docker: deps ## build the modes with the installed Docker Engine; ENGINES=all fetches two more from Debian
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 15m ./internal/docker
+test-docker: deps ## build the modes with the installed Docker Engine; ENGINES=all fetches two more from Debian and builds 29
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 40m ./internal/docker
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
@@ -51,7 +51,7 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
 FUZZTIME ?= 1m
 FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
 	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
-	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet \
+	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet kernel/nft:Elements \
 	ports/collect:ProxyArgs
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,7 @@ func TestBesideConformance(t *testing.T) {
 func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
 	return pathtest.Options{
+		Around: around,
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
@@ -68,4 +70,14 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			return h.Where == thisMachine && (h.Name == "lo" || h.Kind == mode.HopWire)
 		},
 	}
+}
+
+// around is the way to the server's container without its published port.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	b, ok := p.Servers[0].Place.(contained)
+	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
+		return pathtest.Traffic{}, false
+	}
+	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.addr, serverPort)), true
 }

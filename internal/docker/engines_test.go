@@ -70,6 +70,11 @@ func TestEngines(t *testing.T) {
 				engines = append(engines, engineAt{suite, root})
 			}
 		}
+		if root, err := brought("build", "29"); err != nil {
+			t.Logf("no Docker Engine 29: %v", err)
+		} else {
+			engines = append(engines, engineAt{"29", root})
+		}
 	}
 	for _, e := range engines {
 		for _, b := range benches {
@@ -77,11 +82,31 @@ func TestEngines(t *testing.T) {
 				t.Parallel()
 				b.run(t, tester, toll, e.root)
 			})
+			if !e.writesNftables() {
+				continue
+			}
+			native := b
+			native.flags += " " + nativeFlag
+			t.Run(e.name+"/nftables/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				native.run(t, tester, toll, e.root)
+			})
 		}
 	}
 }
 
 type engineAt struct{ name, root string }
+
+// writesNftables reports whether the engine can do without iptables.
+func (e engineAt) writesNftables() bool {
+	program := "dockerd"
+	if e.root != "" {
+		program = e.root + "/usr/sbin/dockerd"
+	}
+	out, _ := exec.Command(program, "--help").CombinedOutput()
+	flag, _, _ := strings.Cut(nativeFlag, "=")
+	return strings.Contains(string(out), flag)
+}
 
 // bench is a daemon and what is tested beside it.
 type bench struct {
@@ -89,7 +114,11 @@ type bench struct {
 	swarm                     bool // the daemon is a swarm's
 }
 
-const noProxy = "--userland-proxy=false"
+// Flags of dockerd.
+const (
+	noProxy    = "--userland-proxy=false"
+	nativeFlag = "--firewall-backend=nftables"
+)
 
 var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
@@ -106,16 +135,20 @@ func build(t *testing.T, args ...string) {
 	}
 }
 
-func fetch(suite string) (root string, err error) {
+func fetch(suite string) (root string, err error) { return brought("fetch", suite, suite) }
+
+// brought is the folder of an engine that a script of test/docker brings here,
+// once: it is the script's last argument.
+func brought(script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "bridgetoll", "docker", suite)
+	dir := filepath.Join(cache, "bridgetoll", "docker", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("../../test/docker/fetch", suite, dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../test/docker/"+script, append(args, dir)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return filepath.Join(dir, "root"), nil
@@ -150,6 +183,7 @@ ovsdb-tool create /run/openvswitch/conf.db
 beside ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --unixctl=/run/openvswitch/ovsdb.ctl -vsyslog:off
 until ovs-vsctl --no-syslog --no-wait init 2>/dev/null; do sleep 0.01; done
 beside ovs-vswitchd --pidfile -vsyslog:off
+case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
 // run runs a bench in namespaces of its own.

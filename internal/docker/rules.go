@@ -126,6 +126,9 @@ func (e *engine) findRule(table, chain string, words ...string) (rule, error) {
 
 // ruleHop is a rule of Docker's that sees the first packet of each connection.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
+	if s.engine.native() {
+		return s.nativeHop(kind, expect, table, words...)
+	}
 	r, err := s.engine.findRule(table, chain, words...)
 	if err != nil {
 		return path.Hop{}, err

@@ -50,6 +50,9 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	defer e.mu.Unlock()
 	e.count++
 	p.Facts["engine"] = e.version()
+	if f := e.info.FirewallBackend; f != nil {
+		p.Facts["firewall"] = f.Driver
+	}
 	return &site{ctx: ctx, engine: e, path: p, prefix: fmt.Sprintf("toll-%s-%d", e.id, e.count)}, nil
 }
 

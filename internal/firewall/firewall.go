@@ -78,6 +78,10 @@ type Rule struct {
 	Ports    Ports // of the destination
 	// NotNew rules match only packets of known connections.
 	NotNew bool
+	Sets   []Lookup // all must match
+	// Map holds the verdict, by the packet; nil: it is Verdict. A packet that is not
+	// in it is not matched.
+	Map *Lookup
 	// Unread names a match that is not understood.
 	Unread  string
 	Verdict Verdict
@@ -174,10 +178,17 @@ func (w *walk) chain(c Chain, depth int) (Rule, string) {
 			continue
 		}
 		if r.Unread != "" {
-			if r.Verdict != Continue && r.Verdict != Return {
+			if r.Map != nil || r.Verdict != Continue && r.Verdict != Return {
 				w.unread = append(w.unread, c.Table+" "+c.Name+": "+r.Unread)
 			}
 			continue
+		}
+		if r.Map != nil {
+			e, ok := r.Map.find(w.p)
+			if !ok {
+				continue
+			}
+			r.Verdict, r.Chain = e.Verdict, e.Chain
 		}
 		switch r.Verdict {
 		case Continue:
@@ -229,7 +240,8 @@ func (w *walk) to(r Rule) netip.AddrPort {
 func (r Rule) matches(p Packet) bool {
 	return r.In.matches(p.In) && r.Out.matches(p.Out) && r.Src.matches(p.Src) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
-		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port) && !r.NotNew
+		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port) && !r.NotNew &&
+		!slices.ContainsFunc(r.Sets, func(l Lookup) bool { return !l.matches(p) })
 }
 
 func (d Device) matches(name string) bool {
