@@ -15,6 +15,7 @@ const module = "github.com/bridgetoll/bridgetoll/internal/"
 // mayImport is the table of ARCHITECTURE.md: which rooms of ours a room may
 // import. A room that is not listed is a mistake in one of the two.
 var mayImport = map[string][]string{
+	"dockerhost":    {},
 	"firewall":      {},
 	"mode":          {},
 	"sample":        {},
@@ -33,11 +34,11 @@ var mayImport = map[string][]string{
 	"kernel/sock":   {},
 	"kernel/xfrm":   {},
 	"path":          {"mode", "sample", "undo"},
-	"path/local":    {"kernel/link", "kernel/sock", "path", "sample"},
+	"path/local":    {"kernel/conntrack", "kernel/link", "kernel/sock", "kernel/sysctl", "path", "sample"},
 	"path/pathtest": {"mode", "path", "sample"},
 	"owner":         {},
-	"docker":        {"kernel/link", "kernel/netns", "kernel/sock", "kernel/sysctl", "mode", "owner", "path", "path/local", "sample", "undo"},
-	"lab":           {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "owner", "path", "path/local", "sample", "undo"},
+	"docker":        {"dockerhost", "firewall", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "lab/ovs", "mode", "owner", "path", "path/local", "sample", "undo"},
+	"lab":           {"kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "kernel/xfrm", "lab/ovs", "lab/relay", "mode", "owner", "path", "path/local", "sample", "undo"},
 	"path/fake":     {"load", "meter", "mode", "path", "program", "sample", "worker"},
 	"lab/ovs":       {},
 	"lab/relay":     {},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mesh", "mode", "sample", "stats"},
 	"ports":         {"analysis", "firewall"},
-	"ports/collect": {"firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "ports"},
+	"ports/collect": {"dockerhost", "firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "ports"},
 	"published":     {"analysis", "mode", "sample", "stats"},
 	"report":        {"analysis", "mode", "ports", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},

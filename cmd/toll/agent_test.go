@@ -37,7 +37,7 @@ func TestAgent(t *testing.T) {
 
 // agentOf runs an agent by a program, which sees the bundle's file by another name.
 func agentOf(t *testing.T, secret, bundle string, program ...string) {
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	key, err := agent.NewKey()
 	if err != nil {

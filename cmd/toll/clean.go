@@ -14,9 +14,9 @@ func newClean(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clean",
 		Short: "Find and remove what a crash could have left",
-		Long: `clean ends workers and proxies whose toll is gone, and removes the containers,
-networks and images of such a toll from Docker, if it ran with --on docker. The
-lab can leave nothing else: its namespaces have no names and the kernel removes
+		Long: `clean ends workers and proxies whose toll is gone, and removes what such a toll
+made with --on docker: containers, networks and images from Docker, and devices,
+bridges of Open vSwitch and a rule in DOCKER-USER from the machine. The lab can leave nothing else: its namespaces have no names and the kernel removes
 them, with every link, address and rule in them, when their last process ends.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -35,6 +35,7 @@ ip -n far addr add 198.18.0.2/24 dev wire
 ip -n far -6 addr add fd18::2/64 dev wire nodad
 ip -n far link set wire up
 ip route add default via 198.18.0.2
+case "$2" in *nftables*) sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1;; esac # where dockerd leaves that to others
 exec dockerd -D --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid -H unix:///var/run/docker.sock $2
 `
 

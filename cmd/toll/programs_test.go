@@ -210,6 +210,7 @@ func runStopped(t *testing.T, bin string) {
 		{"no-root-SIGKILL", nobody, syscall.SIGKILL, -1, "up", "sleep 1004", []string{"--no-root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			before := files(t) + kept(t)
 			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s", "--ready", c.ready, "--server", server, "--client", client}, c.more...)
 			r := startToll(t, bin, c.user, args...)

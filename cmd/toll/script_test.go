@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,32 +19,39 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"toll": func() { os.Exit(start(os.Args[1:])) },
+		"toll": func() {
+			if os.Getenv(patientEnv) != "" && slices.Contains(os.Args, "--rounds") {
+				os.Exit(patient(os.Args[1:]))
+			}
+			os.Exit(start(os.Args[1:]))
+		},
 	})
 }
 
-// TestScripts runs the scripts of testdata: toll as its users run it. They run
-// one after another, because a load that is kept off its CPUs is no result.
+// TestScripts runs the scripts of testdata: toll as its users run it. Two at a
+// time: they wait for warm-ups and windows most of the time, and ask for no speed.
+// More of them would keep each other's loads off their CPUs.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) { script(t, f) })
-	}
-}
-
-func script(t *testing.T, file string) {
+	const atOnce = 2
+	places := make(chan bool, atOnce)
 	testscript.Run(t, testscript.Params{
-		Files: []string{file},
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(patientEnv, "yes")
+			places <- true
+			e.Defer(func() { <-places })
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"engine": engineAt,
+			"exits":  exits,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "lab":
 				return mayBuild() || os.Getenv("CI") == "true", nil
+			case "root":
+				return os.Geteuid() == 0, nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
@@ -77,4 +87,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// engineAt listens at a socket as a Docker Engine that says this of itself:
+//
+//	engine SOCKET API INFO
+func engineAt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: engine SOCKET API INFO")
+	}
+	l, err := net.Listen("unix", ts.MkAbs(args[0]))
+	if err != nil {
+		ts.Fatalf("engine: %v", err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", args[1])
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			io.WriteString(w, args[2])
+		}
+	})}
+	go server.Serve(l)
+	ts.Defer(func() { server.Close() })
 }

@@ -21,17 +21,11 @@ import (
 // lacking are the modes that Docker has not, or that this backend does not
 // build, with why and what to do.
 var lacking = map[mode.Name]path.UnsupportedError{
-	mode.Pipework: {Missing: "pipework puts devices on the machine beside Docker's, and Docker's rules drop what crosses them: toll changes no rule of a real machine",
-		Remedy: "--on lab"},
-	mode.OVS:    {Missing: "Open vSwitch is no network of Docker's: toll changes no switch of a real machine", Remedy: "--on lab"},
 	mode.Netkit: {Missing: "Docker has no netkit networks", Remedy: "--on lab"},
 	mode.MacvlanPrivate: {Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
-	mode.MacvlanVEPA: {Missing: "vepa needs a switch that reflects, which toll cannot see from here", Remedy: "macvlan-bridge, or --on lab"},
 	mode.MacvlanPassthru: {Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
-	mode.Overlay: {Missing: "overlay networks need a swarm, and their bridges are in a namespace that only dockerd knows: toll does not read them",
-		Remedy: "--on lab"},
 	mode.OverlayEncrypted: {Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"},
 }
 
@@ -67,10 +61,15 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	}
 	if e.rootless && s.Mode != mode.Shared {
 		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy: "shared, which works; or --on lab"}
+			Remedy: "toll compare shared --from container --baseline shared, which works; or --on lab"}
 	}
-	if s.Mode == mode.Shared {
+	switch s.Mode {
+	case mode.Shared:
 		return nil
+	case mode.Overlay:
+		if err := e.checkSwarm(); err != nil {
+			return err
+		}
 	}
 	t, err := e.try(ctx)
 	if err != nil {
@@ -85,6 +84,18 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		return e.checkRouted()
 	case mode.Link:
 		return e.checkLink(ctx)
+	case mode.Pipework:
+		if s.From == mode.FromContainer {
+			_, err := e.userRules()
+			return err
+		}
+	case mode.OVS:
+		return e.tried(ctx, s.Mode, (*site).tryOVS)
+	case mode.MacvlanVEPA:
+		if err := e.checkParent(s.Mode); err != nil {
+			return err
+		}
+		return e.tried(ctx, s.Mode, (*site).tryReflection)
 	case mode.MacvlanBridge, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S:
 		return e.checkParent(s.Mode)
 	}
@@ -121,6 +132,30 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	}
 	e.trial = t
 	return t, t.err
+}
+
+// tried makes something for a moment, once, to see whether the mode can be built.
+func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if err, ok := e.tries[m]; ok {
+		return err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(try(s), p.Close())
+	var u *path.UnsupportedError
+	if err != nil && !errors.As(err, &u) {
+		return fmt.Errorf("try %s: %w", m, err) // another time it may be otherwise
+	}
+	if e.tries == nil {
+		e.tries = map[mode.Name]error{}
+	}
+	e.tries[m] = err
+	return err
 }
 
 func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {

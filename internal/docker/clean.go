@@ -19,8 +19,9 @@ import (
 
 // Clean removes what runs left whose toll is gone, and says what it removed: what
 // has their label at the daemon that this environment names and at those that
-// their journals name. A daemon that is not there is no error, unless a journal
-// says that it has something of ours. StateDir is as Docker's.
+// their journals name, and what they made on the machine beside Docker. A daemon
+// that is not there is no error, unless a journal says that it has something of
+// ours. StateDir is as Docker's.
 func Clean(ctx context.Context, dir string) (removed []string, err error) {
 	journals, err := leftJournals(dir)
 	if err != nil {
@@ -38,23 +39,26 @@ func Clean(ctx context.Context, dir string) (removed []string, err error) {
 		}
 	}
 	var errs []error
+	failed := map[string]bool{}
 	for _, host := range hosts {
 		var made []entry
 		for _, j := range journals {
 			if j.host == host {
-				made = append(made, j.made...)
+				made = append(made, slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)...)
 			}
 		}
 		some, err := cleanUntil(ctx, host, made)
 		removed = append(removed, some...)
 		if err != nil {
+			failed[host] = true
 			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
-			continue
 		}
-		for _, j := range journals {
-			if j.host == host {
-				errs = append(errs, os.Remove(j.file))
-			}
+	}
+	some, still, err := cleanMachine(journals)
+	removed, errs = append(removed, some...), append(errs, err)
+	for _, j := range journals {
+		if !failed[j.host] && !still[j.file] {
+			errs = append(errs, os.Remove(j.file))
 		}
 	}
 	return removed, errors.Join(errs...)
@@ -84,11 +88,6 @@ func cleanUntil(ctx context.Context, host string, made []entry) (removed []strin
 	}
 }
 
-type leftJournal struct {
-	file, host string
-	made       []entry
-}
-
 // leftJournals are the journals of runs whose toll is gone.
 func leftJournals(dir string) ([]leftJournal, error) {
 	dir, err := stateDir(dir)
@@ -108,12 +107,12 @@ func leftJournals(dir string) ([]leftJournal, error) {
 			continue
 		}
 		name := filepath.Join(dir, f.Name())
-		mark, host, made, err := readJournal(name)
+		j, err := readJournal(name)
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		if mark != "" && host != "" && !owner.Alive(mark) {
-			out = append(out, leftJournal{name, host, made})
+		if j.mark != "" && j.host != "" && !owner.Alive(j.mark) {
+			out = append(out, j)
 		}
 	}
 	return out, nil

@@ -15,9 +15,11 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/owner"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
@@ -34,20 +36,29 @@ type engine struct {
 	ns       *netns.NS // this machine's
 	journal  *journal
 
-	trying sync.Mutex // guards following
-	trial  *trial     // nil before the first
+	trying sync.Mutex          // guards following
+	trial  *trial              // nil before the first
+	tries  map[mode.Name]error // what came of others
+
+	networking sync.Mutex // held while a network is made
+
+	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards following
 	shared  map[string]*sharedNet
 
-	mu    sync.Mutex // guards following
-	count int        // of sites
-	image image
-	saver string // the program that shows the rules
+	mu     sync.Mutex // guards following
+	count  int        // of sites
+	image  image
+	saver  string          // the program that shows the rules
+	chosen map[uint16]bool // the machine's ports that paths were given
 }
 
 // answer bounds how long the daemon may take to say who it is.
 const answer = 10 * time.Second
+
+// firstAPI is the API of the first engine that is understood, 20.10.
+const firstAPI = "1.41"
 
 // connect finds the daemon once; what came of it is remembered until Close.
 func (d *Docker) connect(ctx context.Context) (*engine, error) {
@@ -106,20 +117,42 @@ func newClient(host string) (*client.Client, error) {
 // meet asks the daemon who it is, and refuses one whose containers are not on
 // this machine.
 func (e *engine) meet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+	limit := answer
+	if e.docker.answer != 0 {
+		limit = e.docker.answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	info, err := e.api.Info(ctx, client.InfoOptions{})
-	if err != nil {
+	ping, err := e.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s is too old: it speaks API %s, and toll %s", e.host, v, firstAPI),
+			Remedy: "Docker Engine 20.10 or later, or --on lab"}
+	}
+	if err == nil {
+		var got client.SystemInfoResult
+		got, err = e.api.Info(ctx, client.InfoOptions{})
+		e.info = got.Info
+	}
+	if err == nil && e.info.OSType == "" {
+		err = errors.New("it does not say what it is")
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s does not answer within %s", e.host, limit),
+			Remedy: "sudo systemctl restart docker, or --on lab", Err: err}
+	case err != nil:
 		return &path.UnsupportedError{Missing: "the Docker daemon at " + e.host + " does not answer as one",
 			Remedy: "docker info says more; engines from 20.10 on are understood", Err: err}
-	}
-	e.info = info.Info
-	e.rootless = slices.ContainsFunc(e.info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
-	if e.info.OSType != "linux" || strings.Contains(e.info.OperatingSystem, "Docker Desktop") {
+	case strings.Contains(e.info.OperatingSystem, "Docker Desktop"):
 		return &path.UnsupportedError{
 			Missing: "the Docker daemon is Docker Desktop's, whose containers are in a virtual machine: their counters cannot be read from here",
 			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
+	case e.info.OSType != "linux":
+		return &path.UnsupportedError{
+			Missing: "the Docker daemon runs containers of " + e.info.OSType + ", whose counters cannot be read from here",
+			Remedy:  "an engine with Linux containers on this machine, or --on lab"}
 	}
+	e.rootless = slices.ContainsFunc(e.info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
 	return nil
 }
 

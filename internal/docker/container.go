@@ -30,6 +30,7 @@ const inside = "eth0"
 type bridgeNet struct {
 	name, id string
 	bridge   string // the device; "" if it has none
+	where    string // that is; "" is this machine
 	subnet   netip.Prefix
 	options  map[string]string // the driver's
 }
@@ -42,7 +43,11 @@ type box struct {
 	pid    int // of its first process
 	ns     *netns.NS
 	addr   netip.Addr // on its network
+	device string     // there
 	port   string     // the outer end of its pair; "" if it has none
+	portNS *netns.NS  // where that is
+	// shares says that it has the machine's network namespace.
+	shares bool
 }
 
 // order says what container to make.
@@ -78,10 +83,14 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 		return nil, err
 	}
 	end.Push("remove network "+name, func() error { return e.removeNetwork(name) })
+	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two at once.
+	e.networking.Lock()
+	defer e.networking.Unlock()
 	ctx, cancel := uninterrupted()
 	defer cancel()
 	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
-		Labels: map[string]string{runLabel: e.mark}})
+		Attachable: driver == "overlay", // or only services could be on it
+		Labels:     map[string]string{runLabel: e.mark}})
 	if err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
 	}
@@ -182,7 +191,7 @@ func (s *site) startBox(o order, name string) (*box, error) {
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.what, err)
 	}
-	b := &box{engine: e, what: o.what, id: made.ID}
+	b := &box{engine: e, what: o.what, id: made.ID, device: inside, portNS: e.ns}
 	return b, s.enter(b, name)
 }
 
@@ -230,6 +239,15 @@ func (s *site) enter(b *box, name string) error {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
 	s.path.Undo.Push("leave "+b.what, b.ns.Close)
+	own, err := netns.ID(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	its, err := netns.ID(b.pid)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	b.shares = its == own
 	if c.NetworkSettings == nil {
 		return nil
 	}
@@ -261,12 +279,12 @@ func sameProcesses(pid int, name string) error {
 	}
 }
 
-// findPort finds the outer end of the container's pair, on this machine.
+// findPort finds the outer end of the container's pair.
 func (s *site) findPort(b *box) error {
 	var peer int
-	err := b.ns.Do(func() (err error) { peer, err = link.Peer(inside); return err })
+	err := b.ns.Do(func() (err error) { peer, err = link.Peer(b.device); return err })
 	if err == nil {
-		err = s.engine.ns.Do(func() (err error) { b.port, err = link.NameOf(peer); return err })
+		err = b.portNS.Do(func() (err error) { b.port, err = link.NameOf(peer); return err })
 	}
 	if err != nil {
 		return fmt.Errorf("find the pair of %s: %w", b.what, err)

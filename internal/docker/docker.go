@@ -42,6 +42,8 @@ type Docker struct {
 	// StateDir is where journals are kept; "" is the user's state directory.
 	StateDir string
 
+	answer time.Duration // how long the daemon may take to say who it is; 0 is the usual
+
 	mu     sync.Mutex // guards following
 	engine *engine
 	err    error // why there is none
@@ -62,7 +64,11 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.PublishProxy:  (*site).publishProxy,
 	mode.Routed:        (*site).routed,
 	mode.Link:          (*site).linked,
+	mode.Pipework:      (*site).pipework,
+	mode.OVS:           (*site).vswitch,
+	mode.Overlay:       (*site).overlay,
 	mode.MacvlanBridge: (*site).subInterfaces,
+	mode.MacvlanVEPA:   (*site).subInterfaces,
 	mode.IPvlanL2:      (*site).subInterfaces,
 	mode.IPvlanL3:      (*site).subInterfaces,
 	mode.IPvlanL3S:     (*site).subInterfaces,
@@ -117,6 +123,7 @@ func (e *engine) build(ctx context.Context, build func(*site) error, p *path.Pat
 		return err
 	}
 	s.connect()
+	p.Drain = s.drain
 	if err := s.describe(); err != nil {
 		return err
 	}

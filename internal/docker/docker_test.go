@@ -2,11 +2,14 @@ package docker
 
 import (
 	"context"
+	"errors"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -14,7 +17,7 @@ import (
 
 func TestBesideConformance(t *testing.T) {
 	d := daemon(t)
-	b := &Docker{Parent: "card0"}
+	b := &Docker{Parent: "card2"} // of which the switch reflects
 	ctx := context.Background()
 	// What dockerd does once, and what stays for the whole run: the connection and
 	// the trial, and dockerd's handle on its own namespace.
@@ -30,11 +33,30 @@ func TestBesideConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	l := &lab.Lab{}
+	o := promises(b, d)
+	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.major()) }
+	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
+		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)
+		pathtest.Run(t, b, o)
+	}
+	if err := errors.Join(b.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// promises are what a backend beside a daemon is held to.
+func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
-	o := pathtest.Options{
+	return pathtest.Options{
+		Around: around,
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
+			case say("overlay networks need a swarm"):
+				return !inSwarm()
+			case say("Open vSwitch"), say("does not send frames back"), say("DOCKER-USER"):
+				return false
 			case say("by docker-proxy where"), say("talk to each other without a link"):
 				return !off
 			case say("without docker-proxy"):
@@ -44,13 +66,18 @@ func TestBesideConformance(t *testing.T) {
 			}
 			return true
 		},
-		Common: func(h path.Hop) bool { return h.Name == "lo" && h.Where == thisMachine },
+		Common: func(h path.Hop) bool {
+			return h.Where == thisMachine && (h.Name == "lo" || h.Kind == mode.HopWire)
+		},
 	}
-	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
-		o.Only, o.NoCrowds = mode.Name(m), os.Getenv(enginesOf) != "all" && m != string(mode.Bridge)
-		pathtest.Run(t, b, o)
+}
+
+// around is the way to the server's container without its published port.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	b, ok := p.Servers[0].Place.(contained)
+	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
+		return pathtest.Traffic{}, false
 	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
+	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.addr, serverPort)), true
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +23,8 @@ const (
 	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
 	tollEnv   = "BRIDGETOLL_TEST_TOLL"   // the toll to run
 	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
-	enginesOf = "BRIDGETOLL_ENGINES"     // "installed", or "all": also those that are fetched; see make test-docker
+	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true": begin a swarm
+	enginesOf = "BRIDGETOLL_ENGINES"     // "all": also those that are fetched; see make test-docker
 )
 
 func TestMain(m *testing.M) {
@@ -49,11 +51,8 @@ func TestEngines(t *testing.T) {
 	if os.Getenv(daemonEnv) != "" {
 		t.Skip("it is what runs this")
 	}
-	if os.Getenv(enginesOf) == "" {
-		t.Skip("it takes a minute or four: make test-docker")
-	}
 	if os.Geteuid() != 0 {
-		t.Skip("dockerd needs root")
+		pathtest.SkipOrFail(t, "dockerd needs root")
 	}
 	if _, err := exec.LookPath("dockerd"); err != nil {
 		pathtest.SkipOrFail(t, "no dockerd: %v", err)
@@ -71,6 +70,11 @@ func TestEngines(t *testing.T) {
 				engines = append(engines, engineAt{suite, root})
 			}
 		}
+		if root, err := brought("build", "29"); err != nil {
+			t.Logf("no Docker Engine 29: %v", err)
+		} else {
+			engines = append(engines, engineAt{"29", root})
+		}
 	}
 	for _, e := range engines {
 		for _, b := range benches {
@@ -78,20 +82,48 @@ func TestEngines(t *testing.T) {
 				t.Parallel()
 				b.run(t, tester, toll, e.root)
 			})
+			if !e.writesNftables() {
+				continue
+			}
+			native := b
+			native.flags += " " + nativeFlag
+			t.Run(e.name+"/nftables/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				native.run(t, tester, toll, e.root)
+			})
 		}
 	}
 }
 
 type engineAt struct{ name, root string }
 
-// bench is a daemon and what is tested beside it.
-type bench struct{ name, flags, modes, tests string }
+// writesNftables reports whether the engine can do without iptables.
+func (e engineAt) writesNftables() bool {
+	program := "dockerd"
+	if e.root != "" {
+		program = e.root + "/usr/sbin/dockerd"
+	}
+	out, _ := exec.Command(program, "--help").CombinedOutput()
+	flag, _, _ := strings.Cut(nativeFlag, "=")
+	return strings.Contains(string(out), flag)
+}
 
-const noProxy = "--userland-proxy=false"
+// bench is a daemon and what is tested beside it.
+type bench struct {
+	name, flags, modes, tests string
+	swarm                     bool // the daemon is a swarm's
+}
+
+// Flags of dockerd.
+const (
+	noProxy    = "--userland-proxy=false"
+	nativeFlag = "--firewall-backend=nftables"
+)
 
 var benches = []bench{
-	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Daemon|Keeps)"},
-	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Leaves)", flags: noProxy + " --icc=false"},
+	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
+	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
+	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves)", flags: noProxy + " --icc=false"},
 }
 
 func build(t *testing.T, args ...string) {
@@ -103,23 +135,29 @@ func build(t *testing.T, args ...string) {
 	}
 }
 
-func fetch(suite string) (root string, err error) {
+func fetch(suite string) (root string, err error) { return brought("fetch", suite, suite) }
+
+// brought is the folder of an engine that a script of test/docker brings here,
+// once: it is the script's last argument.
+func brought(script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "bridgetoll", "docker", suite)
+	dir := filepath.Join(cache, "bridgetoll", "docker", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("../../test/docker/fetch", suite, dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../test/docker/"+script, append(args, dir)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return filepath.Join(dir, "root"), nil
 }
 
 // namespaces makes the machine of a daemon: without a fresh /sys the devices in
-// it are another namespace's, and the card has a neighbour that never answers.
+// it are another namespace's. The first card has a neighbour that never answers,
+// the second a switch that reflects frames. The machine runs an Open vSwitch.
+// What runs beside the test dies with its first thread, which is the shell's.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -132,6 +170,20 @@ ip addr add 198.18.7.2/24 dev card0
 ip link set card0 up
 ip link set card1 up
 ip route add default via 198.18.7.1
+ip link add card2 type veth peer name card3
+ip link set card2 up
+beside() { setpriv --pdeathsig KILL "$@" </dev/null >/dev/null 2>&1 & }
+beside unshare --net sleep infinity
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] 2>/dev/null; do sleep 0.01; done
+ip link set card3 netns $!
+nsenter --net=/proc/$!/ns/net sh -ec 'ip link add switch type bridge; ip link set card3 master switch
+bridge link set dev card3 hairpin on; ip link set switch up; ip link set card3 up'
+mkdir -p /run/openvswitch
+ovsdb-tool create /run/openvswitch/conf.db
+beside ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --unixctl=/run/openvswitch/ovsdb.ctl -vsyslog:off
+until ovs-vsctl --no-syslog --no-wait init 2>/dev/null; do sleep 0.01; done
+beside ovs-vswitchd --pidfile -vsyslog:off
+case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
 // run runs a bench in namespaces of its own.
@@ -147,7 +199,7 @@ func (b bench) run(t *testing.T, tester, toll, root string) {
 	}
 	cmd := exec.Command("bash", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
-	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, tollEnv+"="+toll,
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, swarmEnv+"="+strconv.FormatBool(b.swarm), tollEnv+"="+toll,
 		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
 	if root != "" {
 		cmd.Env = append(cmd.Env, "PATH="+root+"/usr/sbin:"+root+"/usr/bin:"+os.Getenv("PATH"))
@@ -179,6 +231,9 @@ func daemon(t *testing.T) *dockerd {
 	if beside == nil {
 		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
 		beside.start(t)
+		if inSwarm() {
+			sh(t, "docker swarm init --advertise-addr 198.18.7.2")
+		}
 	}
 	return beside
 }

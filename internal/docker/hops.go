@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"cmp"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -19,9 +21,9 @@ func loHop(ns *netns.NS, where string) path.Hop {
 
 // hop is the container's own device.
 func (b *box) hop(kind mode.HopKind, server bool) path.Hop {
-	h := path.Hop{Kind: kind, Name: inside, Where: b.what, Read: local.Device(b.ns, inside, server)}
+	h := path.Hop{Kind: kind, Name: b.device, Where: b.what, Read: local.Device(b.ns, b.device, server)}
 	if b.port != "" {
-		h.Name = b.port + "⇄" + inside
+		h.Name = b.port + "⇄" + b.device
 	}
 	return h
 }
@@ -36,25 +38,16 @@ func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
 // the servers and out of those towards the clients. (A bridge's own counters
 // do not count frames that it only forwards.)
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
-	toServer, toClient := s.together(s.servers), s.together(s.clients)
-	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " ports", Where: thisMachine,
-		Read: func() (sample.Counters, error) {
-			f, err := toServer()
-			if err != nil {
-				return f, err
-			}
-			b, err := toClient()
-			return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
-				BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
-		}}
+	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " ports", Where: cmp.Or(n.where, thisMachine),
+		Read: local.SentBy(together(s.servers), together(s.clients))}
 }
 
 // together adds up what the outer ends of containers' pairs count; what they
 // send is forward.
-func (s *site) together(boxes []*box) func() (sample.Counters, error) {
+func together(boxes []*box) func() (sample.Counters, error) {
 	return func() (sum sample.Counters, err error) {
 		for _, b := range boxes {
-			c, err := local.Device(s.engine.ns, b.port, false)()
+			c, err := local.Device(b.portNS, b.port, false)()
 			if err != nil {
 				return sum, err
 			}

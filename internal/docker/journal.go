@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
 // journal lists what a run makes, each thing before it is made: a line with its
@@ -29,16 +31,27 @@ type journal struct {
 // entry is a thing that a run makes.
 type entry struct{ kind, name string }
 
-// The kinds of entries. The first two say whose journal it is.
+// The kinds of entries. The first three say whose journal it is; the last three
+// are things of the machine, not of its daemon.
 const (
 	ofOwner     = "owner"
 	ofDaemon    = "daemon"
+	ofNamespace = "namespace" // in which links and rules are
 	ofImage     = "image"
 	ofNetwork   = "network"
 	ofContainer = "container"
 	ofService   = "service"
 	ofSecret    = "secret"
+	ofLink      = "link"
+	ofRule      = "rule" // the program that wrote it, and the bridge
+	ofSwitch    = "switch"
 )
+
+// things are what an entry may be of.
+var things = []string{ofImage, ofNetwork, ofContainer, ofService, ofSecret, ofLink, ofRule, ofSwitch}
+
+// ofMachine reports whether Docker knows nothing of the thing.
+func (e entry) ofMachine() bool { return slices.Contains([]string{ofLink, ofRule, ofSwitch}, e.kind) }
 
 const removedMark = "-"
 
@@ -65,8 +78,25 @@ func newJournal(dir, id, mark, host string) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	where, err := namespace()
+	if err != nil {
+		return nil, err
+	}
 	return &journal{file: filepath.Join(dir, id+journalSuffix), open: map[entry]bool{},
-		head: line(ofOwner, mark) + line(ofDaemon, host)}, nil
+		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
+}
+
+// namespace names this process's network namespace, until the next boot.
+func namespace() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	ns, err := netns.ID(os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	return strings.TrimSpace(string(boot)) + " " + ns, nil
 }
 
 func line(kind, name string) string { return kind + " " + name + "\n" }
@@ -121,29 +151,40 @@ func (j *journal) close(clean bool) error {
 	return err
 }
 
-// readJournal reads a journal: what was made, or was to be made, and not removed.
-// What is no entry, as a line that was cut off, is left out.
-func readJournal(file string) (mark, host string, made []entry, err error) {
+// leftJournal is what a journal tells: what was made, or was to be made, and not
+// removed.
+type leftJournal struct {
+	file, mark, host, namespace string
+	made                        []entry
+}
+
+// readJournal reads a journal. What is no entry, as a line that was cut off, is
+// left out.
+func readJournal(file string) (j leftJournal, err error) {
+	j.file = file
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil, nil // removed meanwhile, by its owner
+		return j, nil // removed meanwhile, by its owner
 	}
 	if err != nil {
-		return "", "", nil, err
+		return j, err
 	}
 	defer f.Close()
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		kind, name, _ := strings.Cut(sc.Text(), " ")
-		switch kind {
-		case ofOwner:
-			mark = name
-		case ofDaemon:
-			host = name
-		case ofImage, ofNetwork, ofContainer, ofService, ofSecret:
-			made = append(made, entry{kind, name})
-		case removedMark + ofImage, removedMark + ofNetwork, removedMark + ofContainer, removedMark + ofService, removedMark + ofSecret:
-			made = slices.DeleteFunc(made, func(e entry) bool { return e == entry{kind[1:], name} })
+		was, removed := strings.CutPrefix(kind, removedMark)
+		switch {
+		case kind == ofOwner:
+			j.mark = name
+		case kind == ofDaemon:
+			j.host = name
+		case kind == ofNamespace:
+			j.namespace = name
+		case removed:
+			j.made = slices.DeleteFunc(j.made, func(e entry) bool { return e == entry{was, name} })
+		case slices.Contains(things, kind):
+			j.made = append(j.made, entry{kind, name})
 		}
 	}
-	return mark, host, made, nil
+	return j, nil
 }

@@ -12,6 +12,9 @@ import (
 // native is a process of the machine, with the rules that Docker has there.
 func (s *site) native() error {
 	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	if s.engine.rootless {
+		s.path.Facts["rules"] = "none of Docker's, which is rootless"
+	}
 	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 
@@ -52,6 +55,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 // addUserNetwork makes the user-defined bridge network of the path.
 func (s *site) addUserNetwork(options map[string]string) (err error) {
 	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
 	s.network, err = s.addNetwork("bridge", options)
 	return err
 }
@@ -187,6 +191,7 @@ func (s *site) linked() error {
 		return err
 	}
 	s.network = n
+	s.path.Facts["network"] = "Docker's default bridge network (" + n.bridge + ")"
 	err = s.addServers(func(int) (order, error) {
 		o := order{network: defaultNetwork, expose: []uint16{serverPort}}
 		if s.path.Spec.Second {
@@ -208,8 +213,9 @@ func (s *site) linked() error {
 	var rules []path.Hop
 	for i, c := range s.clients {
 		server := s.servers[i%len(s.servers)]
-		h, err := s.ruleHop(mode.HopAccept, path.Matches, "filter", "DOCKER",
-			"-s "+c.addr.String()+"/32", "-d "+server.addr.String()+"/32", s.dport(serverPort), "-j ACCEPT")
+		h, err := s.portRule(mode.HopAccept, "filter", "DOCKER", serverPort, secondPort, func(port uint16) []string {
+			return []string{"-s " + c.addr.String() + "/32", "-d " + server.addr.String() + "/32", s.dport(port), "-j ACCEPT"}
+		})
 		if err != nil {
 			return err
 		}

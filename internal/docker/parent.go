@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/undo"
 )
 
@@ -14,6 +15,7 @@ import (
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
+	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
 	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
 	if err != nil {
 		return err
@@ -31,7 +33,12 @@ func (s *site) subInterfaces() error {
 		}
 	}
 	hop := mode.HopKind(driver)
-	s.path.Hops = slices.Concat(s.clientHops(hop), s.serverHops(hop))
+	var between []path.Hop
+	if s.path.Spec.Mode == mode.MacvlanVEPA {
+		s.path.Facts["switch"] = "the one behind " + s.engine.docker.Parent + " reflects frames"
+		between = []path.Hop{s.reflectedHop()}
+	}
+	s.path.Hops = slices.Concat(s.clientHops(hop), between, s.serverHops(hop))
 	return nil
 }
 
@@ -41,12 +48,16 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	e := s.engine
 	e.sharing.Lock()
 	defer e.sharing.Unlock()
-	name := driver + options[driver+"_mode"]
+	name := driver + "-" + options[driver+"_mode"]
 	if e.shared == nil {
 		e.shared = map[string]*sharedNet{}
 	}
 	n := e.shared[name]
 	if n == nil {
+		for other := range e.shared { // the kernel does not mix the drivers, either
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("Docker lets card %s have one network at a time, and %s has it", e.docker.Parent, other),
+				Remedy: "compare the modes of one card in runs of their own"}
+		}
 		n = &sharedNet{}
 		made, err := s.makeNetwork(&n.end, driver, options)
 		if err != nil {
@@ -84,6 +95,8 @@ func driverOf(m mode.Name) (driver, kind string) {
 		return "ipvlan", "l3"
 	case mode.IPvlanL3S:
 		return "ipvlan", "l3s"
+	case mode.MacvlanVEPA:
+		return "macvlan", "vepa"
 	default:
 		return "macvlan", "bridge"
 	}

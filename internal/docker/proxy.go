@@ -1,21 +1,13 @@
 package docker
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"os/exec"
-
-	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -75,45 +67,15 @@ func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	if err != nil {
 		return path.Hop{}, err
 	}
-	name := "docker-proxy" + proxyVersion(pid)
+	name := "docker-proxy" + local.ProxyVersion("/proc/"+strconv.Itoa(pid)+"/exe")
 	s.path.Proxies = append(s.path.Proxies, path.Proxy{Name: name, PID: pid})
 	s.path.Facts["proxy"] = name
 	h := path.Hop{Kind: mode.HopProxy, Name: name, Where: thisMachine + ", process " + strconv.Itoa(pid)}
 	if s.path.Spec.UDP {
-		h.Read = func() (sample.Counters, error) { return processIO(pid) }
+		h.Read = func() (sample.Counters, error) { return local.ProcessIO(pid) }
 		return h, nil
 	}
 	h.Expect, h.Read = path.Relays, local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to,
 		Beside: s.path.Spec.From == mode.FromHost}.Relayed()
 	return h, nil
-}
-
-// processIO is what a process has written by write(2), as forward, and read by
-// read(2). docker-proxy writes a client's datagrams to the server's socket so and
-// reads the server's so, and talks to clients by sendmsg(2) and recvmsg(2), which
-// are not counted there.
-func processIO(pid int) (c sample.Counters, err error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
-	}
-	io, err := p.IO()
-	if err != nil {
-		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
-	}
-	return sample.Counters{ForwardBytes: io.WChar, BackwardBytes: io.RChar}, nil
-}
-
-var versionWord = regexp.MustCompile(`version (\S+)`)
-
-// proxyVersion is " 28.5.2" or "" (before 23.0 docker-proxy could not tell).
-func proxyVersion(pid int) string {
-	const limit = time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	out, _ := exec.CommandContext(ctx, "/proc/"+strconv.Itoa(pid)+"/exe", "--version").Output()
-	if m := versionWord.FindSubmatch(out); m != nil {
-		return " " + string(m[1])
-	}
-	return ""
 }

@@ -57,8 +57,13 @@ func (s *site) publishNAT() error {
 	}
 	var dnat []path.Hop
 	for i, p := range ports {
-		h, err := s.ruleHop(mode.HopDNAT, path.Matches, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT",
-			fmt.Sprintf("--to-destination %s:%d", s.servers[i].addr, serverPort))
+		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
+			inner := port // the second's is the same inside and outside
+			if port == p.Port() {
+				inner = serverPort
+			}
+			return []string{s.dport(port), "-j DNAT", fmt.Sprintf("--to-destination %s:%d", s.servers[i].addr, inner)}
+		})
 		if err != nil {
 			return err
 		}
@@ -102,6 +107,9 @@ func (s *site) publishProxy() error {
 		if err := s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT"); err != nil {
 			return err
 		}
+		if err := s.secondProxy(p.Addr()); err != nil {
+			return err
+		}
 	}
 	if err := s.noMasquerade(); err != nil {
 		return err
@@ -118,4 +126,18 @@ func (s *site) publishProxy() error {
 	s.path.Hops = slices.Concat([]path.Hop{loHop(s.engine.ns, thisMachine)}, proxies,
 		[]path.Hop{s.bridgeHop(s.network, true)}, s.serverHops(mode.HopVeth))
 	return nil
+}
+
+// secondProxy finds the docker-proxy of the second port, if there is one. Its
+// sockets are no hop of their own: the machine's count of what was relayed has
+// them.
+func (s *site) secondProxy(at netip.Addr) error {
+	if !s.path.Spec.Second {
+		return nil
+	}
+	n := s.path.Second
+	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.servers[0].addr, n)); err != nil {
+		return err
+	}
+	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(n), "-j DNAT")
 }

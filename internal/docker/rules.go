@@ -68,18 +68,28 @@ var savers = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-sav
 
 const saveTimeout = 5 * time.Second
 
-// save reads the rules of a table.
+// save reads the rules of a table; "" is all that there are.
 func save(program, table string) ([]rule, error) {
+	text, err := saved(program, table)
+	return parseRules(text), err
+}
+
+// saved is what the program prints of a table.
+func saved(program, table string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	var said local.Tail
-	cmd := exec.CommandContext(ctx, program, "-c", "-t", table)
+	args := []string{"-c"}
+	if table != "" {
+		args = append(args, "-t", table)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
+		return "", fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
 	}
-	return parseRules(string(bytes.TrimSpace(out))), nil
+	return string(bytes.TrimSpace(out)), nil
 }
 
 // errNoRule says that no program shows a rule that Docker should have written.
@@ -116,6 +126,9 @@ func (e *engine) findRule(table, chain string, words ...string) (rule, error) {
 
 // ruleHop is a rule of Docker's that sees the first packet of each connection.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
+	if s.engine.native() {
+		return s.nativeHop(kind, expect, table, words...)
+	}
 	r, err := s.engine.findRule(table, chain, words...)
 	if err != nil {
 		return path.Hop{}, err
@@ -134,6 +147,26 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 			}
 			return sample.Counters{}, errNoRule
 		}}, nil
+}
+
+// portRule is the rule of a port, together with that of the second port, if the
+// path has one. Words are those of the rule of a port.
+func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
+	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
+	if err != nil || !s.path.Spec.Second {
+		return h, err
+	}
+	other, err := s.ruleHop(kind, path.Matches, table, chain, words(second)...)
+	first := h.Read
+	h.Read = func() (sample.Counters, error) {
+		a, err := first()
+		if err != nil {
+			return a, err
+		}
+		b, err := other.Read()
+		return a.Add(b), err
+	}
+	return h, err
 }
 
 // guardRule makes a rule that the path must not hit a guard, if there is one.

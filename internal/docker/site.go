@@ -40,6 +40,9 @@ type site struct {
 	servers []*box
 	clients []*box
 	dial    []netip.AddrPort // each server
+	// attach gives a container its device and address where Docker does not; nil
+	// where it does.
+	attach func(*box) error
 }
 
 func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
@@ -47,6 +50,9 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	defer e.mu.Unlock()
 	e.count++
 	p.Facts["engine"] = e.version()
+	if f := e.info.FirewallBackend; f != nil {
+		p.Facts["firewall"] = f.Driver
+	}
 	return &site{ctx: ctx, engine: e, path: p, prefix: fmt.Sprintf("toll-%s-%d", e.id, e.count)}, nil
 }
 
@@ -78,7 +84,7 @@ func (s *site) addServers(o func(i int) (order, error)) (err error) {
 		}
 		orders[i].what, orders[i].role, orders[i].udp = label("server", i, n), "server", s.path.Spec.UDP
 	}
-	if s.servers, err = s.addBoxes(orders); err != nil {
+	if s.servers, err = s.addAttached(orders); err != nil {
 		return err
 	}
 	for _, b := range s.servers {
@@ -95,13 +101,27 @@ func (s *site) addClients(o func(i int) order) (err error) {
 		orders[i] = o(i)
 		orders[i].what, orders[i].role, orders[i].udp = label("client", i, m), "client", s.path.Spec.UDP
 	}
-	if s.clients, err = s.addBoxes(orders); err != nil {
+	if s.clients, err = s.addAttached(orders); err != nil {
 		return err
 	}
 	for _, b := range s.clients {
 		s.placeClient(contained{b})
 	}
 	return nil
+}
+
+// addAttached makes containers and their devices.
+func (s *site) addAttached(orders []order) ([]*box, error) {
+	boxes, err := s.addBoxes(orders)
+	if err != nil || s.attach == nil {
+		return boxes, err
+	}
+	for _, b := range boxes {
+		if err := s.attach(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", b.what, err)
+		}
+	}
+	return boxes, nil
 }
 
 // listen places the next server, which listens on a port there and is dialled
@@ -158,8 +178,38 @@ func (s *site) clientHops(kind mode.HopKind) []path.Hop {
 	return out
 }
 
-// freePort is a port of this machine that nobody has at the moment.
-func (s *site) freePort(at netip.Addr) (port uint16, err error) {
+// freePort is a port of this machine that nobody has at the moment and no path of
+// this run was given.
+func (s *site) freePort(at netip.Addr) (uint16, error) {
+	const tries = 1000
+	for range tries {
+		port, err := s.anyPort(at)
+		if err != nil {
+			return 0, err
+		}
+		if s.engine.choose(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("find a free port: there are hardly any")
+}
+
+// choose reports whether the port was not chosen before.
+func (e *engine) choose(port uint16) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.chosen[port] {
+		return false
+	}
+	if e.chosen == nil {
+		e.chosen = map[uint16]bool{}
+	}
+	e.chosen[port] = true
+	return true
+}
+
+// anyPort is a port of this machine that nobody has at the moment.
+func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
 	addr := netip.AddrPortFrom(at, 0).String()
 	err = s.engine.ns.Do(func() error {
 		if s.path.Spec.UDP {
@@ -210,19 +260,20 @@ func (s *site) describe() error {
 		names []string // nil: all
 	}
 	spots := []spot{{s.engine.ns, thisMachine, []string{"lo"}}}
-	if s.network != nil && s.network.bridge != "" {
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // which has it elsewhere
 		spots[0].names = append(spots[0].names, s.network.bridge)
 	}
 	for _, some := range [][]*box{s.servers, s.clients} {
-		if len(some) > 0 { // the others are like the first
-			spots = append(spots, spot{some[0].ns, some[0].what, nil})
-			if p := some[0].port; p != "" {
-				spots[0].names = append(spots[0].names, p)
-			}
+		if len(some) == 0 || some[0].shares { // the machine's devices
+			continue
+		}
+		spots = append(spots, spot{some[0].ns, some[0].what, nil}) // the others are like the first
+		if b := some[0]; b.port != "" && b.portNS == s.engine.ns {
+			spots[0].names = append(spots[0].names, b.port)
 		}
 	}
-	if s.path.Spec.Mode == mode.Host { // whose containers have the machine's devices
-		spots = spots[:1]
+	if s.network != nil && s.network.where != "" {
+		spots = append(spots, spot{s.servers[0].portNS, s.network.where, nil})
 	}
 	for _, at := range spots {
 		err := at.ns.Do(func() (err error) {

@@ -78,6 +78,10 @@ type Rule struct {
 	Ports    Ports // of the destination
 	// NotNew rules match only packets of known connections.
 	NotNew bool
+	Sets   []Lookup // all must match
+	// Map holds the verdict, by the packet; nil: it is Verdict. A packet that is not
+	// in it is not matched.
+	Map *Lookup
 	// Unread names a match that is not understood.
 	Unread  string
 	Verdict Verdict
@@ -129,6 +133,7 @@ type Outcome struct {
 	To      netip.AddrPort
 	Where   string   // table and chain of the rule that decided; "" if none did
 	Unread  []string // matches that may have decided otherwise
+	Tried   int      // rules that it was compared with
 }
 
 // Walk sends p through the chains of that kind at a hook, in the kernel's order.
@@ -145,12 +150,12 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 		rule, where := w.chain(c, 0)
 		switch v := rule.Verdict; {
 		case v == Drop || v == Reject || v == Masquerade || v == DNAT:
-			return Outcome{v, w.to(rule), where, w.unread}
+			return Outcome{v, w.to(rule), where, w.unread, w.tried}
 		case v != Accept && c.Drop:
-			return Outcome{Drop, netip.AddrPort{}, "policy of " + c.Table + " " + c.Name, w.unread}
+			return Outcome{Drop, netip.AddrPort{}, "policy of " + c.Table + " " + c.Name, w.unread, w.tried}
 		}
 	}
-	return Outcome{Verdict: Accept, Unread: w.unread}
+	return Outcome{Verdict: Accept, Unread: w.unread, Tried: w.tried}
 }
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
@@ -159,6 +164,7 @@ type walk struct {
 	rules  Rules
 	p      Packet
 	unread []string
+	tried  int
 }
 
 // maxDepth is the kernel's own limit of jumps.
@@ -167,14 +173,22 @@ const maxDepth = 16
 // chain returns the rule that decided; its verdict is Continue if none did.
 func (w *walk) chain(c Chain, depth int) (Rule, string) {
 	for _, r := range c.Rules {
+		w.tried++
 		if !r.matches(w.p) {
 			continue
 		}
 		if r.Unread != "" {
-			if r.Verdict != Continue && r.Verdict != Return {
+			if r.Map != nil || r.Verdict != Continue && r.Verdict != Return {
 				w.unread = append(w.unread, c.Table+" "+c.Name+": "+r.Unread)
 			}
 			continue
+		}
+		if r.Map != nil {
+			e, ok := r.Map.find(w.p)
+			if !ok {
+				continue
+			}
+			r.Verdict, r.Chain = e.Verdict, e.Chain
 		}
 		switch r.Verdict {
 		case Continue:
@@ -226,7 +240,8 @@ func (w *walk) to(r Rule) netip.AddrPort {
 func (r Rule) matches(p Packet) bool {
 	return r.In.matches(p.In) && r.Out.matches(p.Out) && r.Src.matches(p.Src) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
-		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port) && !r.NotNew
+		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port) && !r.NotNew &&
+		!slices.ContainsFunc(r.Sets, func(l Lookup) bool { return !l.matches(p) })
 }
 
 func (d Device) matches(name string) bool {

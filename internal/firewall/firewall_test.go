@@ -76,6 +76,10 @@ func TestWalk(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	// The jump, the return of another device's, and the port's own.
+	if got := rules.Walk(NAT, Prerouting, Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0", DstLocal: true}); got.Tried != 3 {
+		t.Errorf("%d rules were tried", got.Tried)
+	}
 }
 
 // A chain that jumps to itself ends.

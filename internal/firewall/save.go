@@ -30,7 +30,7 @@ func ParseSave(text string, six bool) Rules {
 				continue
 			}
 			if i, ok := at[words[1]]; ok {
-				out.Chains[i].Rules = append(out.Chains[i].Rules, parseRule(words[2:]))
+				out.Chains[i].Rules = append(out.Chains[i].Rules, ParseRule(words[2:]))
 			}
 		}
 	}
@@ -78,7 +78,8 @@ type saveOption struct {
 	not         bool
 }
 
-func parseRule(words []string) Rule {
+// ParseRule reads a rule's words as iptables-save prints them behind the chain.
+func ParseRule(words []string) Rule {
 	var r Rule
 	for len(words) > 0 {
 		o := saveOption{}

@@ -58,7 +58,7 @@ func TestDrain(t *testing.T) {
 func TestBudgetIsOfThePorts(t *testing.T) {
 	var s *site
 	p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer})
-	if err := s.clients[0].ns.Do(func() error { return sysctl.Set(portRange, "40000 40099") }); err != nil {
+	if err := s.clients[0].ns.Do(func() error { return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40099") }); err != nil {
 		t.Fatal(err)
 	}
 	room, err := p.Drain()
@@ -72,7 +72,7 @@ func left(t *testing.T, s *site) (sockets, entries int) {
 	t.Helper()
 	for _, at := range s.spots() {
 		err := at.ns.Do(func() error {
-			n, err := sock.Leftover()
+			n, err := sock.Leftover(nil)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
@@ -21,7 +22,6 @@ func TestFaultAtEachStep(t *testing.T) {
 	for _, m := range mode.Catalogue {
 		r := m.Routes[len(m.Routes)-1]
 		t.Run(string(m.Name), func(t *testing.T) {
-			steps, failAt := 0, -1
 			l := started(t, &Lab{})
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			if err := l.Check(context.Background(), spec); err != nil {
@@ -31,37 +31,44 @@ func TestFaultAtEachStep(t *testing.T) {
 				}
 				pathtest.SkipOrFail(t, "%s: %v", spec, err)
 			}
-			l.test.before = func() error {
-				steps++
-				if steps == failAt {
-					return fmt.Errorf("step %d: %w", steps, errInjected)
+			// build builds the path with a fault at a step; 0 is none.
+			build := func(failAt int) (steps int, err error) {
+				faulty := &Lab{test: hooks{before: func() error {
+					steps++
+					if steps == failAt {
+						return fmt.Errorf("step %d: %w", steps, errInjected)
+					}
+					return nil
+				}}}
+				p, err := faulty.Build(context.Background(), spec)
+				if err == nil {
+					err = p.Close()
 				}
-				return nil
+				return steps, errors.Join(err, faulty.Close())
 			}
 			before := pathtest.Observe(t)
-			p, err := l.Build(context.Background(), spec)
+			last, err := build(0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Close(); err != nil {
-				t.Fatal(err)
-			}
 			const fewest = 5
-			last := steps
 			if last < fewest {
 				t.Fatalf("the build has only %d steps", last)
 			}
-			for failAt = 1; failAt <= last; failAt++ {
-				steps = 0
-				p, err := l.Build(context.Background(), spec)
-				if err == nil {
-					_ = p.Close()
-					t.Fatalf("a fault at step %d of %d did not fail the build", failAt, last)
-				}
-				if !errors.Is(err, errInjected) || !strings.Contains(err.Error(), string(m.Name)) {
-					t.Fatalf("fault at step %d of %d: %v", failAt, last, err)
-				}
+			// Several at once: the kernel makes each wait for its grace periods.
+			const atOnce = 4
+			var wg sync.WaitGroup
+			places := make(chan bool, atOnce)
+			for failAt := 1; failAt <= last; failAt++ {
+				places <- true
+				wg.Go(func() {
+					defer func() { <-places }()
+					if _, err := build(failAt); !errors.Is(err, errInjected) || !strings.Contains(err.Error(), string(m.Name)) {
+						t.Errorf("fault at step %d of %d: %v", failAt, last, err)
+					}
+				})
 			}
+			wg.Wait()
 			pathtest.NothingLeft(t, before)
 		})
 	}

@@ -65,7 +65,7 @@ func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
 // do not count frames that it only forwards.)
 func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverPorts []string) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
-		Read: sentBy(together(ns, serverPorts), together(ns, clientPorts))}, device{ns: ns, name: bridge})
+		Read: local.SentBy(together(ns, serverPorts), together(ns, clientPorts))}, device{ns: ns, name: bridge})
 }
 
 // together adds up what devices count; what they send is forward.
@@ -79,19 +79,6 @@ func together(ns *space, devices []string) func() (sample.Counters, error) {
 			sum = sum.Add(c)
 		}
 		return sum, nil
-	}
-}
-
-// sentBy joins what some ports sent to the servers and others to the clients.
-func sentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
-	return func() (sample.Counters, error) {
-		f, err := toServer()
-		if err != nil {
-			return f, err
-		}
-		b, err := toClient()
-		return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
-			BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *site) bridge() error {
 		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 		return nil
 	}
-	if err := s.dockerClients(); err != nil {
+	if err := s.dockerClients(daemon{}); err != nil {
 		return err
 	}
 	p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.switched()}, s.serverHops())
@@ -129,19 +129,22 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	return s.addServers(func(at seat) (*container, error) {
+	return s.addServers(s.attach(d))
+}
+
+// attach makes containers on the daemon's user-defined network.
+func (s *site) attach(d daemon) func(seat) (*container, error) {
+	return func(at seat) (*container, error) {
 		c, err := s.bridged(s.a, tollNet, at)
-		if err == nil && d.noProxy {
+		if err == nil && d.noProxy { // a container may dial its own published port
 			err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
 		}
 		return c, err
-	})
+	}
 }
 
 // dockerClients makes the clients' containers beside the servers'.
-func (s *site) dockerClients() error {
-	return s.addClients(s.a, func(at seat) (*container, error) { return s.bridged(s.a, tollNet, at) })
-}
+func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(d)) }
 
 // remoteClients puts Docker on machine B, with the user-defined network n and
 // the clients' containers on it. Unless it is routed, it protects them.

@@ -2,14 +2,12 @@ package lab
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,10 +21,7 @@ import (
 // ownProxy asks for our own proxy although docker-proxy is installed.
 const ownProxy = "own"
 
-const (
-	proxyReadyTimeout = 5 * time.Second
-	versionTimeout    = time.Second
-)
+const proxyReadyTimeout = 5 * time.Second
 
 // tryProxy refuses a named proxy that is no program: another one must not
 // take its place.
@@ -62,18 +57,11 @@ func (l *Lab) findProxy() (file, name string) {
 
 var proxyVersions sync.Map // file -> version; asked once a run
 
-// proxyVersion is " 28.5.2" or "" (before 23.0 docker-proxy could not tell).
 func proxyVersion(file string) string {
 	if v, ok := proxyVersions.Load(file); ok {
 		return v.(string)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
-	defer cancel()
-	out, _ := exec.CommandContext(ctx, file, "--version").Output()
-	v := ""
-	if m := regexp.MustCompile(`version (\S+)`).FindSubmatch(out); m != nil {
-		v = " " + string(m[1])
-	}
+	v := local.ProxyVersion(file)
 	proxyVersions.Store(file, v)
 	return v
 }

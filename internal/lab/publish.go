@@ -12,7 +12,8 @@ import (
 // publishNAT is a published port that the kernel rewrites: a daemon with
 // "userland-proxy": false (Docker Engine 28.5.2).
 func (s *site) publishNAT() error {
-	if err := s.dockerServers(daemon{noProxy: true}, true); err != nil {
+	d := daemon{noProxy: true}
+	if err := s.dockerServers(d, true); err != nil {
 		return err
 	}
 	s.publish()
@@ -28,7 +29,7 @@ func (s *site) publishNAT() error {
 		s.placeClients(on(s.a))
 		p.Hops = slices.Concat(dnat, []path.Hop{masq}, last)
 	case mode.FromContainer:
-		if err := s.dockerClients(); err != nil {
+		if err := s.dockerClients(d); err != nil {
 			return err
 		}
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
@@ -85,7 +86,7 @@ func (s *site) publishProxy() error {
 		s.placeClients(on(s.a))
 		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
 	case mode.FromContainer:
-		if err := s.dockerClients(); err != nil {
+		if err := s.dockerClients(d); err != nil {
 			return err
 		}
 		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeLeg("in")}, proxies, []path.Hop{s.bridgeLeg("out")}, s.serverHops())

@@ -5,80 +5,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
-// secondOf is the way to the path's second port.
-func secondOf(p *path.Path) *path.Path {
-	s, c := p.Servers[0], p.Clients[0]
-	s.Listen = netip.AddrPortFrom(s.Listen.Addr(), p.Second)
-	c.Dial = netip.AddrPortFrom(c.Dial.Addr(), p.Second)
-	return &path.Path{Spec: p.Spec, Servers: []path.Server{s}, Clients: []path.Client{c}}
-}
-
-// seen is what the path's hops and guards say of traffic of which nobody tells
-// them anything.
-func seen(t *testing.T, p *path.Path, move ...func() pathtest.Traffic) sample.Witness {
-	t.Helper()
-	hops := slices.Concat(p.Hops, p.Guards)
-	before, err := path.ReadAll(hops)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range move {
-		m().Stop()
-	}
-	after, err := path.ReadAll(hops)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path.WitnessForeign(hops, before, after, 1)
-}
-
-// counts reports whether a hop counts connections and nothing else: devices see
-// neighbour discovery, and masquerading multicast, whatever the load does.
-func counts(h path.Hop) bool {
-	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
-}
-
-// Both ports are reached over the path, alone and together, and each alone
-// proves it; no rule and no relay counts what is on another path of the kind.
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link} {
 		known, _ := mode.Find(m)
 		for _, r := range known.Routes {
-			spec := path.Spec{Mode: m, From: r.From, To: r.To, Second: true}
+			spec := path.Spec{Mode: m, From: r.From, To: r.To}
 			t.Run(strings.Join([]string{string(m), string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				t.Parallel()
 				skipMissing(t, l, spec)
-				p := build(t, l, spec)
-				if p.Second != secondPort {
-					t.Fatalf("the second port is %d", p.Second)
-				}
-				first := func() pathtest.Traffic { return pathtest.Exchange(t, p) }
-				second := func() pathtest.Traffic { return pathtest.Exchange(t, secondOf(p)) }
-				for _, c := range []struct {
-					name string
-					move []func() pathtest.Traffic
-				}{{"the first", []func() pathtest.Traffic{first}}, {"the second", []func() pathtest.Traffic{second}}, {"both", []func() pathtest.Traffic{first, second}}} {
-					if w := seen(t, p, c.move...); !w.OK {
-						t.Errorf("%s: %s", c.name, w.Evidence)
-					}
-				}
-				other := build(t, l, spec)
-				w := seen(t, p, func() pathtest.Traffic { return pathtest.Exchange(t, secondOf(other)) })
-				for _, h := range p.Hops {
-					if counts(h) && !strings.Contains(w.Evidence, h.Name+" ("+h.Where+"): saw no connection") {
-						t.Errorf("traffic on another path's second port: %+v; hop %s", w, h.Name)
-					}
-				}
+				pathtest.SecondPort(t, l, spec, pathtest.Options{})
 			})
 		}
 	}
@@ -106,11 +50,11 @@ func TestSecondPortAround(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.spec.Second = true
 			p := build(t, l, c.spec)
-			moves := []func() pathtest.Traffic{func() pathtest.Traffic { return pathtest.ExchangeAt(t, secondOf(p), c.dial) }}
+			moves := []func() pathtest.Traffic{func() pathtest.Traffic { return pathtest.ExchangeAt(t, pathtest.SecondOf(p), c.dial) }}
 			if c.first {
 				moves = append(moves, func() pathtest.Traffic { return pathtest.Exchange(t, p) })
 			}
-			if w := seen(t, p, moves...); w.OK || !strings.Contains(w.Evidence, c.want) {
+			if w := pathtest.Seen(t, p, moves...); w.OK || !strings.Contains(w.Evidence, c.want) {
 				t.Errorf("witness %+v, want %q", w, c.want)
 			}
 		})

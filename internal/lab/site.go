@@ -245,7 +245,16 @@ func (c *container) setMTU(mtu int) error {
 // gateway, if gateway is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
-	err := c.ns.Do(func() error { return addressed(inside, addr) })
+	err := c.ns.Do(func() error {
+		// As Docker does on networks without IPv6: no neighbour discovery crosses them.
+		const key = "net.ipv6.conf." + inside + ".disable_ipv6"
+		if _, err := sysctl.Get(key); err == nil {
+			if err := sysctl.Set(key, "1"); err != nil {
+				return err
+			}
+		}
+		return addressed(inside, addr)
+	})
 	if err == nil && gateway.IsValid() {
 		err = c.ns.Do(func() error { return link.AddDefaultRoute(gateway) })
 	}

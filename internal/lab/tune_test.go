@@ -93,6 +93,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 		for _, tune := range []mode.Tunes{"mtu=1280", "mtu=9000", "gro=on", "tso=off", "tso=on", "rps=on"} {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To, Tune: tune}
 			t.Run(string(m.Name)+"+"+string(tune), func(t *testing.T) {
+				t.Parallel()
 				plain := spec
 				plain.Tune = ""
 				skipMissing(t, l, plain)

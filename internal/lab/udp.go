@@ -1,18 +1,15 @@
 package lab
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -32,48 +29,15 @@ func (d daemon) sport(number uint16) nft.Match {
 	return nft.TCPSport(number)
 }
 
-// proxyIOHop is what the proxy read and wrote by itself: read(2) and write(2)
-// of /proc/PID/io. docker-proxy (udp_proxy_linux.go, 20.10 to 28.5.2) writes a
-// client's datagrams to the server's socket by write(2) and reads the server's
-// by read(2), and talks to clients by recvmsg(2) and sendmsg(2) or their like,
-// which are not counted there. So every byte that came to the server through it
-// is counted once, also if it was lost later, and it wrote none that it had not
-// got from a client. UDP sockets have no byte counters of their own.
+// proxyIOHop is what the proxy read and wrote by itself.
 func (s *site) proxyIOHop(pid int, name string) path.Hop {
 	return path.Hop{Kind: mode.HopProxy, Name: name, Where: s.a.name + ", process " + strconv.Itoa(pid),
-		Read: func() (sample.Counters, error) { return processIO(strconv.Itoa(pid)) }}
+		Read: func() (sample.Counters, error) { return local.ProcessIO(pid) }}
 }
-
-// processIO reads what a process has written, as forward, and read.
-func processIO(pid string) (c sample.Counters, err error) {
-	f, err := os.Open(filepath.Join("/proc", pid, "io"))
-	if err != nil {
-		return c, fmt.Errorf("read what process %s moved: %w", pid, err)
-	}
-	defer f.Close()
-	found := 0
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		key, value, _ := strings.Cut(sc.Text(), ": ")
-		to := map[string]*uint64{"wchar": &c.ForwardBytes, "rchar": &c.BackwardBytes}[key]
-		if to == nil {
-			continue
-		}
-		if *to, err = strconv.ParseUint(value, 10, 64); err != nil {
-			return c, fmt.Errorf("read what process %s moved: %w", pid, err)
-		}
-		found++
-	}
-	if found != 2 {
-		return c, fmt.Errorf("read what process %s moved: %w", pid, errNoCounts)
-	}
-	return c, nil
-}
-
-var errNoCounts = errors.New("no such counts")
 
 // tryProcessIO finds out whether a proxy's datagrams can be witnessed.
 func tryProcessIO() error {
-	_, err := processIO("self")
+	_, err := local.ProcessIO(os.Getpid())
 	if err == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/lab/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -136,19 +137,16 @@ func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string
 			return sample.Counters{}, err
 		}
 		sent := func(devices []string) func() (sample.Counters, error) {
-			return func() (sum sample.Counters, err error) {
-				for _, d := range devices {
-					p, ok := ports[sw.ports[d]]
-					if !ok {
-						return sum, fmt.Errorf("the bridge has no port for %s, but %v", d, ports)
-					}
-					sum.ForwardBytes += p.TxBytes
-					sum.ForwardPackets += p.TxPackets
-				}
-				return sum, nil
+			var numbers []string
+			for _, d := range devices {
+				numbers = append(numbers, sw.ports[d])
+			}
+			return func() (sample.Counters, error) {
+				p, err := ovs.Sent(ports, numbers)
+				return sample.Counters{ForwardBytes: p.TxBytes, ForwardPackets: p.TxPackets}, err
 			}
 		}
-		return sentBy(sent(toServer), sent(toClient))()
+		return local.SentBy(sent(toServer), sent(toClient))()
 	}}
 	return s.madeOf(h, device{ns: m.ns, name: outer.bridge, setMTU: func(mtu int) error {
 		return sw.Set("set", "Interface", outer.bridge, "mtu_request="+strconv.Itoa(mtu))

@@ -100,6 +100,7 @@ func TestWireIsShaped(t *testing.T) {
 
 func wireIsShaped(t *testing.T, spec path.Spec) {
 	t.Helper()
+	t.Parallel()
 	var s *site
 	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
 	skipMissing(t, l, spec)
@@ -129,6 +130,7 @@ func TestWireMTUOnEveryMode(t *testing.T) {
 			for _, r := range m.RoutesFrom(mode.FromRemoteContainer) {
 				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 				t.Run(fmt.Sprintf("%s-%d", m.Name, mtu), func(t *testing.T) {
+					t.Parallel()
 					skipMissing(t, l, spec)
 					pathtest.RightWay(t, build(t, l, spec))
 				})

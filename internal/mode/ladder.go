@@ -11,11 +11,15 @@ type Rung struct {
 	Part  string // what it has that the rung below has not, as a noun
 }
 
-// PartOn is the part where the modes are built on a machine that has Docker's
-// rules whatever the mode, as any real one with Docker: then they are no part.
+// PartOn is the part where the modes are built on a real machine with Docker: its
+// rules are there whatever the mode, so they are no part, and its network card is
+// left alone.
 func (r Rung) PartOn(ruled bool) string {
-	if ruled && r.Part == dockersRules {
+	switch {
+	case ruled && r.Part == dockersRules:
 		return "a container around the server, with the machine's network (Docker's rules are there for both)"
+	case ruled && r.Part == cardOnBridge:
+		return "a bridge beside Docker's, behind none of its rules for networks"
 	}
 	return r.Part
 }
@@ -24,6 +28,7 @@ func (r Rung) PartOn(ruled bool) string {
 const (
 	dockersRules = "Docker's rules on the machine"
 	proxyForNAT  = "docker-proxy instead of NAT"
+	cardOnBridge = "the machine's network card as a port of the bridge"
 	ovsForBridge = "Open vSwitch instead of the Linux bridge"
 	netkitPairs  = "netkit pairs instead of veth pairs and bridges"
 )
@@ -42,7 +47,7 @@ var ladders = map[Placement][]Rung{
 		{PublishProxy, ToLoopback, PublishNAT, proxyForNAT},
 		{Routed, ToContainer, Bridge, "routed mode's rules instead of NAT's"},
 		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
-		{Pipework, ToContainer, Bridge, "the machine's network card as a port of the bridge"},
+		{Pipework, ToContainer, Bridge, cardOnBridge},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 	},
 	FromContainer: slices.Concat([]Rung{
@@ -54,7 +59,7 @@ var ladders = map[Placement][]Rung{
 		{Routed, ToContainer, Bridge, "a second bridge, and routing between the two"},
 		{Netkit, ToContainer, Routed, netkitPairs},
 		{Link, ToContainer, Bridge, "the packet filter for bridged frames, with a rule for the linked pair"},
-		{Pipework, ToContainer, Bridge, "the machine's network card as a port of the bridge"},
+		{Pipework, ToContainer, Bridge, cardOnBridge},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 		{Overlay, ToContainer, Bridge, "the overlay's bridge, in a network namespace of its own, instead of Docker's"},
 		{MacvlanBridge, ToContainer, Shared, "a network namespace for each, on macvlan sub-interfaces of one card"},

@@ -49,6 +49,9 @@ func (r *Row) concerns(a netip.Addr) bool {
 // neighbour is the bridge of a container near the server, and an address there
 // that another container may have.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Addr) {
+	if r.Holder.Kind == Rootlesskit {
+		return "", netip.Addr{} // its neighbours are in the engine's network
+	}
 	bridge := ""
 	if c, ok := f.byID(r.Server.ID); ok {
 		for _, o := range f.Containers {

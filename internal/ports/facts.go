@@ -22,6 +22,7 @@ type Facts struct {
 	Tracked     int // conntrack's entries, and how many it takes; 0: not known
 	TrackedMax  int
 	Docker      string // the engine's version; "" if it was not asked
+	Ingress     Ingress
 	Known       Known
 	Missing     []Missing
 }
@@ -71,13 +72,26 @@ type Flow struct {
 	Now   netip.AddrPort
 }
 
-// Proxy is a docker-proxy.
+// Proxy is a docker-proxy, or a rootlesskit, which takes the ports of a rootless
+// engine and passes them on into the engine's own network.
 type Proxy struct {
 	PID       int
 	Proto     string
 	Host      netip.AddrPort
 	Container netip.AddrPort
+	Rootless  bool // it is a rootlesskit
 }
+
+// Name is the program's.
+func (p Proxy) Name() string {
+	if p.Rootless {
+		return Rootlesskit
+	}
+	return "docker-proxy"
+}
+
+// Rootlesskit is the program that holds the ports of a rootless engine.
+const Rootlesskit = "rootlesskit"
 
 // Container is a container that runs, or that should.
 type Container struct {
@@ -85,6 +99,7 @@ type Container struct {
 	PID             int // 0: it does not run
 	State           string
 	Restarts        int
+	Rootless        bool     // its engine's network is not the machine's
 	Host            bool     // it has the machine's network
 	Shares          string   // the name of the container whose network it has
 	Networks        []string // names
@@ -185,9 +200,15 @@ func (f *Facts) towards(a netip.Addr) string {
 }
 
 // at is the container that has the address in its own network.
-func (f *Facts) at(a netip.Addr) (Container, bool) {
+func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, false) }
+
+// behind is the container that a proxy dials. A rootless engine's may have the
+// same address as one of this machine's networks.
+func (f *Facts) behind(p Proxy) (Container, bool) { return f.find(p.Container.Addr(), p.Rootless) }
+
+func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
 	for _, c := range f.Containers {
-		if c.Host || c.Shares != "" || c.PID == 0 {
+		if c.Rootless != rootless || c.Host || c.Shares != "" || c.PID == 0 {
 			continue
 		}
 		for _, own := range c.Addrs {

@@ -33,6 +33,9 @@ func (f *Facts) conntrack([]Row) []Trap {
 func (f *Facts) proxyLoad([]Row) []Trap {
 	var out []Trap
 	for _, p := range f.Proxies {
+		if p.Rootless { // without it there is no way
+			continue
+		}
 		var bytes uint64
 		n := 0
 		for _, c := range f.Connections {
@@ -105,7 +108,7 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 func (f *Facts) unpublished([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
-		if c.PID == 0 || c.Host || c.Shares != "" {
+		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 			continue
 		}
 		var ports []string
@@ -138,7 +141,7 @@ func (f *Facts) mtus([]Row) []Trap {
 	groups := map[string][]string{} // evidence -> containers
 	small := map[string]bool{}
 	for _, c := range f.Containers {
-		if c.PID == 0 || c.Host || c.Shares != "" {
+		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 			continue
 		}
 		for _, d := range c.Devices {

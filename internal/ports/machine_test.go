@@ -70,8 +70,8 @@ func healthy() *Facts {
 			{Proto: "tcp", Addr: addrPort("[::]:8080"), Inode: 3, V6Only: true, Owners: []Process{{PID: proxyPID + 1, Name: "docker-proxy"}}},
 		},
 		Proxies: []Proxy{
-			{proxyPID, "tcp", addrPort("0.0.0.0:8080"), addrPort("172.17.0.2:80")},
-			{proxyPID + 1, "tcp", addrPort("[::]:8080"), netip.AddrPortFrom(lan6, 80)},
+			{PID: proxyPID, Proto: "tcp", Host: addrPort("0.0.0.0:8080"), Container: addrPort("172.17.0.2:80")},
+			{PID: proxyPID + 1, Proto: "tcp", Host: addrPort("[::]:8080"), Container: netip.AddrPortFrom(lan6, 80)},
 		},
 		Containers: []Container{{ID: webID, Name: "web", Image: "nginx", PID: webPID, State: "running", Networks: []string{"bridge"},
 			Addrs:          []netip.Addr{addr("172.17.0.2"), lan6},

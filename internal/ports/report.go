@@ -36,7 +36,7 @@ type Row struct {
 
 // Server is who really serves the port.
 type Server struct {
-	Kind  string `json:"kind"` // "process", "container" or "unknown"
+	Kind  string `json:"kind"` // "process", "container", "service" (a swarm's, by its ingress) or "unknown"
 	Name  string `json:"name,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	Image string `json:"image,omitempty"`
@@ -49,7 +49,7 @@ type Server struct {
 
 // Holder is who has the listening socket.
 type Holder struct {
-	Kind string `json:"kind"` // "server", "docker-proxy", "dockerd", "rules" (no socket) or "unknown"
+	Kind string `json:"kind"` // "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
 	PID  int    `json:"pid,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Way string
 // The ways.
 const (
 	Direct  Way = "direct"  // the socket is the server's
-	ByProxy Way = "proxy"   // docker-proxy accepts and dials the container
+	ByProxy Way = "proxy"   // docker-proxy or rootlesskit accepts and dials the container
 	ByNAT   Way = "DNAT"    // rules translate the destination
 	Hairpin Way = "hairpin" // DNAT back to the bridge that it came from
 	Blocked Way = "blocked" // dropped by rules or settings

@@ -104,7 +104,7 @@ func (j *journey) guess(dial netip.AddrPort) {
 			}
 		}
 	}
-	inside := proxied && (dial.Addr().IsLoopback() || j.p.In != "" && j.p.In == j.f.towards(to.Addr()))
+	inside := proxied && px.Rootless || proxied && (dial.Addr().IsLoopback() || j.p.In != "" && j.p.In == j.f.towards(to.Addr()))
 	if !dockers || inside || to.Addr().Is4() != dial.Addr().Is4() {
 		j.deliver(dial)
 		return
@@ -167,11 +167,16 @@ func orSomething(device string) string {
 // toContainer ends a path at a container's address.
 func (j *journey) toContainer(to netip.AddrPort) {
 	j.out.target = to
-	if b := j.f.towards(to.Addr()); b != "" {
+	if b := j.f.towards(to.Addr()); b != "" && !j.out.proxy.Rootless {
 		j.hop("bridge", b)
 		j.hop("veth", "the container's eth0")
 	}
-	c, ok := j.f.at(to.Addr())
+	if in := j.f.Ingress; !j.out.proxy.Rootless && in.Addr.IsValid() && to.Addr() == in.Addr {
+		j.hop("server", "the swarm's ingress, where IPVS chooses a task of "+in.server(j.p.Proto, to.Port()).Name)
+		j.doubt("whether any of the service's tasks answers")
+		return
+	}
+	c, ok := j.f.find(to.Addr(), j.out.proxy.Rootless)
 	if !ok {
 		j.hop("server", to.String()+", of a container that toll does not know")
 		j.doubt("whether anything listens on " + to.String())
@@ -217,7 +222,7 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	if px, ok := j.f.proxyOf(l); ok {
 		j.out.Way, j.out.proxy = ByProxy, px
 		j.out.Masqueraded = true
-		j.hop("proxy", fmt.Sprintf("docker-proxy %d on %s dials %s", px.PID, l.Addr, px.Container))
+		j.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, l.Addr, px.Container))
 		j.toContainer(px.Container)
 		return
 	}
@@ -241,7 +246,7 @@ func (f *Facts) keeps(l Listener) bool {
 	}
 	if f.Docker != "" {
 		_, _, ok := f.publisher(l)
-		return ok
+		return ok || f.ingressPort(l.Proto, l.Addr.Port())
 	}
 	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
 }

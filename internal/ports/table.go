@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
 
 // Judge makes the report; port 0 is every port.
@@ -44,7 +46,7 @@ func Judge(f *Facts, port uint16) *Report {
 // settle corrects who serves where the rules know better than the socket:
 // dockerd only keeps published ports taken.
 func (f *Facts) settle(r *Row) {
-	if r.Server.Kind == "container" || r.Holder.Kind == "docker-proxy" {
+	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
 	}
 	for _, c := range Clients {
@@ -55,10 +57,7 @@ func (f *Facts) settle(r *Row) {
 		if r.Server.Name == "dockerd" {
 			r.Holder = Holder{"dockerd", r.Server.PID}
 		}
-		r.Server = Server{Kind: "unknown", Name: to.String()}
-		if at, ok := f.at(to.Addr()); ok {
-			r.Server = f.containerServer(at, to.Port())
-		}
+		r.Server = f.serverAt(r.Proto, to)
 		return
 	}
 }
@@ -88,7 +87,7 @@ func (f *Facts) rows() []Row {
 	for _, c := range f.Containers {
 		for _, p := range c.Published {
 			r := newRow(p.Proto, p.Host)
-			if c.PID == 0 || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
+			if c.PID == 0 || c.Rootless || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
 				continue
 			}
 			r.Server, r.Holder = f.containerServer(c, p.Port), Holder{Kind: "rules"}
@@ -117,7 +116,8 @@ func (f *Facts) ruled(have []Row) []Row {
 	var out []Row
 	for _, c := range f.Rules.Chains {
 		for _, rule := range c.Rules {
-			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" {
+			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" ||
+				slices.ContainsFunc(rule.Sets, firewall.Lookup.ByAddress) {
 				continue
 			}
 			addr := netip.IPv4Unspecified()
@@ -132,11 +132,7 @@ func (f *Facts) ruled(have []Row) []Row {
 				continue
 			}
 			r.Holder = Holder{Kind: "rules"}
-			if at, ok := f.at(rule.To.Addr()); ok {
-				r.Server = f.containerServer(at, rule.To.Port())
-			} else {
-				r.Server = Server{Kind: "unknown", Name: rule.To.String()}
-			}
+			r.Server = f.serverAt(rule.Proto, rule.To)
 			out = append(out, r)
 		}
 	}
@@ -151,14 +147,20 @@ func (r Row) covered(o Row) bool {
 // serverOf is who serves a socket's clients in the end.
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
-		if c, ok := f.at(p.Container.Addr()); ok {
+		if c, ok := f.behind(p); ok {
 			return f.containerServer(c, p.Container.Port())
 		}
-		return Server{Kind: "unknown", Name: p.Container.String()}
+		if p.Rootless {
+			return Server{Kind: "unknown", Name: p.Container.String() + ", rootless"}
+		}
+		return f.serverAt(l.Proto, p.Container)
 	}
 	if holder(l) == "dockerd" || len(l.Owners) == 0 {
 		if c, p, ok := f.publisher(l); ok {
 			return f.containerServer(c, p.Port)
+		}
+		if f.ingressPort(l.Proto, l.Addr.Port()) {
+			return f.Ingress.server(l.Proto, l.Addr.Port())
 		}
 	}
 	if len(l.Owners) == 0 {
@@ -172,6 +174,17 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
+}
+
+// serverAt is who has an address that a port leads to.
+func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
+	if c, ok := f.at(to.Addr()); ok {
+		return f.containerServer(c, to.Port())
+	}
+	if f.Ingress.Addr.IsValid() && to.Addr() == f.Ingress.Addr {
+		return f.Ingress.server(proto, to.Port())
+	}
+	return Server{Kind: "unknown", Name: to.String()}
 }
 
 // publisher is the container whose published port a socket keeps taken.
@@ -206,7 +219,7 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 
 func (f *Facts) holderOf(l Listener) Holder {
 	if p, ok := f.proxyOf(l); ok {
-		return Holder{"docker-proxy", p.PID}
+		return Holder{p.Name(), p.PID}
 	}
 	switch {
 	case len(l.Owners) == 0:
@@ -225,6 +238,8 @@ func (s Server) describe() string {
 	switch s.Kind {
 	case "container":
 		return "container " + s.Name
+	case "service":
+		return "service " + s.Name
 	case "process":
 		return fmt.Sprintf("%s %d", s.Name, s.PID)
 	}

@@ -16,6 +16,7 @@ const (
 	Loopback6Nothing = "loopback6-nothing"
 	PublicLocalOnly  = "public-local-only"
 	PublishedNobody  = "published-nobody"
+	IngressNothing   = "ingress-nothing"
 	Unpublished      = "exposed-unpublished"
 	PortConflict     = "port-conflict"
 	ReuseportTwins   = "reuseport-twins"
@@ -27,13 +28,13 @@ const (
 )
 
 // Codes lists them in the order of the report.
-var Codes = []string{PortConflict, ReuseportTwins, PublishedNobody, RouteLocalnet, Loopback6Nothing, Loopback6Proxy4, ProxyLoad,
+var Codes = []string{PortConflict, ReuseportTwins, PublishedNobody, IngressNothing, RouteLocalnet, Loopback6Nothing, Loopback6Proxy4, ProxyLoad,
 	PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
 // traps applies each rule.
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
-	for _, rule := range []func([]Row) []Trap{f.conflicts, f.twins, f.nobody, f.localnet, f.loopback6, f.proxyLoad,
+	for _, rule := range []func([]Row) []Trap{f.conflicts, f.twins, f.nobody, f.unserved, f.localnet, f.loopback6, f.proxyLoad,
 		f.localOnly, f.unpublished, f.bridgeNF, f.mtus, f.conntrack} {
 		out = append(out, rule(rows)...)
 	}
@@ -175,7 +176,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
-		if p := r.Paths[Loopback6]; p.Way == ByProxy && p.proxy.Container.Addr().Is4() {
+		if p := r.Paths[Loopback6]; p.Way == ByProxy && p.proxy.Container.Addr().Is4() && !p.proxy.Rootless {
 			proxied.add(r, fmt.Sprintf("docker-proxy %d listens on %s and dials %s", p.proxy.PID, p.proxy.Host, p.proxy.Container))
 		}
 		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(rows, func(o Row) bool {
@@ -202,6 +203,15 @@ func (t *Trap) add(r Row, evidence string) {
 	t.Evidence += evidence
 }
 
+// letThrough is how what crosses a bridge gets past a chain. Docker leaves others a
+// chain for that where it writes iptables.
+func (f *Facts) letThrough(bridge, chain string) string {
+	if slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool { return c.Name == "DOCKER-USER" }) {
+		return fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT", bridge, bridge)
+	}
+	return fmt.Sprintf("a rule before %s that accepts what comes from %s and goes to %s", chain, bridge, bridge)
+}
+
 // bridgeNF: bridged frames cross iptables, whose FORWARD policy is for routed
 // ones.
 func (f *Facts) bridgeNF([]Row) []Trap {
@@ -221,7 +231,7 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		out = append(out, Trap{Code: BridgeNFDrop,
 			Text:     fmt.Sprintf("What crosses bridge %s is dropped by rules that are meant for routed traffic", d.Name),
 			Evidence: fmt.Sprintf("net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is dropped by %s", d.Name, d.Name, o.Where),
-			Remedy:   fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT, or net.bridge.bridge-nf-call-iptables=0 if no container network needs it", d.Name, d.Name)})
+			Remedy:   fmt.Sprintf("%s, or net.bridge.bridge-nf-call-iptables=0 if no container network needs it", f.letThrough(d.Name, o.Where))})
 	}
 	return out
 }

@@ -27,6 +27,9 @@ var planted = []plant{
 	{PublishedNobody, func(f *Facts) {
 		f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80")
 	}, "in there listens 127.0.0.1:80"},
+	{IngressNothing, func(f *Facts) {
+		f.Ingress = Ingress{Addr: addr("172.18.0.2"), NoIPVS: true, Services: []Service{{"shop", "tcp", 8091, 80}}}
+	}, "CONFIG_IP_VS"},
 	{Unpublished, func(f *Facts) {
 		f.Containers[0].Exposed = []Published{{Proto: "tcp", Port: 81}, {Proto: "tcp", Port: 9}} // 9 does not listen
 		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:81")})

@@ -38,6 +38,8 @@ func servedBy(r ports.Row) string {
 	switch r.Holder.Kind {
 	case "docker-proxy":
 		return s + fmt.Sprintf("; the socket is docker-proxy's (process %d)", r.Holder.PID)
+	case ports.Rootlesskit:
+		return s + fmt.Sprintf("; the socket is rootlesskit's (process %d), which passes it on into the network of a rootless engine", r.Holder.PID)
 	case "dockerd":
 		return s + fmt.Sprintf("; dockerd (process %d) keeps the socket open and never answers: rules lead on before it", r.Holder.PID)
 	case "rules":

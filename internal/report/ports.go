@@ -46,7 +46,7 @@ func Ports(w io.Writer, r *ports.Report, o Options) error {
 }
 
 const portsLegend = "Each way is of a client that dials the machine, at the address given or at its own; there is none where " +
-	"another row takes it. direct: the server's own socket. proxy: docker-proxy passes it on. DNAT: rules send it to the " +
+	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. DNAT: rules send it to the " +
 	"container (hairpin: back to the bridge it came from). held: dockerd accepts and nobody answers. blocked: dropped. " +
 	"nothing: refused. ?: not all that decides it could be read."
 
@@ -141,6 +141,8 @@ func serverText(s ports.Server) string {
 			text += " (" + s.Image + ")"
 		}
 		return text
+	case "service":
+		return s.Name + ":" + strconv.Itoa(int(s.Port)) + ", swarm's ingress"
 	case "process":
 		return s.Name + " " + strconv.Itoa(s.PID)
 	}
@@ -149,7 +151,7 @@ func serverText(s ports.Server) string {
 
 func holderText(h ports.Holder) string {
 	switch h.Kind {
-	case "docker-proxy":
+	case "docker-proxy", ports.Rootlesskit:
 		return "proxy " + strconv.Itoa(h.PID)
 	case "dockerd":
 		return "dockerd"

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -55,4 +57,38 @@ func Flush() error {
 		return fmt.Errorf("empty conntrack's table: %w", err)
 	}
 	return nil
+}
+
+// Ends picks connections by an end of theirs: an address and port as a client or
+// a server has it, before or after translation.
+type Ends func(netip.AddrPort) bool
+
+// Remove takes the picked connections out of the table and leaves the others
+// there. It needs what Flush needs.
+func Remove(of Ends) error {
+	h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
+	if err != nil {
+		return fmt.Errorf("remove from conntrack's table: %w", err)
+	}
+	defer h.Close()
+	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+		if _, err := h.ConntrackDeleteFilters(netlink.ConntrackTable, family, of); err != nil {
+			return fmt.Errorf("remove from conntrack's table: %w", err)
+		}
+	}
+	return nil
+}
+
+var _ netlink.CustomConntrackFilter = Ends(nil)
+
+// MatchConntrackFlow reports whether the flow has a picked end.
+func (e Ends) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
+	for _, t := range []netlink.IPTuple{f.Forward, f.Reverse} {
+		from, _ := netip.AddrFromSlice(t.SrcIP)
+		to, _ := netip.AddrFromSlice(t.DstIP)
+		if e(netip.AddrPortFrom(from.Unmap(), t.SrcPort)) || e(netip.AddrPortFrom(to.Unmap(), t.DstPort)) {
+			return true
+		}
+	}
+	return false
 }

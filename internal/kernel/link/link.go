@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // dump retries a netlink dump that the kernel says was interrupted.
@@ -68,6 +69,43 @@ func AddBridge(name string) error {
 		return fmt.Errorf("add bridge %s: %w", name, err)
 	}
 	return Up(name)
+}
+
+// Remove removes the device, and with it the other end of a pair; one that is not
+// there is no error.
+func Remove(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(l)
+	}
+	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove link %s: %w", name, err)
+	}
+	return nil
+}
+
+// SetAlias gives the device a text that the kernel keeps with it, at most 255
+// bytes.
+func SetAlias(name, alias string) error {
+	return change(name, "set the alias of "+name, func(l netlink.Link) error { return netlink.LinkSetAlias(l, alias) })
+}
+
+// Aliases are the aliases of the devices that have one, by name.
+func Aliases() (map[string]string, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	out := map[string]string{}
+	for _, l := range links {
+		if a := l.Attrs().Alias; a != "" {
+			out[l.Attrs().Name] = a
+		}
+	}
+	return out, nil
 }
 
 // SetMaster makes the device a port of the bridge.

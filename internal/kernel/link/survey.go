@@ -74,3 +74,35 @@ func isAll(n *net.IPNet) bool {
 	ones, _ := n.Mask.Size()
 	return ones == 0 && n.IP.IsUnspecified()
 }
+
+// Used lists the IPv4 prefixes that the namespace knows the way to: those of its
+// addresses and of the routes of all tables, but for default routes.
+func Used() ([]netip.Prefix, error) {
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	var out []netip.Prefix
+	add := func(n *net.IPNet) {
+		if n == nil || isAll(n) {
+			return
+		}
+		if ip, ok := netip.AddrFromSlice(n.IP); ok {
+			ones, _ := n.Mask.Size()
+			out = append(out, netip.PrefixFrom(ip.Unmap(), ones).Masked())
+		}
+	}
+	for _, r := range routes {
+		add(r.Dst)
+	}
+	for _, a := range addrs {
+		add(a.IPNet)
+	}
+	return out, nil
+}

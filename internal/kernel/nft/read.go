@@ -25,6 +25,7 @@ func Read() (firewall.Rules, error) {
 		return firewall.Rules{}, fmt.Errorf("list nftables chains: %w", err)
 	}
 	var out firewall.Rules
+	sets := sets{conn: c}
 	for _, ch := range chains {
 		r, ok := readChain(ch)
 		if !ok {
@@ -35,7 +36,7 @@ func Read() (firewall.Rules, error) {
 			return out, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
 		}
 		for _, x := range rules {
-			r.Rules = append(r.Rules, readRule(x.Exprs, ch.Table.Family == nftables.TableFamilyIPv6))
+			r.Rules = append(r.Rules, readRule(x.Exprs, ch.Table, &sets))
 		}
 		out.Chains = append(out.Chains, r)
 	}
@@ -88,20 +89,27 @@ const (
 	dstType
 	ctState
 	nfproto
+	mark
 	constant
 )
 
 // reader goes through a rule's expressions.
 type reader struct {
-	rule firewall.Rule
-	six  bool // addresses are IPv6
-	regs map[uint32]field
-	mask map[uint32][]byte // of a bitwise and
-	data map[uint32][]byte // constants
+	rule  firewall.Rule
+	table *nftables.Table
+	sets  *sets
+	six   bool // addresses are IPv6
+	regs  map[uint32]field
+	size  map[uint32]int    // bytes that were loaded
+	mask  map[uint32][]byte // of a bitwise and
+	data  map[uint32][]byte // constants
+
+	placed map[field]bool // that the rule has a match of
 }
 
-func readRule(exprs []expr.Any, six bool) firewall.Rule {
-	r := &reader{six: six, regs: map[uint32]field{}, mask: map[uint32][]byte{}, data: map[uint32][]byte{}}
+func readRule(exprs []expr.Any, table *nftables.Table, sets *sets) firewall.Rule {
+	r := &reader{table: table, sets: sets, six: table.Family == nftables.TableFamilyIPv6,
+		regs: map[uint32]field{}, size: map[uint32]int{}, mask: map[uint32][]byte{}, data: map[uint32][]byte{}, placed: map[field]bool{}}
 	for _, e := range exprs {
 		if !r.load(e) && !r.match(e) && !r.verdict(e) {
 			r.unread(fmt.Sprintf("%T", e)[len("*expr."):])
@@ -124,9 +132,10 @@ func (r *reader) load(e expr.Any) bool {
 			return true // sets a mark
 		}
 		r.put(e.Register, map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName,
-			expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto}[e.Key])
+			expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
 	case *expr.Payload:
 		r.put(e.DestRegister, r.payload(e))
+		r.size[slot(e.DestRegister)] = int(e.Len)
 	case *expr.Fib:
 		f := unknown
 		if e.ResultADDRTYPE && e.FlagDADDR {
@@ -142,10 +151,10 @@ func (r *reader) load(e expr.Any) bool {
 		}
 		r.put(e.Register, f)
 	case *expr.Bitwise:
-		r.regs[e.DestRegister], r.mask[e.DestRegister] = r.regs[e.SourceRegister], e.Mask
+		r.regs[slot(e.DestRegister)], r.mask[slot(e.DestRegister)] = r.regs[slot(e.SourceRegister)], e.Mask
 	case *expr.Immediate:
 		r.put(e.Register, constant)
-		r.data[e.Register] = e.Data
+		r.data[slot(e.Register)] = e.Data
 	default:
 		return false
 	}
@@ -153,8 +162,9 @@ func (r *reader) load(e expr.Any) bool {
 }
 
 func (r *reader) put(reg uint32, f field) {
-	r.regs[reg] = f
-	delete(r.mask, reg)
+	r.regs[slot(reg)] = f
+	delete(r.mask, slot(reg))
+	delete(r.size, slot(reg))
 }
 
 // Offsets of the IPv6 header.
@@ -189,9 +199,9 @@ func (r *reader) match(e expr.Any) bool {
 		if e.Op != expr.CmpOpEq && e.Op != expr.CmpOpNeq {
 			return false
 		}
-		return r.compare(r.regs[e.Register], e.Op == expr.CmpOpNeq, e.Data, r.mask[e.Register])
+		return r.compare(r.regs[slot(e.Register)], e.Op == expr.CmpOpNeq, e.Data, r.mask[slot(e.Register)])
 	case *expr.Range:
-		if r.regs[e.Register] != dport || len(e.FromData) != 2 || len(e.ToData) != 2 {
+		if r.regs[slot(e.Register)] != dport || len(e.FromData) != 2 || len(e.ToData) != 2 {
 			return false
 		}
 		r.rule.Ports = firewall.Ports{Low: binary.BigEndian.Uint16(e.FromData), High: binary.BigEndian.Uint16(e.ToData), Not: e.Op == expr.CmpOpNeq}
@@ -206,18 +216,8 @@ func (r *reader) match(e expr.Any) bool {
 
 func (r *reader) compare(f field, not bool, data, mask []byte) (known bool) {
 	switch f {
-	case inName:
-		r.rule.In = firewall.Device{Name: deviceName(data), Not: not}
-	case outName:
-		r.rule.Out = firewall.Device{Name: deviceName(data), Not: not}
-	case srcAddr:
-		r.rule.Src.Prefix, known = prefixOf(data, mask, r.six)
-		r.rule.Src.Not = not
-		return known
-	case dstAddr:
-		r.rule.Dst.Prefix, known = prefixOf(data, mask, r.six)
-		r.rule.Dst.Not = not
-		return known
+	case inName, outName, srcAddr, dstAddr:
+		return r.place(f, not, data, mask)
 	case protocolOf:
 		r.rule.Proto = protoName(data)
 		return !not && r.rule.Proto != ""
@@ -244,8 +244,34 @@ func (r *reader) compare(f field, not bool, data, mask []byte) (known bool) {
 		r.rule.NotNew = (binary.NativeEndian.Uint32(bits)&expr.CtStateBitNEW != 0) != one
 	case nfproto:
 		return !not && r.only(data)
+	case mark: // which another program may have set
+		r.unread("a mark")
 	default:
 		return false
+	}
+	return true
+}
+
+// place compares a device or an address; a second match of the same one has no
+// room in a rule.
+func (r *reader) place(f field, not bool, data, mask []byte) (known bool) {
+	if r.placed[f] {
+		return false
+	}
+	r.placed[f] = true
+	switch f {
+	case inName:
+		r.rule.In = firewall.Device{Name: deviceName(data), Not: not}
+	case outName:
+		r.rule.Out = firewall.Device{Name: deviceName(data), Not: not}
+	case srcAddr:
+		r.rule.Src.Prefix, known = prefixOf(data, mask, r.six)
+		r.rule.Src.Not = not
+		return known
+	case dstAddr:
+		r.rule.Dst.Prefix, known = prefixOf(data, mask, r.six)
+		r.rule.Dst.Not = not
+		return known
 	}
 	return true
 }

@@ -24,11 +24,8 @@ func (r *reader) verdict(e expr.Any) bool {
 		r.rule.Verdict, r.rule.To = firewall.DNAT, netip.AddrPortFrom(netip.Addr{}, r.port(e.RegisterProtoMin))
 	case *expr.NAT:
 		r.nat(e)
-	case *expr.Lookup: // a set, or a map of verdicts
-		if e.IsDestRegSet && r.rule.Verdict == firewall.Continue {
-			r.rule.Verdict = firewall.Jump
-		}
-		r.unread("a set")
+	case *expr.Lookup:
+		r.lookup(e)
 	case *expr.Target:
 		return r.xtTarget(e)
 	default:
@@ -37,12 +34,17 @@ func (r *reader) verdict(e expr.Any) bool {
 	return true
 }
 
-func (r *reader) plain(e *expr.Verdict) bool {
-	v, ok := map[expr.VerdictKind]firewall.Verdict{expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
+func (r *reader) plain(e *expr.Verdict) (known bool) {
+	r.rule.Verdict, known = verdictOf(e.Kind)
+	r.rule.Chain = e.Chain
+	return known
+}
+
+func verdictOf(kind expr.VerdictKind) (v firewall.Verdict, known bool) {
+	v, known = map[expr.VerdictKind]firewall.Verdict{expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
 		expr.VerdictReturn: firewall.Return, expr.VerdictJump: firewall.Jump, expr.VerdictGoto: firewall.Goto,
-		expr.VerdictContinue: firewall.Continue}[e.Kind]
-	r.rule.Verdict, r.rule.Chain = v, e.Chain
-	return ok
+		expr.VerdictContinue: firewall.Continue}[kind]
+	return v, known
 }
 
 func (r *reader) nat(e *expr.NAT) {
@@ -51,7 +53,7 @@ func (r *reader) nat(e *expr.NAT) {
 		return
 	}
 	r.rule.Verdict = firewall.DNAT
-	a, _ := netip.AddrFromSlice(r.data[e.RegAddrMin])
+	a, _ := netip.AddrFromSlice(r.data[slot(e.RegAddrMin)])
 	if e.RegAddrMin != 0 && !a.IsValid() {
 		r.unread("an address from a map")
 	}
@@ -60,7 +62,7 @@ func (r *reader) nat(e *expr.NAT) {
 
 // port is the constant in a register; 0 if there is none.
 func (r *reader) port(reg uint32) uint16 {
-	if b := r.data[reg]; reg != 0 && len(b) >= 2 {
+	if b := r.data[slot(reg)]; reg != 0 && len(b) >= 2 {
 		return binary.BigEndian.Uint16(b)
 	}
 	return 0

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -115,14 +116,27 @@ func errnoOf(body []byte) unix.Errno {
 	return unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
 }
 
+// Ends picks sockets by their two ends; nil picks all.
+type Ends func(local, remote netip.AddrPort) bool
+
+// pick reports whether a struct inet_diag_msg is of a picked socket.
+func (e Ends) pick(m []byte) bool {
+	if e == nil {
+		return true
+	}
+	s := parseSocket("tcp", m)
+	unmapped := func(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+	return e(unmapped(s.Local), unmapped(s.Remote))
+}
+
 // leftovers are the ids, as the kernel gave them, of a family's sockets that no
 // process has and that wait for their end.
-func (d diag) leftovers(family byte) (ids [][]byte, err error) {
+func (d diag) leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	if err := d.send(message(diagByFamily, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, family, ending, nil)); err != nil {
 		return nil, fmt.Errorf("read sockets: %w", err)
 	}
 	err = d.each(func(m []byte) {
-		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 {
+		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 && of.pick(m) {
 			ids = append(ids, append([]byte{}, m[idOffset:idOffset+idSize]...))
 		}
 	})
@@ -184,16 +198,16 @@ func (d diag) acknowledged(last []byte) error {
 	}
 }
 
-// Leftover counts the sockets, in the calling thread's network namespace, that
-// no process has and that wait for their end.
-func Leftover() (n int, err error) {
+// Leftover counts the picked sockets, in the calling thread's network namespace,
+// that no process has and that wait for their end.
+func Leftover(of Ends) (n int, err error) {
 	d, err := openDiag()
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
 	for _, family := range families {
-		ids, err := d.leftovers(family)
+		ids, err := d.leftovers(family, of)
 		if err != nil {
 			return n, err
 		}
@@ -208,14 +222,14 @@ var families = []byte{unix.AF_INET, unix.AF_INET6}
 // needs CONFIG_INET_DIAG_DESTROY in a kernel that ends sockets in TIME_WAIT so
 // (older ones only end open ones), and CAP_NET_ADMIN over the namespace; else it
 // returns an error that wraps EOPNOTSUPP or EPERM.
-func Sweep() error {
+func Sweep(of Ends) error {
 	d, err := openDiag()
 	if err != nil {
 		return err
 	}
 	defer d.close()
 	for _, family := range families {
-		ids, err := d.leftovers(family)
+		ids, err := d.leftovers(family, of)
 		if err == nil {
 			err = d.destroy(family, ids)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -80,23 +81,72 @@ func TestSweep(t *testing.T) {
 		var err error
 		// The last ones may be on their way to TIME_WAIT.
 		for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && n != 2*each; time.Sleep(time.Millisecond) {
-			if n, err = Leftover(); err != nil {
+			if n, err = Leftover(nil); err != nil {
 				return err
 			}
 		}
 		if n != 2*each {
 			t.Errorf("%d connections have ended, %d are left", 2*each, n)
 		}
-		switch err := Sweep(); {
+		switch err := Sweep(nil); {
 		case errors.Is(err, unix.EOPNOTSUPP):
 			t.Skipf("this kernel ends no socket in TIME_WAIT: %v", err)
 		case err != nil:
 			return err
 		}
-		if n, err = Leftover(); n != 0 {
+		if n, err = Leftover(nil); n != 0 {
 			t.Errorf("%d are left after the sweep", n)
 		}
 		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Only picked sockets are counted and swept, by either end.
+func TestSweepOfSome(t *testing.T) {
+	const each = 5
+	ns := space(t)
+	err := ns.Do(func() error {
+		var at []netip.AddrPort
+		for _, addr := range []string{"127.0.0.1:0", "127.0.0.1:0", "[::1]:0"} {
+			ln, err := leave(addr, each)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+			at = append(at, ln.Addr().(*net.TCPAddr).AddrPort())
+		}
+		to := func(a netip.AddrPort) Ends { return func(_, remote netip.AddrPort) bool { return remote == a } }
+		count := func(of Ends, want int) {
+			t.Helper()
+			n := -1
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && n != want; time.Sleep(time.Millisecond) {
+				var err error
+				if n, err = Leftover(of); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n != want {
+				t.Errorf("%d are left, not %d", n, want)
+			}
+		}
+		for _, a := range at {
+			count(to(a), each)
+		}
+		for i, a := range []netip.AddrPort{at[0], at[2]} {
+			switch err := Sweep(to(a)); {
+			case errors.Is(err, unix.EOPNOTSUPP):
+				t.Skipf("this kernel ends no socket in TIME_WAIT: %v", err)
+			case err != nil:
+				return err
+			}
+			count(to(a), 0)
+			count(nil, each*(2-i))
+		}
+		count(to(at[1]), each)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,8 @@
 // Package ovs runs an Open vSwitch of its own for one machine of the lab: a
 // private ovsdb-server and ovs-vswitchd, whose database, sockets and logs are
 // in memory that only they can see. They are children of one process, Main,
-// which the kernel kills with the lab; nothing of them is on a disk.
+// which the kernel kills with the lab; nothing of them is on a disk. Machines is
+// the other kind: the one that runs on the machine anyway.
 package ovs
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,26 +41,30 @@ const (
 var Programs = []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"}
 
 // Find returns the program's file; the folders for administrators' programs
-// are searched too.
+// are searched too. If there is none, the error wraps exec.ErrNotFound.
 func Find(program string) (string, error) {
 	file, err := exec.LookPath(program)
-	for _, d := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
-		if err == nil {
-			break
-		}
-		file, err = exec.LookPath(filepath.Join(d, program))
+	if err == nil {
+		return file, nil
 	}
-	return file, err
+	for _, d := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
+		if file, err := exec.LookPath(filepath.Join(d, program)); err == nil {
+			return file, nil
+		}
+	}
+	return "", err
 }
 
 // Version is "3.1.0", or "" if Open vSwitch does not tell. It is asked once.
 var Version = sync.OnceValue(func() string {
 	out, _ := run("ovs-vswitchd", "--version")
-	if m := regexp.MustCompile(`Open vSwitch\) (\S+)`).FindStringSubmatch(out); m != nil {
+	if m := versionLine.FindStringSubmatch(out); m != nil {
 		return m[1]
 	}
 	return ""
 })
+
+var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
 // run runs a program of Open vSwitch and returns what it printed.
 func run(program string, args ...string) (string, error) {
@@ -68,7 +74,13 @@ func run(program string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, file, args...).CombinedOutput()
+	// It dies with this process rather than wait for daemons that died with it, too.
+	// The signal is tied to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, file, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.Join(strings.Fields(string(out)), " "))
 	}
@@ -182,6 +194,20 @@ func ParsePorts(text string) (map[string]Port, error) {
 		return nil, fmt.Errorf("read the ports of Open vSwitch: %q", text)
 	}
 	return out, nil
+}
+
+// Sent is what some of a bridge's ports, by number, sent together, in the fields
+// of that name.
+func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
+	for _, n := range numbers {
+		p, ok := ports[n]
+		if !ok {
+			return sum, fmt.Errorf("the bridge of Open vSwitch has no port %s, but %v", n, ports)
+		}
+		sum.TxBytes += p.TxBytes
+		sum.TxPackets += p.TxPackets
+	}
+	return sum, nil
 }
 
 func number(s string) uint64 {

@@ -1,6 +1,8 @@
 package ovs
 
 import (
+	"errors"
+	"os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +48,16 @@ func TestParsePorts(t *testing.T) {
 	}
 }
 
+func TestSent(t *testing.T) {
+	ports := map[string]Port{Local: {TxPackets: 1, TxBytes: 60}, "1": {RxBytes: 9, TxPackets: 2, TxBytes: 100}, "2": {TxPackets: 4, TxBytes: 1000}}
+	if got, err := Sent(ports, []string{"1", "2"}); err != nil || got != (Port{TxPackets: 6, TxBytes: 1100}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Sent(ports, []string{"1", "3"}); err == nil {
+		t.Errorf("a port that is not there sent %+v", got)
+	}
+}
+
 func FuzzParsePorts(f *testing.F) {
 	f.Add(dump)
 	f.Add("port 1: rx pkts=1, bytes=2\ntx pkts=3, bytes=4")
@@ -58,7 +70,7 @@ func FuzzParsePorts(f *testing.F) {
 }
 
 func TestFind(t *testing.T) {
-	if _, err := Find("no-such-program-of-open-vswitch"); err == nil {
-		t.Error("it was found")
+	if file, err := Find("no-such-program-of-open-vswitch"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("%q, %v", file, err)
 	}
 }

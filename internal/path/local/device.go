@@ -33,3 +33,17 @@ func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error
 		return c, err
 	}
 }
+
+// SentBy joins what some ports sent to the servers and others to the clients,
+// each counted as forward.
+func SentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		f, err := toServer()
+		if err != nil {
+			return f, err
+		}
+		b, err := toClient()
+		return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
+			BackwardBytes: b.ForwardBytes, BackwardPackets: b.ForwardPackets}, err
+	}
+}

@@ -1,6 +1,6 @@
 // Package local is what backends have in common whose places are network
-// namespaces of this machine: starting this program in one, reading its devices,
-// and reading what a docker-proxy relayed.
+// namespaces of this machine: starting this program in one, reading its devices
+// and what a docker-proxy relayed, and sweeping up what connections left.
 package local
 
 import (

@@ -1,7 +1,14 @@
 package local
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -68,4 +75,38 @@ func (p Proxy) passed() (uint64, error) {
 		dialled -= min(dialled, accepted)
 	}
 	return min(dialled, accepted), err
+}
+
+// ProcessIO is what a process has written by write(2), as forward, and read by
+// read(2), of /proc/PID/io. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8) writes
+// a client's datagrams to the server's socket so and reads the server's so, and
+// talks to clients by recvmsg(2) and sendmsg(2) or their like, which are not counted
+// there. So every byte that came to the server through it is counted once, also if
+// it was lost later, and it wrote none that it had not got from a client. UDP
+// sockets have no byte counters of their own.
+func ProcessIO(pid int) (c sample.Counters, err error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
+	}
+	io, err := p.IO()
+	if err != nil {
+		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
+	}
+	return sample.Counters{ForwardBytes: io.WChar, BackwardBytes: io.RChar}, nil
+}
+
+var versionWord = regexp.MustCompile(`version (\S+)`)
+
+// ProxyVersion asks a docker-proxy for its version: " 28.5.2", or "" (before 23.0 it
+// could not tell).
+func ProxyVersion(file string) string {
+	const limit = time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, file, "--version").Output()
+	if m := versionWord.FindSubmatch(out); m != nil {
+		return " " + string(m[1])
+	}
+	return ""
 }

@@ -113,17 +113,14 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 		t.Errorf("%d servers, %d clients", len(p.Servers), len(p.Clients))
 	}
 	own := slices.ContainsFunc(p.Hops, func(h path.Hop) bool { return h.Clients != nil })
-	for _, swap := range []bool{false, true} { // the last two clients have different servers
-		w, readings := witnessed(t, p, func() Traffic {
-			tr := Exchange(t, p)
-			if swap {
-				tr.Moved[1], tr.Moved[2] = tr.Moved[2], tr.Moved[1]
-			}
-			return tr
-		})
-		if wrong := swap && own; w.OK == wrong {
-			t.Errorf("clients swapped: %v; witness: %+v\n%s", swap, w, strings.Join(readings, "\n"))
-		}
+	v := move(t, p, func() Traffic { return Exchange(t, p) })
+	if w := v.witness(v.moved); !w.OK {
+		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
+	}
+	swapped := slices.Clone(v.moved)
+	swapped[1], swapped[2] = swapped[2], swapped[1] // they have different servers
+	if w := v.witness(swapped); w.OK && own {
+		t.Errorf("witnessed with two clients swapped:\n%s", strings.Join(v.readings, "\n"))
 	}
 	if err := p.Close(); err != nil {
 		t.Errorf("Close: %v", err)
@@ -244,26 +241,45 @@ func around(t *testing.T, p *path.Path, o Options) {
 	}
 }
 
-func witnessed(t *testing.T, p *path.Path, move func() Traffic) (sample.Witness, []string) {
+// visit is what hops and guards counted while bytes were moved.
+type visit struct {
+	hops          []path.Hop
+	before, after []sample.Counters
+	moved         []path.Moved // by client
+	readings      []string
+}
+
+// move reads the counters around some traffic, which it ends.
+func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	t.Helper()
-	hops := append(slices.Clone(p.Hops), p.Guards...)
-	before, err := path.ReadAll(hops)
-	if err != nil {
+	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}
+	var err error
+	if v.before, err = path.ReadAll(v.hops); err != nil {
 		t.Fatal(err)
 	}
-	var after []sample.Counters
-	m := move()
+	m := traffic()
 	if m.Stop != nil {
 		defer m.Stop()
 	}
-	if after, err = path.ReadAll(hops); err != nil {
+	if v.after, err = path.ReadAll(v.hops); err != nil {
 		t.Fatal(err)
 	}
-	var readings []string
-	for i, h := range hops {
-		readings = append(readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, after[i].Sub(before[i])))
+	v.moved = m.Moved
+	for i, h := range v.hops {
+		v.readings = append(v.readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
 	}
-	return path.Witness(hops, before, after, m.Moved...), readings
+	return v
+}
+
+// witness judges the counters by what the clients are said to have moved.
+func (v visit) witness(moved []path.Moved) sample.Witness {
+	return path.Witness(v.hops, v.before, v.after, moved...)
+}
+
+func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witness, []string) {
+	t.Helper()
+	v := move(t, p, traffic)
+	return v.witness(v.moved), v.readings
 }
 
 // NothingLeft compares this process and the machine with what they were, until

@@ -1,12 +1,9 @@
 package collect
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,41 +57,16 @@ func TestContainerID(t *testing.T) {
 	}
 }
 
-// The engine is found as the docker command finds it.
-func TestDockerHost(t *testing.T) {
-	dir := t.TempDir()
-	sum := sha256.Sum256([]byte("mine"))
-	meta := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]))
-	if err := os.MkdirAll(meta, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	write := func(file, text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(filepath.Join(meta, "meta.json"), `{"Name":"mine","Endpoints":{"docker":{"Host":"unix:///run/user/1000/docker.sock"}}}`)
-	t.Setenv("DOCKER_CONFIG", dir)
-	for _, c := range []struct{ config, host, context, want, err string }{
-		{"", "", "", defaultHost, ""},
-		{`{"auths":{}}`, "", "", defaultHost, ""},
-		{`{"currentContext":"mine"}`, "", "", "unix:///run/user/1000/docker.sock", ""},
-		{`{"currentContext":"mine"}`, "unix:///x", "", "unix:///x", ""},
-		{`{"currentContext":"mine"}`, "", "default", defaultHost, ""},
-		{"", "", "mine", "unix:///run/user/1000/docker.sock", ""},
-		{"", "", "gone", "", "context gone"},
-		{"", "tcp://192.0.2.1:2376", "", "", "not on this machine"},
-		{"{", "", "", "", "config.json"},
-	} {
-		os.Remove(filepath.Join(dir, "config.json"))
-		if c.config != "" {
-			write(filepath.Join(dir, "config.json"), c.config)
-		}
-		t.Setenv("DOCKER_HOST", c.host)
-		t.Setenv("DOCKER_CONTEXT", c.context)
-		got, err := dockerHost()
-		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%+v: %q, %v", c, got, err)
+// What has no engine of this machine says so.
+func TestNoEngine(t *testing.T) {
+	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine", "": `no docker context "gone"`} {
+		t.Setenv("DOCKER_HOST", host)
+		t.Setenv("DOCKER_CONTEXT", "gone")
+		t.Setenv("DOCKER_CONFIG", t.TempDir())
+		c := &collector{f: &ports.Facts{}}
+		c.docker(t.Context())
+		if m := c.f.Missing; len(m) != 1 || !strings.Contains(m[0].Why, says) || !strings.Contains(m[0].Remedy, "DOCKER_HOST=") {
+			t.Errorf("%q: %+v", host, m)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/dockerhost"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -28,25 +30,32 @@ const (
 
 // docker asks the engine about its containers and networks.
 func (c *collector) docker(ctx context.Context) {
-	host, err := dockerHost()
+	host, file, err := dockerHost()
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		remedy := ""
+		var e *dockerhost.Error
+		if errors.As(err, &e) {
+			remedy = e.Remedy
+		}
+		c.missing("names of containers", err.Error(), remedy)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
 	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv())
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+defaultHost)
+		c.missing("names of containers", err.Error(), "DOCKER_HOST="+dockerhost.Default)
 		return
 	}
 	defer func() { _ = api.Close() }()
 	version, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
-		c.noDocker(host, err)
+		c.noDocker(file, err)
 		return
 	}
 	c.f.Docker = version.Version
+	info, err := api.Info(ctx, client.InfoOptions{})
+	rootless := err == nil && slices.ContainsFunc(info.Info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
 	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
 		c.missing("names of containers", err.Error(), "")
@@ -65,19 +74,29 @@ func (c *collector) docker(ctx context.Context) {
 			continue // removed since
 		}
 		x := describe(in.Container)
-		x.Image = s.Image
+		x.Image, x.Rootless = s.Image, rootless
 		if in.Container.State.ExitCode != 0 || x.Restarts > 0 {
 			x.LastLog += lastWords(ctx, api, in.Container)
 		}
 		c.f.Containers = append(c.f.Containers, x)
 	}
 	c.shares()
+	c.rootlessPublished()
 	c.bridges(ctx, api)
+	c.ingress(ctx, api)
+}
+
+// dockerHost is the engine's address and its socket: only an engine of this
+// machine can say anything about its ports.
+func dockerHost() (host, file string, err error) {
+	if host, err = dockerhost.Find(os.Getenv); err == nil {
+		file, err = dockerhost.Socket(host)
+	}
+	return host, file, err
 }
 
 // noDocker says why the engine did not answer; that there is none is no fault.
-func (c *collector) noDocker(host string, err error) {
-	path := strings.TrimPrefix(host, "unix://")
+func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
 			c.missing("names of containers", "there is no Docker socket at "+path, "DOCKER_HOST=unix://… if it is elsewhere")

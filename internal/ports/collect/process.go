@@ -147,6 +147,7 @@ func (c *collector) sockets() error {
 	default:
 		c.missing("who has some of the sockets", "no process that is visible here: the kernel itself, or one outside this container", "run toll ports outside, on the machine itself")
 	}
+	c.rootless(slices.Clone(c.f.Proxies))
 	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)
 	return nil
 }

@@ -1,0 +1,176 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/owner"
+)
+
+// cleanMachine removes what dead tolls made on the machine beside Docker: rules,
+// bridges of Open vSwitch and devices that have their mark, and what their journals
+// name. Still are the files of journals that tell of what could not be removed.
+func cleanMachine(journals []leftJournal) (removed []string, still map[string]bool, err error) {
+	ns, err := here()
+	if err != nil {
+		if slices.ContainsFunc(journals, func(j leftJournal) bool { return slices.ContainsFunc(j.made, entry.ofMachine) }) {
+			return nil, stillOf(journals, entry.ofMachine), err
+		}
+		return nil, nil, nil // a user who is not root made nothing here
+	}
+	defer ns.Close()
+	where, err := namespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := machineCleaner{ns: ns, still: map[string]bool{}}
+	for _, j := range journals {
+		if slices.ContainsFunc(j.made, entry.inNamespace) && j.elsewhere(where) {
+			c.still[j.file] = true
+			c.errs = append(c.errs, fmt.Errorf("journal %s tells of devices in another network namespace: run toll clean there", j.file))
+			continue
+		}
+		c.here = append(c.here, j)
+	}
+	c.rules()
+	c.switches()
+	c.links()
+	return c.removed, c.still, errors.Join(c.errs...)
+}
+
+// inNamespace reports whether the thing ends with its network namespace.
+func (e entry) inNamespace() bool { return e.kind == ofLink || e.kind == ofRule }
+
+// elsewhere reports whether what the journal tells of is in another network
+// namespace than where. Of an earlier boot nothing is left.
+func (j leftJournal) elsewhere(where string) bool {
+	boot, _, _ := strings.Cut(where, " ")
+	return strings.HasPrefix(j.namespace, boot+" ") && j.namespace != where
+}
+
+func stillOf(journals []leftJournal, of func(entry) bool) map[string]bool {
+	still := map[string]bool{}
+	for _, j := range journals {
+		if slices.ContainsFunc(j.made, of) {
+			still[j.file] = true
+		}
+	}
+	return still
+}
+
+// machineCleaner collects what came of cleaning.
+type machineCleaner struct {
+	ns      *netns.NS
+	here    []leftJournal
+	removed []string
+	still   map[string]bool
+	errs    []error
+}
+
+// names are what the journals name of a kind.
+func (c *machineCleaner) names(kind string) (out []string) {
+	for _, j := range c.here {
+		for _, e := range j.made {
+			if e.kind == kind {
+				out = append(out, e.name)
+			}
+		}
+	}
+	return out
+}
+
+// failed notes an error, for which the journals of that kind stay. Where no
+// journal has the kind it is none: what a user may not look at is not theirs.
+func (c *machineCleaner) failed(kind string, err error) {
+	of := func(e entry) bool { return e.kind == kind }
+	stay := stillOf(c.here, of)
+	if len(stay) == 0 {
+		return
+	}
+	for file := range stay {
+		c.still[file] = true
+	}
+	c.errs = append(c.errs, err)
+}
+
+func dead(mark string) bool { return mark != "" && !owner.Alive(mark) }
+
+func (c *machineCleaner) rules() {
+	ran := 0
+	var last error
+	for _, p := range savers {
+		rules, err := save(p, "") // a table that is asked for by name would be made
+		if err != nil {
+			last = err
+			continue
+		}
+		ran++
+		if !slices.ContainsFunc(rules, func(r rule) bool { return dead(r.mark()) }) {
+			continue
+		}
+		n, err := removeRules(c.ns, p, func(r rule) bool { return dead(r.mark()) })
+		for range n {
+			c.removed = append(c.removed, ofRule+" of "+userChain)
+		}
+		if err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(ofRule, nil)
+		}
+	}
+	if ran == 0 {
+		c.failed(ofRule, last)
+	}
+}
+
+func (c *machineCleaner) switches() {
+	left, err := leftSwitches(dead)
+	if err != nil {
+		c.failed(ofSwitch, err)
+		return
+	}
+	for _, name := range left {
+		if err := removeSwitch(name); err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(ofSwitch, nil)
+			continue
+		}
+		c.removed = append(c.removed, "bridge "+name+" of Open vSwitch")
+	}
+}
+
+// links removes devices last: the switches hold them. One that a journal names
+// may have no mark yet.
+func (c *machineCleaner) links() {
+	var aliases map[string]string
+	var all []string
+	err := c.ns.Do(func() (err error) {
+		if aliases, err = link.Aliases(); err == nil {
+			all, err = link.Names()
+		}
+		return err
+	})
+	if err != nil {
+		c.failed(ofLink, err)
+		return
+	}
+	named := c.names(ofLink)
+	for _, name := range all {
+		mark := markOf(aliases[name])
+		if !isOurName(name) || !dead(mark) && (mark != "" || !slices.Contains(named, name)) {
+			continue
+		}
+		if err := c.ns.Do(func() error { return link.Remove(name) }); err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(ofLink, nil)
+			continue
+		}
+		c.removed = append(c.removed, ofLink+" "+name)
+	}
+}
+
+// isOurName reports whether a device may be one that toll named.
+func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

@@ -1,0 +1,35 @@
+package docker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+)
+
+// The second port of a program is published, linked and witnessed as the first.
+func TestBesideSecondPort(t *testing.T) {
+	d := daemon(t)
+	b := &Docker{}
+	o := promises(b, d)
+	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays } // by what all of the machine's TCP relayed
+	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
+		switch mode.Name(m) {
+		case mode.Host, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link:
+		default:
+			continue
+		}
+		known, _ := mode.Find(mode.Name(m))
+		for _, r := range known.Routes {
+			t.Run(strings.Join([]string{m, string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				pathtest.SecondPort(t, b, path.Spec{Mode: known.Name, From: r.From, To: r.To}, o)
+			})
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}

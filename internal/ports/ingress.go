@@ -1,0 +1,75 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
+)
+
+// Ingress is a swarm's: the network by which every node takes the published ports
+// of services, whichever nodes their tasks are on.
+type Ingress struct {
+	// Addr is where rules or a proxy lead such ports to: a namespace without
+	// processes, in which IPVS deals connections out. Invalid: there is none here.
+	Addr     netip.Addr
+	Services []Service // only a manager knows them
+	NoIPVS   bool      // the kernel has none
+}
+
+// Service is a service's port that the ingress publishes.
+type Service struct {
+	Name, Proto  string
+	Port, Target uint16 // the nodes', the tasks'
+}
+
+// service finds whose port it is.
+func (in Ingress) service(proto string, port uint16) (Service, bool) {
+	i := slices.IndexFunc(in.Services, func(s Service) bool { return s.Proto == proto && s.Port == port })
+	if i < 0 {
+		return Service{}, false
+	}
+	return in.Services[i], true
+}
+
+// server is who serves a port that leads to the ingress, which keeps its number
+// up to the tasks.
+func (in Ingress) server(proto string, port uint16) Server {
+	s, _ := in.service(proto, port)
+	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"), Port: cmp.Or(s.Target, port)}
+}
+
+// ingressPort reports whether the swarm's ingress takes a port: a service says so,
+// or a rule leads there.
+func (f *Facts) ingressPort(proto string, port uint16) bool {
+	if _, ok := f.Ingress.service(proto, port); ok {
+		return true
+	}
+	return f.Ingress.Addr.IsValid() && slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool {
+		return slices.ContainsFunc(c.Rules, func(r firewall.Rule) bool {
+			return r.Verdict == firewall.DNAT && r.To.Addr() == f.Ingress.Addr && r.Proto == proto && r.Ports == firewall.Ports{Low: port, High: port}
+		})
+	})
+}
+
+// unserved: a service's port that this node should take and that leads nowhere.
+func (f *Facts) unserved(rows []Row) []Trap {
+	var out []Trap
+	for _, s := range f.Ingress.Services {
+		if slices.ContainsFunc(rows, func(r Row) bool { return r.Port == s.Port && r.Proto == s.Proto }) {
+			continue
+		}
+		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
+			Text:     fmt.Sprintf("Service %s publishes %d/%s by the swarm's ingress, and this node does not take it", s.Name, s.Port, s.Proto),
+			Evidence: "no socket listens, and no rule leads there",
+			Remedy:   fmt.Sprintf("see what dockerd's log says of ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
+		if f.Ingress.NoIPVS {
+			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), without which there is no ingress"
+			t.Remedy = fmt.Sprintf("sudo modprobe ip_vs, and a restart of docker; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)
+		}
+		out = append(out, t)
+	}
+	return out
+}

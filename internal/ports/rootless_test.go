@@ -1,0 +1,47 @@
+package ports
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// A rootless engine's container may have the address of one of the machine's own;
+// its ports lead there all the same, by rootlesskit and never by rules.
+func TestRootless(t *testing.T) {
+	const kit = 700
+	machine := func(c ...Container) *Facts {
+		f := healthy()
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:8090"), Inode: 40, Owners: []Process{{PID: kit, Name: Rootlesskit}}})
+		f.Proxies = append(f.Proxies, Proxy{PID: kit, Proto: "tcp", Host: addrPort("0.0.0.0:8090"), Container: addrPort("172.17.0.2:80"), Rootless: true})
+		f.Containers = append(f.Containers, c...)
+		return f
+	}
+	shop := Container{ID: "aa", Name: "shop", PID: 701, State: "running", Rootless: true, Addrs: []netip.Addr{addr("172.17.0.2")},
+		Published: []Published{{"tcp", 80, addrPort("0.0.0.0:8090")}}, Exposed: []Published{{Proto: "tcp", Port: 81}},
+		Listeners: []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:80")}}, ListenersKnown: true, Devices: []Device{{Name: "eth0", MTU: 9000, Up: true, Peer: 6, Index: 5}}}
+	deaf := shop
+	deaf.Listeners = nil
+	for _, c := range []struct {
+		name, server, ways string
+		f                  *Facts
+		traps              int
+	}{
+		{"its engine was asked", "shop", "proxy  proxy  proxy", machine(shop), 1}, // ::1 is not published
+		{"nothing listens", "shop", "nothing  nothing  nothing", machine(deaf), 1},
+		{"its engine was not asked", "172.17.0.2:80, rootless", "proxy?  proxy?  proxy?", machine(), 0},
+	} {
+		r := Judge(c.f, 8090)
+		row := find(t, r, "0.0.0.0", 8090)
+		if row.Server.Name != c.server || row.Holder != (Holder{Rootlesskit, kit}) || ways(row) != c.ways || len(r.Traps) != c.traps {
+			t.Errorf("%s: %+v %+v %q %+v", c.name, row.Server, row.Holder, ways(row), r.Traps)
+		}
+	}
+	f := machine(shop)
+	f.Known.Rules = false // an ordinary user's
+	if p := find(t, Judge(f, 8090), "0.0.0.0", 8090).Paths[OwnAddr]; p.Way != ByProxy {
+		t.Errorf("%+v", p)
+	}
+	if row := find(t, Judge(f, 8080), "0.0.0.0", 8080); row.Server.Name != "web" {
+		t.Errorf("%+v", row.Server)
+	}
+}
