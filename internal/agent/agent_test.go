@@ -113,7 +113,7 @@ const testVersion = "1.2.3"
 // testTime bounds what should take no time on an idle machine.
 const testTime = 60 * time.Second
 
-func within1(t *testing.T) context.Context {
+func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	t.Cleanup(cancel)
 	return ctx
@@ -258,7 +258,7 @@ func (s *site) node(u setup) *node {
 	s.t.Helper()
 	n := s.machine()
 	s.start(n, u)
-	a, err := s.hub.Wait(within1(s.t), u.id)
+	a, err := s.hub.Wait(bounded(s.t), u.id)
 	if err != nil {
 		s.t.Fatalf("%v; the agent: %s", err, n.said)
 	}
@@ -418,7 +418,7 @@ func TestHubCloses(t *testing.T) {
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	p, q := sleeper(t, b), sleeper(t, c)
 	// In the middle of a request, too.
-	use, err := b.Meter(within1(t), now(), now()+int64(time.Hour))
+	use, err := b.Meter(bounded(t), now(), now()+int64(time.Hour))
 	check(t, err)
 	asked := make(chan error, 1)
 	go func() {
@@ -437,7 +437,7 @@ func TestHubCloses(t *testing.T) {
 	gone(t, p.PID)
 	gone(t, q.PID)
 	s.refuses(b)
-	if _, err := s.hub.Wait(within1(t), "d"); err == nil {
+	if _, err := s.hub.Wait(bounded(t), "d"); err == nil {
 		t.Error("an agent came to a hub that is closed")
 	}
 	check(t, s.hub.Close())
@@ -576,7 +576,7 @@ func TestVersionsMustBeTheSame(t *testing.T) {
 	s := newSite(t, silence)
 	n := s.machine()
 	s.start(n, setup{id: "b", version: "0.9"})
-	_, err := s.hub.Wait(within1(t), "b")
+	_, err := s.hub.Wait(bounded(t), "b")
 	var u *path.UnsupportedError
 	if !errors.As(err, &u) || !strings.Contains(u.Missing, "agent b on ") || !strings.Contains(u.Missing, "is toll 0.9, this is 1.2.3") || u.Remedy == "" {
 		t.Errorf("it says %v", err)

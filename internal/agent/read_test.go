@@ -34,7 +34,7 @@ func TestClock(t *testing.T) {
 	for _, ahead := range []int{0, 1000, 7} {
 		n := s.node(setup{id: "n" + strconv.Itoa(ahead), before: otherClock(t, ahead)})
 		for range 3 {
-			o, err := n.Clock(within1(t))
+			o, err := n.Clock(bounded(t))
 			check(t, err)
 			off := o.Ahead - time.Duration(ahead)*time.Second
 			if off.Abs() > o.Unsure || o.Unsure <= 0 || o.Unsure > 10*time.Second {
@@ -74,7 +74,7 @@ func TestBounds(t *testing.T) {
 func TestMeter(t *testing.T) {
 	s := newSite(t, quick) // pings every 0.7 s, if they may
 	b := s.node(setup{id: "b", before: otherClock(t, 500)})
-	ctx := within1(t)
+	ctx := bounded(t)
 	o, err := b.Clock(ctx)
 	check(t, err)
 	const window = 2 * time.Second
@@ -122,7 +122,7 @@ func TestMeter(t *testing.T) {
 func TestMeterWithAnOpenEnd(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
-	ctx := within1(t)
+	ctx := bounded(t)
 	p, err := b.Start(echo())
 	check(t, err)
 	for _, words := range []bool{true, false} {
@@ -158,7 +158,7 @@ func TestLongHush(t *testing.T) {
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})
 	const long = 2 * quick
-	resume, err := s.hub.Hush(within1(t), long)
+	resume, err := s.hub.Hush(bounded(t), long)
 	check(t, err)
 	before := s.hub.Moved()
 	time.Sleep(long)
@@ -168,7 +168,7 @@ func TestLongHush(t *testing.T) {
 	resume()
 	resume() // twice is once
 	check(t, b.Err())
-	if _, err := b.Clock(within1(t)); err != nil {
+	if _, err := b.Clock(bounded(t)); err != nil {
 		t.Error(err)
 	}
 	time.Sleep(2 * quick) // pings go on
@@ -209,11 +209,11 @@ func TestCounters(t *testing.T) {
 		{NAT: &NAT{Proto: "tcp", To: published, Now: server, From: b.addr}},
 		{NAT: &NAT{Proto: "tcp", To: published, Now: netip.MustParseAddrPort("10.8.0.3:80")}},
 	}
-	before, err := b.Counters(within1(t), what)
+	before, err := b.Counters(bounded(t), what)
 	check(t, err)
 	const payload = 100_000
 	conns := exchange(t, s.ns, published, 2, payload)
-	after, err := b.Counters(within1(t), what)
+	after, err := b.Counters(bounded(t), what)
 	check(t, err)
 	got := make([]sample.Counters, len(what))
 	for i := range what {
@@ -233,7 +233,7 @@ func TestCounters(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	if now, err := b.Counters(within1(t), what); err != nil || now[3].Hits != after[3].Hits {
+	if now, err := b.Counters(bounded(t), what); err != nil || now[3].Hits != after[3].Hits {
 		t.Errorf("connections that ended: %+v, %v", now, err)
 	}
 	// As a hop reads it.
@@ -245,13 +245,13 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	list, err := b.Interfaces(within1(t), file)
+	list, err := b.Interfaces(bounded(t), file)
 	check(t, err)
 	if len(list) != 2 || list[1].Name != "c0" || list[1].Kind != "veth" || list[1].Peer == 0 || list[1].MTU == 0 || !list[1].Up || !list[1].Uplink ||
 		list[1].Where != "node b" || len(list[1].Addrs) == 0 || list[1].Addrs[0].String() != "10.8.0.2/24" || len(list[1].Offloads) == 0 {
 		t.Errorf("interfaces %+v", list)
 	}
-	if names, err := b.Files(within1(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
+	if names, err := b.Files(bounded(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
 		t.Errorf("%v, %v", names, err)
 	}
 }

@@ -217,7 +217,7 @@ func TestHandshake(t *testing.T) {
 				conn.Close()
 			}
 			if c.ok { // it left: the next may come
-				a, err := h.Wait(within1(t), "b")
+				a, err := h.Wait(bounded(t), "b")
 				check(t, err)
 				<-a.Lost()
 			}
@@ -256,7 +256,7 @@ func TestNoTickets(t *testing.T) {
 		if conn.ConnectionState().DidResume {
 			t.Error("a session was taken up again")
 		}
-		a, err := h.Wait(within1(t), "b")
+		a, err := h.Wait(bounded(t), "b")
 		check(t, err)
 		conn.Close()
 		<-a.Lost()
@@ -298,7 +298,7 @@ func TestGarbage(t *testing.T) {
 			h, k := here(t)
 			conn, err := knock(t, h, k, goodHello, nil)
 			check(t, err)
-			a, err := h.Wait(within1(t), "b")
+			a, err := h.Wait(bounded(t), "b")
 			check(t, err)
 			go func() {
 				_, _ = conn.Write([]byte(says))
@@ -308,7 +308,7 @@ func TestGarbage(t *testing.T) {
 			}()
 			asked := make(chan error, 1)
 			go func() {
-				_, err := a.Files(within1(t), "/")
+				_, err := a.Files(bounded(t), "/")
 				asked <- err
 			}()
 			<-a.Lost()
@@ -328,7 +328,7 @@ func TestStrayAnswers(t *testing.T) {
 	h, k := here(t)
 	conn, err := knock(t, h, k, goodHello, nil)
 	check(t, err)
-	a, err := h.Wait(within1(t), "b")
+	a, err := h.Wait(bounded(t), "b")
 	check(t, err)
 	_, err = conn.Write([]byte(`{"id":77,"clock":1}` + "\n" + `{"exit":{"number":78}}` + "\n"))
 	check(t, err)
@@ -345,16 +345,16 @@ func TestStrayAnswers(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := a.Files(within1(t), "/"); err != nil {
+	if _, err := a.Files(bounded(t), "/"); err != nil {
 		t.Error(err)
 	}
 	// What is missing in an answer is not made up.
-	if _, err := a.Counters(within1(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil || !strings.Contains(err.Error(), "0 came") {
+	if _, err := a.Counters(bounded(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil || !strings.Contains(err.Error(), "0 came") {
 		t.Error(err)
 	}
-	if use, err := a.Meter(within1(t), 1, 2); err != nil {
+	if use, err := a.Meter(bounded(t), 1, 2); err != nil {
 		t.Error(err)
-	} else if _, err := use(within1(t)); err == nil {
+	} else if _, err := use(bounded(t)); err == nil {
 		t.Error("a reading that did not come is one")
 	}
 }
