@@ -496,6 +496,7 @@ func TestHubIsKilled(t *testing.T) {
 
 // SIGTERM, as containers are stopped, ends an agent with all that it started.
 func TestAgentIsStopped(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
 	p := sleeper(t, b)
@@ -552,6 +553,7 @@ func TestAgentIsFrozen(t *testing.T) {
 
 // Somebody else cannot be an agent, and agents not a hub.
 func TestOnlyTheRunsKeyOpens(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, silence)
 	other, err := NewKey()
 	check(t, err)
@@ -601,6 +603,7 @@ func TestOneAgentOfAnIdentity(t *testing.T) {
 
 // Connections that say nothing, or nonsense, keep nobody out.
 func TestStrangersDisturbNobody(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
 	p := sleeper(t, b)

@@ -164,6 +164,7 @@ func TestCrowdBetweenMachines(t *testing.T) {
 
 // A machine that leaves takes its cells with it, at once, and no other.
 func TestRunGoesOnWithoutANode(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		end  func(s *site, n *node) error
@@ -174,7 +175,10 @@ func TestRunGoesOnWithoutANode(t *testing.T) {
 			return s.ns.Do(func() error { return run("ip", "link", "set", n.dev, "down") })
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) { goesOn(t, tt.end) })
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // it is mostly waiting
+			goesOn(t, tt.end)
+		})
 	}
 }
 

@@ -347,6 +347,7 @@ func TestProxyCounter(t *testing.T) {
 
 // What an agent may not is said with the capability that it lacks.
 func TestMissingCapabilities(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, silence)
 	caps := "-sys_admin,-net_admin,-sys_ptrace"
 	b := s.node(setup{id: "b", before: []string{"setpriv", "--bounding-set", caps, "--inh-caps", caps}})
