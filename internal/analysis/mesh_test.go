@@ -163,7 +163,7 @@ func TestMeshFindings(t *testing.T) {
 		says   []string
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node that is 1.25 times slower than is typical, and no link that is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it."}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node is 1.25 times slower than is typical beyond the noise, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
 			[]string{"The link between b and d is slow, while most other links of both are well: b sends to d at 0.2", "which the way back does not (6 of 6 visits)"}, nil},
 		{"link", 5, 6, func(m *meshRun) {

@@ -159,7 +159,7 @@ func (m *Mesh) nothingSlow(r *Report) string {
 	case len(m.Nodes) == 2:
 		return "Round trips between two nodes have nothing to be held against."
 	}
-	return fmt.Sprintf("Nothing is named as slow: no node that is %.2f times slower than is typical, and no link that is %s slower than its nodes make it.",
+	return fmt.Sprintf("Nothing is named as slow: no node is %.2f times slower than is typical beyond the noise, and no link is %s slower than its nodes make it.",
 		mesh.Least, strings.Join(parts, " or "))
 }
 
