@@ -15,8 +15,8 @@ import (
 // "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// native reports whether the engine writes nf_tables itself. The engines before
-// 28.2 do not tell, and do not.
+// native reports whether the engine writes nf_tables itself. Those that speak an
+// API before 1.49 do not tell, and do not.
 func (e *engine) native() bool {
 	return e.info.FirewallBackend != nil && strings.HasPrefix(e.info.FirewallBackend.Driver, "nftables") // also nftables+firewalld
 }
@@ -54,7 +54,8 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 // tally adds up what a rule counts. For each container that comes or goes dockerd
 // writes a chain anew, and its rules count from zero: what they counted since
 // they were last read is lost. A path is then witnessed to have been used too
-// little, never too much.
+// little, never too much; a guard may miss a hit, but then the path's own hops
+// miss those bytes.
 type tally struct {
 	handle    uint64
 	last, sum uint64 // of this writing; of those before

@@ -7,8 +7,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
 
-// ingressRules are what Docker 26 and 28 write for a service that publishes 8091 by
-// the ingress, whose end on this node is 172.18.0.2.
+// ingressRules are what Docker before 29 writes for a service that publishes 8091 by
+// the ingress, whose end on this node is 172.18.0.2, after moby/libnetwork#2395 and
+// moby/moby#26930.
 const ingressRules = `*nat
 :PREROUTING ACCEPT [0:0]
 :OUTPUT ACCEPT [0:0]
