@@ -21,9 +21,21 @@ import (
 // has their label at the daemon that this environment names and at those that
 // their journals name, and what they made on the machine beside Docker. A daemon
 // that is not there is no error, unless a journal says that it has something of
-// ours. StateDir is as Docker's.
-func Clean(ctx context.Context, dir string) (removed []string, err error) {
-	journals, err := leftJournals(dir)
+// ours.
+type Clean struct {
+	// StateDir is as Docker's.
+	StateDir string
+	// Others removes also what tolls of other machines made in this one's swarm:
+	// whether they still run cannot be known here.
+	Others bool
+
+	// Left is what they made and was left alone, after Run.
+	Left []string
+}
+
+// Run cleans.
+func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
+	journals, err := leftJournals(c.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +59,7 @@ func Clean(ctx context.Context, dir string) (removed []string, err error) {
 				made = append(made, slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)...)
 			}
 		}
-		some, err := cleanUntil(ctx, host, made)
+		some, err := c.until(ctx, host, made)
 		removed = append(removed, some...)
 		if err != nil {
 			failed[host] = true
@@ -64,15 +76,15 @@ func Clean(ctx context.Context, dir string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// cleanUntil removes what dead tolls made, also what their daemon still makes:
+// until removes what dead tolls made, also what their daemon still makes:
 // it goes on with what it was asked for when the toll was killed.
-func cleanUntil(ctx context.Context, host string, made []entry) (removed []string, err error) {
+func (c *Clean) until(ctx context.Context, host string, made []entry) (removed []string, err error) {
 	const (
 		latest = 3 * time.Second
 		again  = 200 * time.Millisecond
 	)
 	for began := time.Now(); ; {
-		some, err := cleanAt(ctx, host, made)
+		some, err := c.at(ctx, host, made)
 		for _, e := range some {
 			removed = append(removed, e.kind+" "+e.name)
 			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
@@ -118,9 +130,9 @@ func leftJournals(dir string) ([]leftJournal, error) {
 	return out, nil
 }
 
-// cleanAt removes what has the label of a dead toll: containers first, because
-// they hold the others.
-func cleanAt(ctx context.Context, host string, made []entry) (removed []entry, err error) {
+// at removes what has the label of a dead toll: containers first, because they hold
+// the others.
+func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []entry, err error) {
 	file, err := socketOf(host)
 	if err != nil {
 		return nil, err
@@ -135,7 +147,16 @@ func cleanAt(ctx context.Context, host string, made []entry) (removed []entry, e
 	e := &engine{api: api, host: host, journal: &journal{open: map[entry]bool{}}}
 	defer func() { err = errors.Join(err, api.Close()) }()
 	ours := make(client.Filters).Add("label", runLabel)
-	dead := func(labels map[string]string) bool { return labels[runLabel] != "" && !owner.Alive(labels[runLabel]) }
+	dead := func(labels map[string]string) bool {
+		mark := labels[runLabel]
+		return mark != "" && (!owner.Alive(mark) || c.Others && owner.Elsewhere(mark))
+	}
+	c.Left = nil
+	spare := func(kind, name string, labels map[string]string) {
+		if owner.Elsewhere(labels[runLabel]) && !c.Others {
+			c.Left = append(c.Left, kind+" "+name)
+		}
+	}
 	var errs []error
 	remove := func(kind, name string, err error) {
 		if err != nil {
@@ -149,12 +170,12 @@ func cleanAt(ctx context.Context, host string, made []entry) (removed []entry, e
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range containers.Items {
-		if dead(c.Labels) {
-			remove(ofContainer, strings.TrimPrefix(strings.Join(c.Names, ","), "/"), e.removeContainer(c.ID))
+	for _, b := range containers.Items {
+		if dead(b.Labels) {
+			remove(ofContainer, strings.TrimPrefix(strings.Join(b.Names, ","), "/"), e.removeContainer(b.ID))
 		}
 	}
-	if err := e.removeServices(ctx, made, dead, remove); err != nil {
+	if err := e.removeServices(ctx, made, dead, remove, spare); err != nil {
 		return removed, err
 	}
 	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: ours})

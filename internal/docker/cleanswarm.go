@@ -15,7 +15,7 @@ const scopeSwarm = "swarm"
 
 // removeServices removes the services and secrets of dead tolls, if the daemon
 // manages a swarm.
-func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map[string]string) bool, remove func(kind, name string, err error)) error {
+func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map[string]string) bool, remove func(kind, name string, err error), spare func(kind, name string, labels map[string]string)) error {
 	info, err := e.api.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return err
@@ -36,6 +36,7 @@ func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map
 			_, err := e.api.ServiceRemove(ctx, s.ID, client.ServiceRemoveOptions{})
 			remove(ofService, s.Spec.Name, err)
 		}
+		spare(ofService, s.Spec.Name, s.Spec.Labels)
 	}
 	secrets, err := e.api.SecretList(ctx, client.SecretListOptions{Filters: ours})
 	if err != nil {
@@ -46,6 +47,7 @@ func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map
 			_, err := e.api.SecretRemove(ctx, s.ID, client.SecretRemoveOptions{})
 			remove(ofSecret, s.Spec.Name, err)
 		}
+		spare(ofSecret, s.Spec.Name, s.Spec.Labels)
 	}
 	return nil
 }

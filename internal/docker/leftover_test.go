@@ -54,7 +54,7 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 	}
 	write("here", "", entry{ofLink, "tollnamed"}, entry{ofLink, "tollalive"}, entry{ofLink, "users"}, entry{ofLink, "tollgone"}, entry{ofRule, "iptables tollmarked"})
 	write("before", "an earlier boot ", entry{ofLink, "tollother"})
-	removed, err := Clean(context.Background(), dir)
+	removed, err := (&Clean{StateDir: dir}).Run(context.Background())
 	if err != nil {
 		t.Error(err)
 	}
@@ -84,7 +84,7 @@ func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	if err := errors.Join(j.add(ofLink, "lo"), j.close(false)); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(context.Background(), dir)
+	removed, err := (&Clean{StateDir: dir}).Run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "another network namespace") || len(removed) > 0 {
 		t.Errorf("removed %v, %v", removed, err)
 	}

@@ -173,6 +173,20 @@ func TestSwarm(t *testing.T) {
 		clean(t, "SIGKILL and toll clean")
 	})
 
+	t.Run("another machine's", func(t *testing.T) {
+		// A service that a toll on another machine made, as far as this one can tell.
+		mark := "00000000000000000000000000000000/b/pid:[1]/1/1"
+		c.run(t, 1, "sh", "-c", "docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
+		_, out, _ := c.toll(t, 1, toll, "clean")
+		if !strings.Contains(out, "left alone: service toll-else") {
+			t.Errorf("toll clean: %s", out)
+		}
+		if _, out, _ = c.toll(t, 1, toll, "clean", "--others"); !strings.Contains(out, "removed service toll-else") {
+			t.Errorf("toll clean --others: %s", out)
+		}
+		clean(t, "toll clean --others")
+	})
+
 	// Whatever happens to node 3, the others are measured on.
 	for what, fault := range map[string][2]string{
 		"hangs":   {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
