@@ -25,8 +25,8 @@ type builderFlags struct {
 	swarm             swarmFlags
 }
 
-// add adds the flags of commands that measure, which may compare backends.
-func (f *builderFlags) add(fl *pflag.FlagSet) {
+// addBuilders adds the flags of commands that measure, which may compare backends.
+func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
 	f.addWire(fl)
 	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), swarm (between the nodes of a Docker Swarm), or several: lab,docker")
 	f.addDocker(fl)
@@ -36,8 +36,8 @@ func (f *builderFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 }
 
-// addOne adds the flags of commands that show what one backend builds.
-func (f *builderFlags) addOne(fl *pflag.FlagSet) {
+// addBuilder adds the flags of commands that show what one backend builds.
+func (f *builderFlags) addBuilder(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds: lab, docker (a real Docker Engine on this machine; needs root) or swarm (between the nodes of a Docker Swarm)")
 	f.addDocker(fl)
 	f.swarm.add(fl)

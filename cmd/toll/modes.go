@@ -78,7 +78,7 @@ func newModes(e env) *cobra.Command {
 			})
 		},
 	}
-	f.addOne(c.Flags())
+	f.addBuilder(c.Flags())
 	out.add(c.Flags())
 	return c
 }

@@ -90,7 +90,7 @@ with what it counted before and after.`,
 	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
 	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
 	fl.StringSliceVar(&tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
-	f.addOne(fl)
+	f.addBuilder(fl)
 	f.addWire(fl)
 	f.addProxy(fl)
 	out.add(fl)

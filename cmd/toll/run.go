@@ -69,7 +69,7 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 
 // addRun adds what every run has.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
-	f.builderFlags.add(fl)
+	f.addBuilders(fl)
 	f.addRounds(fl)
 }
 
