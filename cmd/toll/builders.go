@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -59,7 +60,7 @@ func (f *builderFlags) addProxy(fl *pflag.FlagSet) {
 func (f *builderFlags) one() (string, error) {
 	on, err := parseAll(f.on, parseBackend)
 	if err == nil && len(on) != 1 {
-		err = usage(fmt.Errorf("--on %v: one at a time", on), "--on "+on[0])
+		err = usage(fmt.Errorf("--on %s: one at a time", strings.Join(on, ",")), "--on "+on[0])
 	}
 	if err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
 
@@ -88,21 +90,26 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	}
 	between, err := engine.MeshSpec(req.Mode)
 	if err != nil {
-		return &failure{code: exitNothing, err: err}
+		return unsupported(err)
+	}
+	// What no nodes can mend is said before any is asked.
+	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
+	if _, err := plan.Mesh(req); err != nil {
+		return usage(err, "see toll mesh --help")
 	}
 	s := f.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
-		return err
+		return unsupported(err)
 	}
 	if len(nodes)-len(without) < 2 {
 		for _, err := range without {
-			return &failure{code: exitNothing, err: err}
+			return unsupported(err)
 		}
 	}
 	if err := s.Check(ctx, between); err != nil {
-		return &failure{code: exitNothing, err: err}
+		return unsupported(err)
 	}
 	req.Nodes = nodes
 	p, err := plan.Mesh(req)
@@ -120,13 +127,21 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
 
+// unsupported gives what cannot be had here its exit code.
+func unsupported(err error) error {
+	if errors.Is(err, path.ErrUnsupported) {
+		return &failure{code: exitNothing, err: err}
+	}
+	return err
+}
+
 // meshRequest reads the flags; the nodes come later.
 func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
 	if err := f.out.check(); err != nil {
 		return r, err
 	}
 	if !slices.Equal(f.on, []string{swarm.Name}) {
-		return r, usage(fmt.Errorf("--on %v: a mesh is measured on a cluster", f.on), "--on swarm")
+		return r, usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(f.on, ",")), "--on swarm")
 	}
 	if given.Changed("rounds") {
 		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
