@@ -55,7 +55,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iproute2 nftables postgresql redis-server redis-tools util-linux
+DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
 BENCH_DEPS = iperf3 qperf sockperf
 VM_DEPS = busybox-static cpio iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
