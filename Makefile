@@ -25,7 +25,7 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 ENGINES ?= installed
 .PHONY: test-docker
 test-docker: deps ## build the modes with real Docker Engines; ENGINES=all fetches two more from Debian
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 15m ./internal/docker
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -parallel 4 -timeout 15m ./internal/docker # they wait more than they work
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
