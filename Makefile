@@ -34,7 +34,7 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 ENGINES ?= installed
 .PHONY: test-docker
 test-docker: deps ## build the modes with the installed Docker Engine; ENGINES=all fetches two more from Debian and builds 29
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -timeout 40m ./internal/docker
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -parallel 4 -timeout 40m ./internal/docker # they wait more than they work
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
@@ -64,7 +64,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iproute2 nftables postgresql redis-server redis-tools util-linux
+DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
 BENCH_DEPS = iperf3 qperf sockperf
 VM_DEPS = busybox-static cpio iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends

@@ -130,7 +130,11 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	}
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
-		if err != nil {
+		var stop signaled
+		switch {
+		case errors.As(err, &stop):
+			return &failure{code: exitSignalled + int(stop.Signal)}
+		case err != nil:
 			return err
 		}
 		if f.dryRun {

@@ -54,8 +54,10 @@ func TestEngines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "dockerd needs root")
 	}
-	if _, err := exec.LookPath("dockerd"); err != nil {
-		pathtest.SkipOrFail(t, "no dockerd: %v", err)
+	for _, program := range []string{"dockerd", "ovs-vswitchd", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil {
+			pathtest.SkipOrFail(t, "no %s: make deps", program)
+		}
 	}
 	dir := t.TempDir()
 	tester, toll := filepath.Join(dir, "docker.test"), filepath.Join(dir, "toll")

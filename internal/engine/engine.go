@@ -88,6 +88,9 @@ func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.
 	if err != nil {
 		return p, err
 	}
+	if ctx.Err() != nil { // what an interrupted builder says is no answer
+		return p, context.Cause(ctx)
+	}
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
 }
 

@@ -311,6 +311,20 @@ func TestCheckThatCannotTellSkips(t *testing.T) {
 	}
 }
 
+// What a builder says that was interrupted is no reason to skip a path.
+func TestInterruptedCheck(t *testing.T) {
+	p, err := plan.Make(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := errors.New("stop")
+	cancel(stop)
+	if _, err := engine.Check(ctx, p, []path.Builder{&fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: context.Canceled}}}); !errors.Is(err, stop) {
+		t.Errorf("Check = %v", err)
+	}
+}
+
 func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := errors.New("stop")
