@@ -7,20 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
-
-// self is this program, also after its file was replaced.
-const self = "/proc/self/exe"
 
 // child is a process that the hub had started.
 type child struct {
@@ -38,21 +30,13 @@ func (s *server) start(o startOrder) (pid int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("connect the process: %w", err)
 	}
-	cmd := exec.Command(self, o.Args...)
-	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), o.Env...)
-	said := &local.Tail{}
-	cmd.Stderr = said
-	if o.Apart {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.children[o.Number] != nil {
 		_ = conn.Close()
 		return 0, errors.New("this is not the time to start a process")
 	}
-	p, err := local.Start(s.here, s.config.Name, cmd, said)
+	p, err := local.StartSelf(s.here, s.config.Name, path.Command{Args: o.Args, Env: o.Env, Apart: o.Apart})
 	if err != nil {
 		_ = conn.Close()
 		if o.Apart {

@@ -76,6 +76,18 @@ func (d *Docker) connect(ctx context.Context) (*engine, error) {
 }
 
 func (d *Docker) dial(ctx context.Context) (*engine, error) {
+	e, err := d.reach(ctx, mayRead)
+	if err != nil {
+		return nil, err
+	}
+	if e.ns, err = here(); err != nil {
+		return nil, errors.Join(err, e.api.Close())
+	}
+	return e, nil
+}
+
+// reach finds the daemon and prepares a journal, if may has nothing against it.
+func (d *Docker) reach(ctx context.Context, may func() error) (*engine, error) {
 	host, err := findHost(os.Getenv)
 	if err != nil {
 		return nil, err
@@ -87,7 +99,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	if err := reachable(file); err != nil {
 		return nil, err
 	}
-	if err := mayRead(); err != nil {
+	if err := may(); err != nil {
 		return nil, err
 	}
 	api, err := newClient(host)
@@ -98,11 +110,8 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	if err := e.meet(ctx); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
-	if e.ns, err = here(); err != nil {
-		return nil, errors.Join(err, api.Close())
-	}
 	if e.journal, err = newJournal(d.StateDir, e.id, e.mark, host); err != nil {
-		return nil, errors.Join(err, e.ns.Close(), api.Close())
+		return nil, errors.Join(err, api.Close())
 	}
 	return e, nil
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
-
-	"github.com/bridgetoll/bridgetoll/internal/owner"
 )
 
 // Daemon is a daemon at which another backend makes things: a client of it, and
@@ -39,29 +37,11 @@ const (
 // more than the right to talk to it. Dir is where journals are kept; "" is the
 // user's state directory.
 func Connect(ctx context.Context, dir string) (*Daemon, error) {
-	host, err := findHost(os.Getenv)
+	e, err := (&Docker{StateDir: dir}).reach(ctx, func() error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	file, err := socketOf(host)
-	if err != nil {
-		return nil, err
-	}
-	if err := reachable(file); err != nil {
-		return nil, err
-	}
-	api, err := newClient(host)
-	if err != nil {
-		return nil, fmt.Errorf("reach the Docker daemon at %s: %w", host, err)
-	}
-	e := &engine{api: api, host: host, mark: owner.Mark(), id: random()}
-	if err := e.meet(ctx); err != nil {
-		return nil, errors.Join(err, api.Close())
-	}
-	if e.journal, err = newJournal(dir, e.id, e.mark, host); err != nil {
-		return nil, errors.Join(err, api.Close())
-	}
-	return &Daemon{API: api, Info: e.info, Host: host, ID: e.id, Labels: map[string]string{runLabel: e.mark}, journal: e.journal}, nil
+	return &Daemon{API: e.api, Info: e.info, Host: e.host, ID: e.id, Labels: map[string]string{runLabel: e.mark}, journal: e.journal}, nil
 }
 
 // Note notes what is about to be made, on disk.

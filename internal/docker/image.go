@@ -21,6 +21,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // The labels of what toll makes: runLabel has the mark of the toll that made it,
@@ -34,7 +35,7 @@ const (
 const repository = "bridgetoll:"
 
 // self is this program, also after its file was replaced.
-const self = "/proc/self/exe"
+const self = local.Self
 
 // inImage is the program's file in the image.
 const inImage = InImage

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -34,15 +32,7 @@ func (m *machine) Name() string { return m.name }
 
 // Start starts toll itself, as a child of this process.
 func (m *machine) Start(c path.Command) (*path.Process, error) {
-	cmd := exec.Command(self, c.Args...)
-	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), c.Env...)
-	said := &local.Tail{}
-	cmd.Stderr = said
-	if c.Apart {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	}
-	return local.Start(m.ns, m.name, cmd, said)
+	return local.StartSelf(m.ns, m.name, c)
 }
 
 // contained is a process in a container.

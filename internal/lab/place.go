@@ -12,7 +12,7 @@ import (
 )
 
 // self is this program, also after its file was replaced.
-const self = "/proc/self/exe"
+const self = local.Self
 
 // place starts processes in a network namespace.
 type place struct {

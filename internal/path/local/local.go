@@ -11,6 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
@@ -21,6 +24,23 @@ type Space interface {
 	Do(f func() error) error
 	// Start starts cmd in it, as a process that dies with it.
 	Start(cmd *exec.Cmd) error
+}
+
+// Self is this program, also after its file was replaced.
+const Self = "/proc/self/exe"
+
+// StartSelf starts this program with other arguments in the namespace, as Start
+// does.
+func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
+	cmd := exec.Command(Self, c.Args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), c.Env...)
+	said := &Tail{}
+	cmd.Stderr = said
+	if c.Apart {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	}
+	return Start(ns, name, cmd, said)
 }
 
 // Start starts cmd in the namespace, in a place called so, with its input and
