@@ -37,7 +37,10 @@ func (f *swarmFlags) adapt(r *runFlags, given *pflag.FlagSet) error {
 		return nil
 	}
 	if !given.Changed("from") {
-		r.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
+		r.from = []string{string(mode.FromRemoteContainer)}
+		if given.Lookup("baseline") != nil { // other studies have one placement
+			r.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
+		}
 	}
 	return f.unpinned(r, given)
 }
