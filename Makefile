@@ -23,7 +23,7 @@ RACE = agent database endpoint engine openai ports/collect undo worker
 .PHONY: test-beside
 test-beside:
 	nice $(MAKE) --no-print-directory lint
-	nice $(GO) test -race -timeout 10m $(RACE:%=./internal/%)
+	nice $(GO) test -race -short -timeout 10m $(RACE:%=./internal/%)
 	nice $(MAKE) --no-print-directory fuzz FUZZTIME=500x
 
 VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted)|TestWireIsDelayed|TestKernelOptionsAreNamed

@@ -126,6 +126,7 @@ func TestVisitsBetweenMachines(t *testing.T) {
 
 // A transfer's time is between the clocks of both ends.
 func TestTransferBetweenMachines(t *testing.T) {
+	long(t)
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	const n = 512 << 20
@@ -152,6 +153,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 
 // A crowd starts at one time by every machine's clock.
 func TestCrowdBetweenMachines(t *testing.T) {
+	long(t)
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
@@ -162,8 +164,17 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	}
 }
 
+// long leaves a test that takes its time to runs without the race detector.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes its time")
+	}
+}
+
 // A machine that leaves takes its cells with it, at once, and no other.
 func TestRunGoesOnWithoutANode(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

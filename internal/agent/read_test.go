@@ -154,6 +154,7 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 
 // A hush that is longer than an agent bears is told to it.
 func TestLongHush(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})

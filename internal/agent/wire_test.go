@@ -213,12 +213,15 @@ func TestHandshake(t *testing.T) {
 			if (err == nil) != c.ok {
 				t.Errorf("the handshake: %v", err)
 			}
+			var a *Agent
+			if c.ok { // before it leaves
+				a, err = h.Wait(bounded(t), "b")
+				check(t, err)
+			}
 			if conn != nil {
 				conn.Close()
 			}
-			if c.ok { // it left: the next may come
-				a, err := h.Wait(bounded(t), "b")
-				check(t, err)
+			if a != nil { // the next may come
 				<-a.Lost()
 			}
 		})
