@@ -32,6 +32,7 @@ var lacking = map[mode.Name]path.UnsupportedError{
 		Remedy: "macvlan-bridge, or --on lab"},
 	mode.Overlay: {Missing: "overlay networks need a swarm, and their bridges are in a namespace that only dockerd knows: toll does not read them",
 		Remedy: "--on lab"},
+	mode.PublishIngress:   {Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"},
 	mode.OverlayEncrypted: {Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"},
 }
 

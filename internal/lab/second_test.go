@@ -52,7 +52,7 @@ func counts(h path.Hop) bool {
 // proves it; no rule and no relay counts what is on another path of the kind.
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
-	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link} {
+	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy, mode.PublishIngress, mode.Routed, mode.Link} {
 		known, _ := mode.Find(m)
 		for _, r := range known.Routes {
 			spec := path.Spec{Mode: m, From: r.From, To: r.To, Second: true}

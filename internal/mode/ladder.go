@@ -26,6 +26,7 @@ const (
 	proxyForNAT  = "docker-proxy instead of NAT"
 	ovsForBridge = "Open vSwitch instead of the Linux bridge"
 	netkitPairs  = "netkit pairs instead of veth pairs and bridges"
+	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
 // ladders are trees, each rung after the one below it. A ladder starts at the
@@ -40,6 +41,7 @@ var ladders = map[Placement][]Rung{
 		{Bridge, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge"},
 		{PublishNAT, ToLoopback, Bridge, "NAT of a published port instead of the container's address"},
 		{PublishProxy, ToLoopback, PublishNAT, proxyForNAT},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Routed, ToContainer, Bridge, "routed mode's rules instead of NAT's"},
 		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
 		{Pipework, ToContainer, Bridge, "the machine's network card as a port of the bridge"},
@@ -66,6 +68,7 @@ var ladders = map[Placement][]Rung{
 		{Routed, ToContainer, Host, "a network namespace of its own, with a veth pair on a routed bridge"},
 		{PublishNAT, ToAddress, Routed, "NAT of a published port instead of a route to the container's address"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT + ` and all rules ("iptables": false)`},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
 		{Pipework, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
@@ -75,6 +78,7 @@ var ladders = map[Placement][]Rung{
 		{Host, ToAddress, "", ""},
 		{Routed, ToContainer, Host, "a network namespace on each machine, with a veth pair on a routed bridge"},
 		{PublishNAT, ToAddress, Routed, "NAT on both machines instead of routes to the containers' addresses"},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Pipework, ToContainer, Host, "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 		{Overlay, ToContainer, Pipework, "a VXLAN tunnel between the bridges"},
