@@ -17,7 +17,7 @@ test: deps lint ## install what the tests need and run all of them
 	$(MAKE) test-vm
 	$(MAKE) fuzz FUZZTIME=500x
 
-VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted|publish-ingress)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted|publish-ingress)|TestIngressIsTracked|TestWireIsDelayed|TestKernelOptionsAreNamed
+VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted|publish-ingress)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted|publish-ingress)|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here

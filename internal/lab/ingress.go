@@ -108,12 +108,22 @@ func (s *site) publishIngress() error {
 	})
 	last := slices.Concat(dnat, []path.Hop{s.bridgeHop(s.a, gwbridge.bridge, true), s.ipvsHop(box),
 		s.overlaySwitch(b, []string{box.port}, ports(s.servers))}, s.serverHops())
-	p.Guards = []path.Hop{s.noNAT(), unused(s.loHop(s.a.ns, s.a.name)), unused(s.vxlanHop(b, true))}
+	p.Guards = []path.Hop{unused(s.loHop(s.a.ns, s.a.name)), unused(s.vxlanHop(b, true))}
+	if p.Spec.From != mode.FromContainer {
+		p.Guards = append(p.Guards, s.noNAT())
+	}
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.placeClients(on(s.a))
 		masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
 		p.Hops = slices.Insert(last, len(dnat), masq)
+	case mode.FromContainer:
+		if err := s.dockerClients(); err != nil {
+			return err
+		}
+		// Of the two networks' rules, the client's is the newer one, and comes first.
+		masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
+		p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)}, slices.Insert(last, len(dnat), masq))
 	case mode.FromRemote:
 		s.placeClients(on(s.b))
 		p.Hops = append([]path.Hop{s.wireHop()}, last...)
@@ -141,6 +151,13 @@ func (s *site) mesh() (d daemon, services []service) {
 		n.containers = append(n.containers, gwbridge.nth(firstDocker+1+i))
 	}
 	d.networks = []dockerNet{n}
+	if s.path.Spec.From == mode.FromContainer {
+		own := dockerNet{network: tollNet}
+		for _, at := range s.clientSeats(s.a) {
+			own.containers = append(own.containers, tollNet.of(at))
+		}
+		d.networks = append(d.networks, own)
+	}
 	return d, services
 }
 

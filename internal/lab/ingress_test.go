@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -43,6 +44,29 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 			got := normalRules(output(t, &space{NS: ns}, "nft", "list", "ruleset"))
 			golden(t, file, strings.ReplaceAll(got, "ct state established,new", "ct state new,established"))
 		})
+	}
+}
+
+// A client's port that comes again after a sweep meets what IPVS remembers of it, and
+// works all the same.
+func TestIngressTakesAPortAgain(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})
+	spec := path.Spec{Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}
+	skipMissing(t, l, spec)
+	p := build(t, l, spec)
+	if err := s.b.ns.Do(func() error { return sysctl.Set(portRange, "40000 40000") }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		pathtest.Exchange(t, p).Stop()
+		if room, err := p.Drain(); err != nil || room.Error != "" || room.TimeWait+room.Tracked > 0 {
+			t.Fatalf("drain: %+v, %v", room, err)
+		}
+	}
+	text := output(t, s.boxes[0].ns, "cat", "/proc/self/net/ip_vs_conn")
+	if n := strings.Count(text, "TCP "); n != 1 {
+		t.Errorf("IPVS remembers %d connections, want one:\n%s", n, text)
 	}
 }
 

@@ -90,6 +90,7 @@ var Catalogue = []Mode{
 		PortIsolation: true,
 		Routes: []Route{
 			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
 			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToAddress, []HopKind{
 				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},

@@ -53,6 +53,7 @@ var ladders = map[Placement][]Rung{
 		{Bridge, ToContainer, Shared, "a network namespace for each, joined by veth pairs and a bridge"},
 		{PublishNAT, ToAddress, Bridge, "NAT of a published port, applied to bridged frames (br_netfilter)"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT},
+		{PublishIngress, ToAddress, PublishNAT, "NAT of the client's address, too, and " + ingressMesh},
 		{Routed, ToContainer, Bridge, "a second bridge, and routing between the two"},
 		{Netkit, ToContainer, Routed, netkitPairs},
 		{Link, ToContainer, Bridge, "the packet filter for bridged frames, with a rule for the linked pair"},
