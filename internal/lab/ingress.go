@@ -313,18 +313,21 @@ func tryIPVS() error {
 		ports: []published{{publishedPort, netip.AddrPortFrom(ingressNet.nth(firstTask).Addr(), serverPort)}}}
 	err := ipvs.Add(v.mark, v.task)
 	if err == nil {
-		err = balance()
+		if err = balance(); errors.Is(err, fs.ErrNotExist) {
+			return &path.UnsupportedError{
+				Missing: "IPVS's settings are not there: the kernel lacks CONFIG_IP_VS_NFCT, or hides them in a user namespace",
+				Remedy:  "run toll as root, or use a kernel that has it",
+				Err:     err,
+			}
+		}
 	}
 	if err == nil {
-		err = nft.Apply(sandboxRules([]service{v}, false))
-	}
-	if err == nil {
-		err = nft.Apply(v.taskRules(false))
+		err = nft.Apply(append(sandboxRules([]service{v}, false), v.taskRules(false)...))
 	}
 	switch {
 	case err == nil:
 		return nil
-	case ipvs.Unsupported(err), nft.Unsupported(err), errors.Is(err, fs.ErrNotExist):
+	case ipvs.Unsupported(err), nft.Unsupported(err):
 		return &path.UnsupportedError{
 			Missing: "the kernel lacks IPVS or a part of it (CONFIG_IP_VS, CONFIG_IP_VS_PROTO_TCP, CONFIG_IP_VS_PROTO_UDP, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT, CONFIG_NETFILTER_XT_MATCH_IPVS, CONFIG_NFT_COMPAT, CONFIG_NFT_REDIR)",
 			Remedy:  "sudo modprobe -a ip_vs ip_vs_rr xt_ipvs nft_compat nft_redir, or use a kernel that has them",
