@@ -26,7 +26,7 @@ test-beside:
 	nice $(GO) test -race -short -timeout 10m $(RACE:%=./internal/%)
 	nice $(MAKE) --no-print-directory fuzz FUZZTIME=500x
 
-VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted)|TestWireIsDelayed|TestKernelOptionsAreNamed
+VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted|publish-ingress)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted|publish-ingress)|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
@@ -52,7 +52,7 @@ FUZZTIME ?= 1m
 FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
 	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
 	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet kernel/nft:Elements \
-	ports/collect:ProxyArgs agent:Wire agent:Bundle
+	ports/collect:ProxyArgs kernel/ipvs:Parse agent:Wire agent:Bundle
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	@printf '%s\n' $(FUZZ) | xargs -P 2 -I{} sh -c 'f={}; $(GO) test -run "^$$" -fuzz "^Fuzz$${f#*:}$$" \

@@ -56,7 +56,7 @@ manager; every node must have toll's image (see toll image).`,
 	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "the cluster's engine: swarm")
 	fl.StringSliceVar(&f.swarm.nodes, "nodes", nil, "the nodes, by name or ID (default all that take tasks)")
 	f.swarm.addHow(fl)
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: host, publish-nat, overlay, overlay-encrypted")
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: host, publish-nat, publish-ingress, overlay, overlay-encrypted")
 	fl.IntVar(&m.atOnce, "at-once", 0, "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)

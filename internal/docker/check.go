@@ -26,6 +26,7 @@ var lacking = map[mode.Name]path.UnsupportedError{
 		Remedy: "macvlan-bridge, or --on lab"},
 	mode.MacvlanPassthru: {Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here",
 		Remedy: "macvlan-bridge, or --on lab"},
+	mode.PublishIngress:   {Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"},
 	mode.OverlayEncrypted: {Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"},
 }
 

@@ -32,6 +32,7 @@ type daemon struct {
 	links      []pair
 	networks   []dockerNet // user-defined
 	encrypted  bool        // it runs an encrypted overlay network
+	ingress    []published // ports of Swarm's routing mesh, in the order of their services
 	// foreign are devices of other programs whose traffic the administrator
 	// lets through Docker's rules, in the chain that Docker leaves for that.
 	foreign []string
@@ -90,7 +91,9 @@ func (s *site) install(m *machine, d daemon) error {
 	if d.noIPTables {
 		return nil
 	}
-	return m.ns.Do(func() error { return nft.Apply(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())) })
+	return m.ns.Do(func() error {
+		return nft.Apply(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
+	})
 }
 
 // all are the networks in the order in which they were made: the default one
@@ -197,7 +200,7 @@ func (d daemon) filter() []nft.Chain {
 		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
 		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
 		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b), nft.NotOut(b)))
-		if d.noICC && n.network == docker0 {
+		if d.noICC && n.network == docker0 || n.network == gwbridge {
 			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)), rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
 		} else {
 			from = append(from, rule(nft.Accept(), nft.In(b)))

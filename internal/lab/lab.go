@@ -70,6 +70,8 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.Link:         (*site).linked,
 	mode.Pipework:     (*site).pipework,
 
+	mode.PublishIngress: (*site).publishIngress,
+
 	mode.MacvlanBridge:   (*site).macvlan,
 	mode.MacvlanPrivate:  (*site).macvlan,
 	mode.MacvlanVEPA:     (*site).macvlan,

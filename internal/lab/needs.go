@@ -39,6 +39,7 @@ const (
 	needRPS
 	needProcessIO // reading what a proxy of UDP moved
 	needUDPProxy  // one whose answers arrive
+	needIPVS
 )
 
 // needsOf lists what the path needs, the most basic first.
@@ -82,6 +83,8 @@ func needsOfMode(s path.Spec) []need {
 		return []need{needIPvlan}
 	case mode.Netkit:
 		return []need{needNetkit}
+	case mode.PublishIngress:
+		return []need{needVXLAN, needIPVS}
 	case mode.Overlay:
 		return []need{needVXLAN}
 	case mode.OverlayEncrypted:
@@ -146,6 +149,8 @@ func (l *Lab) try(n need) error {
 			return tryVXLAN()
 		case needESP:
 			return tryESP()
+		case needIPVS:
+			return tryIPVS()
 		case needOVS:
 			return tryOVS()
 		case needRPS:

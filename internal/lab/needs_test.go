@@ -70,6 +70,7 @@ func TestKernelOptionsAreNamed(t *testing.T) {
 		{mode.IPvlanL3, "CONFIG_IPVLAN", "modprobe ipvlan"},
 		{mode.IPvlanL3S, "CONFIG_IPVLAN", "modprobe ipvlan"},
 		{mode.Netkit, "CONFIG_NETKIT", "modprobe netkit"},
+		{mode.PublishIngress, "CONFIG_IP_VS", "modprobe -a ip_vs"},
 		{mode.Overlay, "CONFIG_VXLAN", "modprobe vxlan"},
 		{mode.OverlayEncrypted, "CONFIG_INET_ESP, CONFIG_CRYPTO_GCM", "modprobe -a esp4 gcm"},
 	} {

@@ -26,18 +26,26 @@ const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
 
-	vxlanPort = 4789
-	vxlanVNI  = 4097 // the first that Swarm gives to a network of its users
+	vxlanPort  = 4789
+	ingressVNI = 4096 // the first that Swarm gives to a network: its own
+	vxlanVNI   = 4097 // the next, of its users
 
 	vxlanOverhead = 50
 	espOverhead   = 26 // of which Docker's MTU is less in encrypted networks
 )
 
+// overlayNet is an overlay network.
+type overlayNet struct {
+	network
+	vni int
+	mtu int
+}
+
 // sandbox is an overlay network's namespace on one machine.
 type sandbox struct {
 	on  *machine
 	ns  *space
-	mtu int
+	net overlayNet
 }
 
 func (b *sandbox) where() string { return "overlay on " + b.on.name }
@@ -50,7 +58,10 @@ func (s *site) overlay() error {
 	if encrypted {
 		mtu -= espOverhead
 	}
-	a, err := s.sandbox(s.a, mtu, encrypted)
+	d := userNetwork(dockerNet{network: gwbridge})
+	d.encrypted = encrypted
+	n := overlayNet{tollNet, vxlanVNI, mtu}
+	a, err := s.sandbox(s.a, d, n)
 	if err != nil {
 		return err
 	}
@@ -66,7 +77,7 @@ func (s *site) overlay() error {
 		p.Guards = append(p.Guards, unused(s.vxlanHop(a, true)))
 		return nil
 	}
-	b, err := s.sandbox(s.b, mtu, encrypted)
+	b, err := s.sandbox(s.b, d, n)
 	if err != nil {
 		return err
 	}
@@ -101,13 +112,11 @@ func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path
 }
 
 // sandbox puts Docker on a machine, and the overlay network's namespace.
-func (s *site) sandbox(m *machine, mtu int, encrypted bool) (*sandbox, error) {
-	d := userNetwork(dockerNet{network: gwbridge})
-	d.encrypted = encrypted
+func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 	if err := s.install(m, d); err != nil {
 		return nil, err
 	}
-	b := &sandbox{on: m, mtu: mtu}
+	b := &sandbox{on: m, net: n}
 	ns, err := s.namespace(b.where())
 	if err != nil {
 		return nil, err
@@ -122,13 +131,13 @@ func (s *site) sandbox(m *machine, mtu int, encrypted bool) (*sandbox, error) {
 		if err := link.AddBridge(overlayBridge); err != nil {
 			return err
 		}
-		return link.AddAddr(overlayBridge, tollNet.gateway())
+		return link.AddAddr(overlayBridge, n.gateway())
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = m.ns.Do(func() error {
-		v := link.VXLAN{Name: overlayVXLAN, VNI: vxlanVNI, Port: vxlanPort, MTU: mtu,
+		v := link.VXLAN{Name: overlayVXLAN, VNI: n.vni, Port: vxlanPort, MTU: n.mtu,
 			Proxy: true, L2Miss: true, L3Miss: true, Learning: true, UDPCsum: true}
 		if err := link.AddVXLAN(v); err != nil {
 			return err
@@ -146,28 +155,30 @@ func (s *site) sandbox(m *machine, mtu int, encrypted bool) (*sandbox, error) {
 	})
 }
 
-// attach makes a container on the network.
+// attach makes containers on the network.
 func (b *sandbox) attach(s *site) func(seat) (*container, error) {
-	return func(at seat) (*container, error) {
-		c, err := s.box(b.on, at.name)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.plug(at.veth(), b.ns); err != nil {
-			return nil, fmt.Errorf("%s: %w", at.name, err)
-		}
-		if err := b.ns.Do(func() error { return link.SetMaster(c.port, overlayBridge) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", at.name, err)
-		}
-		if err := c.setMTU(b.mtu); err != nil {
-			return nil, fmt.Errorf("%s: %w", at.name, err)
-		}
-		addr := tollNet.of(at)
-		if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", at.name, err)
-		}
-		return c, c.address(addr, none)
+	return func(at seat) (*container, error) { return b.join(s, at.name, at.veth(), b.net.of(at)) }
+}
+
+// join makes one, whose pair's other end is called port.
+func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*container, error) {
+	c, err := s.box(b.on, name)
+	if err != nil {
+		return nil, err
 	}
+	if err := c.plug(port, b.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := b.ns.Do(func() error { return link.SetMaster(c.port, overlayBridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.setMTU(b.net.mtu); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, c.address(addr, none)
 }
 
 // dockerMAC is the MAC address that libnetwork derives from an IPv4 address.

@@ -100,6 +100,21 @@ var truths = map[mode.Name][]claim{
 		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
 		{where: "A", command: "ip -d -o link", says: []string{"veth-server promiscuity 1"}, never: []string{"bridge_slave"}},
 	},
+	mode.PublishIngress: {
+		{where: "A", command: "bridge link", says: []string{"veth-gw master docker_gwbridge"}},
+		{where: "A", command: "sysctl net.ipv4.conf.docker_gwbridge.route_localnet", says: []string{"= 1"}},
+		{where: "A", command: "nft list chain ip nat DOCKER-INGRESS", says: []string{"dport 8080 dnat to 172.18.0.2:8080"}},
+		{where: "ingress_sbox", command: "ip -o addr", says: []string{"eth0 10.0.0.2/24", "eth0 10.0.0.3/32", "eth1 172.18.0.2/16"}},
+		{where: "ingress_sbox", command: "ip -o route", says: []string{"default via 172.18.0.1 dev eth1"}},
+		{where: "ingress_sbox", command: "cat /proc/self/net/ip_vs", says: []string{"FWM 00000100 rr", "-> 0A000004:0000 Masq 1"}},
+		{where: "ingress_sbox", command: "sysctl net.ipv4.vs.conntrack", says: []string{"= 1"}},
+		{where: "ingress_sbox", command: "nft list ruleset", says: []string{"dport 8080 mark set 0x00000100", "ip daddr 10.0.0.3 mark set 0x00000100",
+			"ip daddr 10.0.0.0/24 snat to 10.0.0.2"}}, // nft shows an xtables match only where iptables is installed
+		{where: "overlay on machine A", command: "bridge link", says: []string{"vxlan0 master br0", "veth0 mtu 1450 master br0", "veth-server mtu 1450 master br0"}},
+		{where: "overlay on machine A", command: "ip -d -o link", says: []string{"vxlan0 vxlan id 4096 dstport 4789"}},
+		{where: "server", command: "ip -o addr", says: []string{"eth0 10.0.0.4/24"}},
+		{where: "server", command: "nft list ruleset", says: []string{"ip daddr 10.0.0.4 dport 8080 redirect to :5201"}},
+	},
 	mode.Overlay:          overlayTruths("1450"),
 	mode.OverlayEncrypted: overlayTruths("1424"),
 	mode.Netkit: {

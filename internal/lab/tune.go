@@ -24,7 +24,7 @@ const (
 // the mode, not the wire.
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
-		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit},
+		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
 	mode.GRO: {mode.HopVeth},
 	mode.TSO: {mode.HopLoopback, mode.HopVeth, mode.HopNetkit}, // sub-interfaces have their card's
 	mode.RPS: {mode.HopLoopback, mode.HopVeth},

@@ -83,6 +83,20 @@ var Catalogue = []Mode{
 		},
 	},
 	{
+		Name:          PublishIngress,
+		Summary:       "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",
+		Docker:        "--publish mode=ingress (Swarm)",
+		GivesUp:       "nothing; the server sees the mesh's address, not the client's",
+		PortIsolation: true,
+		Routes: []Route{
+			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToAddress, []HopKind{
+				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+		},
+	},
+	{
 		Name:          Routed,
 		Summary:       "a bridge without NAT: other machines have a route to the container's address",
 		Docker:        "-o com.docker.network.bridge.gateway_mode_ipv4=routed",

@@ -31,6 +31,7 @@ const (
 	cardOnBridge = "the machine's network card as a port of the bridge"
 	ovsForBridge = "Open vSwitch instead of the Linux bridge"
 	netkitPairs  = "netkit pairs instead of veth pairs and bridges"
+	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
 // ladders are trees, each rung after the one below it. A ladder starts at the
@@ -45,6 +46,7 @@ var ladders = map[Placement][]Rung{
 		{Bridge, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge"},
 		{PublishNAT, ToLoopback, Bridge, "NAT of a published port instead of the container's address"},
 		{PublishProxy, ToLoopback, PublishNAT, proxyForNAT},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Routed, ToContainer, Bridge, "routed mode's rules instead of NAT's"},
 		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
 		{Pipework, ToContainer, Bridge, cardOnBridge},
@@ -56,6 +58,7 @@ var ladders = map[Placement][]Rung{
 		{Bridge, ToContainer, Shared, "a network namespace for each, joined by veth pairs and a bridge"},
 		{PublishNAT, ToAddress, Bridge, "NAT of a published port, applied to bridged frames (br_netfilter)"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT},
+		{PublishIngress, ToAddress, PublishNAT, "NAT of the client's address, too, and " + ingressMesh},
 		{Routed, ToContainer, Bridge, "a second bridge, and routing between the two"},
 		{Netkit, ToContainer, Routed, netkitPairs},
 		{Link, ToContainer, Bridge, "the packet filter for bridged frames, with a rule for the linked pair"},
@@ -71,6 +74,7 @@ var ladders = map[Placement][]Rung{
 		{Routed, ToContainer, Host, "a network namespace of its own, with a veth pair on a routed bridge"},
 		{PublishNAT, ToAddress, Routed, "NAT of a published port instead of a route to the container's address"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT + ` and all rules ("iptables": false)`},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
 		{Pipework, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
@@ -80,6 +84,7 @@ var ladders = map[Placement][]Rung{
 		{Host, ToAddress, "", ""},
 		{Routed, ToContainer, Host, "a network namespace on each machine, with a veth pair on a routed bridge"},
 		{PublishNAT, ToAddress, Routed, "NAT on both machines instead of routes to the containers' addresses"},
+		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Pipework, ToContainer, Host, "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 		{Overlay, ToContainer, Pipework, "a VXLAN tunnel between the bridges"},

@@ -17,7 +17,7 @@ var sameHops = map[Placement][]Name{
 
 // hopWords are what a part says of a hop that the rung below has not.
 var hopWords = map[HopKind]string{
-	HopVeth: "veth", HopBridge: "bridge", HopDNAT: "NAT", HopSNAT: "NAT", HopProxy: "docker-proxy", HopAccept: "rule",
+	HopVeth: "veth", HopBridge: "bridge", HopDNAT: "NAT", HopSNAT: "NAT", HopProxy: "docker-proxy", HopIPVS: "IPVS", HopAccept: "rule",
 	HopMacvlan: "macvlan", HopIPvlan: "ipvlan", HopOVS: "Open vSwitch", HopVXLAN: "VXLAN", HopESP: "ESP", HopNetkit: "netkit",
 	HopWire: "wire", HopLoopback: "proxy",
 }

@@ -25,6 +25,8 @@ const (
 	Link         Name = "link"
 	Pipework     Name = "pipework"
 
+	PublishIngress Name = "publish-ingress"
+
 	MacvlanBridge   Name = "macvlan-bridge"
 	MacvlanPrivate  Name = "macvlan-private"
 	MacvlanVEPA     Name = "macvlan-vepa"
@@ -90,6 +92,7 @@ const (
 	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
 	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
 	HopProxy    HopKind = "proxy"  // docker-proxy or our own with its algorithm
+	HopIPVS     HopKind = "IPVS"   // the kernel's load balancer
 	HopAccept   HopKind = "ACCEPT" // the rule that lets one container reach another
 	HopMacvlan  HopKind = "macvlan"
 	HopIPvlan   HopKind = "ipvlan"

@@ -11,7 +11,7 @@ import (
 
 var (
 	targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToContainer}
-	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopAccept,
+	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
 		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit}
 	// devices are what a container with a network of its own has.
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
@@ -110,8 +110,8 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) && first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
-	for hop, of := range map[HopKind]Name{HopProxy: PublishProxy, HopDNAT: PublishNAT} {
-		if slices.Contains(r.Hops, hop) != (m.Name == of) {
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress}, HopIPVS: {PublishIngress}} {
+		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
 	}
@@ -236,7 +236,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-const modesHint = "modes are: native, host, shared, bridge, publish-nat, publish-proxy, routed, link, pipework, " +
+const modesHint = "modes are: native, host, shared, bridge, publish-nat, publish-proxy, publish-ingress, routed, link, pipework, " +
 	"macvlan-bridge, macvlan-private, macvlan-vepa, macvlan-passthru, ipvlan-l2, ipvlan-l3, ipvlan-l3s, " +
 	"ovs, overlay, overlay-encrypted, netkit"
 

@@ -26,7 +26,7 @@ type service struct {
 
 	agents map[string]*agent.Agent                  // by the node's ID
 	errs   map[string]error                         // why a node has none
-	ports  map[string]map[network.IPProtocol]uint16 // published on the node
+	ports  map[string]map[network.IPProtocol]uint16 // published on the node, or in the mesh for the node's task
 }
 
 // joinTimeout bounds how long the nodes may take to start their tasks, which may
@@ -196,7 +196,11 @@ func (s *service) nameOf(id string) string {
 // publishedPorts notes the ports that the nodes chose, which managers learn a
 // moment after the agents are there.
 func (r *run) publishedPorts(ctx context.Context, s *service) error {
-	if s.role != published {
+	switch s.role {
+	case published:
+	case meshed:
+		return r.meshPorts(ctx, s)
+	default:
 		return nil
 	}
 	const latest = 20 * time.Second

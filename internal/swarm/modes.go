@@ -27,30 +27,50 @@ func (s *site) host() error {
 // publishNAT is a port that is published with mode=host: the node's own, rewritten
 // to the task's on the node's default bridge.
 func (s *site) publishNAT() error {
-	any4 := func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
 		return err
 	}
-	proto := network.TCP
-	if s.path.Spec.UDP {
-		proto = network.UDP
+	dial, proto, err := s.publishedAt(published)
+	if err != nil {
+		return err
 	}
-	port := s.run.services[published].ports[s.server.ID][proto]
-	if port == 0 {
-		return fmt.Errorf("node %s published no port", s.server.Name)
-	}
-	dial := netip.AddrPortFrom(s.server.Addr, port)
-	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	bridge, err := s.bridgeOf(s.server, server)
 	if err != nil {
 		return err
 	}
 	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.addr, serverPort)}
-	last := []path.Hop{s.wireHop(),
-		{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", dial, rewritten.Now), Where: "node " + s.server.Name, Expect: path.Matches,
-			Read: s.server.agent.Read(agent.Counter{NAT: rewritten})},
-		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)}
+	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
+		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)})
+}
+
+// any4 lets any address be but a loopback one.
+func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
+
+// publishedAt is the port that the swarm chose for the role's task on the server's
+// node, at that node's address.
+func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
+	proto = network.TCP
+	if s.path.Spec.UDP {
+		proto = network.UDP
+	}
+	port := s.run.services[kind].ports[s.server.ID][proto]
+	if port == 0 {
+		return dial, proto, fmt.Errorf("node %s published no port", s.server.Name)
+	}
+	return netip.AddrPortFrom(s.server.Addr, port), proto, nil
+}
+
+// dnatHop is a port of the node's that rules rewrite.
+func (e *end) dnatHop(n *agent.NAT) path.Hop {
+	return path.Hop{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", n.To, n.Now), Where: "node " + e.Name, Expect: path.Matches,
+		Read: e.agent.Read(agent.Counter{NAT: n})}
+}
+
+// dialled places the server in its task, and the client, which dials a port of the
+// server's node; last are the hops from the wire on.
+func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
+	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
 		s.serve(server.agent, listen, s.client.agent, dial)
 		s.path.Hops = last
@@ -60,7 +80,8 @@ func (s *site) publishNAT() error {
 	if err != nil {
 		return err
 	}
-	if bridge, err = s.bridgeOf(s.client, client); err != nil {
+	bridge, err := s.bridgeOf(s.client, client)
+	if err != nil {
 		return err
 	}
 	s.serve(server.agent, listen, client.agent, dial)
@@ -143,12 +164,17 @@ func (s *site) subnet(kind role) (netip.Prefix, error) {
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("read network: %w", err)
 	}
-	for _, c := range got.Network.IPAM.Config {
+	return subnetOf(got.Network.Network)
+}
+
+// subnetOf is a network's IPv4 one.
+func subnetOf(n network.Network) (netip.Prefix, error) {
+	for _, c := range n.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
 			return c.Subnet, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("network %s: %w", v.network, errNoAddress)
+	return netip.Prefix{}, fmt.Errorf("network %s: %w", n.ID, errNoAddress)
 }
 
 // sandbox is an overlay network's namespace on a node.

@@ -32,6 +32,9 @@ type run struct {
 	espMu sync.Mutex // guards following
 	noESP error      // a node's kernel has none: it is not waited for again
 
+	ipvsMu sync.Mutex       // guards following
+	noIPVS map[string]error // by the node's ID: it is not waited for again
+
 	making   sync.Mutex // guards following
 	services map[role]*service
 	made     int // names
@@ -43,7 +46,7 @@ func (s *Swarm) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{swarm: s, daemon: d, services: map[role]*service{}}
+	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noIPVS: map[string]error{}}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}

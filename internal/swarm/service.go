@@ -29,6 +29,9 @@ const (
 	inside role = "inside"
 	// published tasks are on their nodes' default bridge, with a port of the node.
 	published role = "publish"
+	// meshed tasks have a port of the swarm's routing mesh, and so are on its overlay
+	// network, called ingress.
+	meshed role = "ingress"
 	// onOverlay and encrypted tasks are on an overlay network.
 	onOverlay role = "overlay"
 	encrypted role = "encrypted"
@@ -167,12 +170,16 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		c.CapabilityAdd = []string{"CAP_NET_ADMIN"} // to read connection tables and transforms
 	case inside:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
-		c.CapabilityAdd = []string{"CAP_SYS_ADMIN"} // to enter namespaces
+		c.CapabilityAdd = []string{"CAP_SYS_ADMIN", "CAP_NET_ADMIN"} // to enter namespaces, and read the mesh's connection tables
 		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: dockerNetns, Target: inTask, ReadOnly: true,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRSlave}}}
-	case published:
+	case published, meshed:
+		how := swarm.PortConfigPublishModeHost
+		if s.role == meshed {
+			how, end.Mode = swarm.PortConfigPublishModeIngress, swarm.ResolutionModeVIP
+		}
 		for _, proto := range []network.IPProtocol{network.TCP, network.UDP} {
-			end.Ports = append(end.Ports, swarm.PortConfig{Protocol: proto, TargetPort: serverPort, PublishMode: swarm.PortConfigPublishModeHost})
+			end.Ports = append(end.Ports, swarm.PortConfig{Protocol: proto, TargetPort: serverPort, PublishMode: how})
 		}
 	case onOverlay, encrypted:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: s.network}}

@@ -61,6 +61,7 @@ func (s *Swarm) Distant() bool { return true }
 var recipes = map[mode.Name]func(*site) error{
 	mode.Host:             (*site).host,
 	mode.PublishNAT:       (*site).publishNAT,
+	mode.PublishIngress:   (*site).publishIngress,
 	mode.Overlay:          (*site).overlay,
 	mode.OverlayEncrypted: (*site).overlay,
 }
@@ -85,7 +86,7 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 // refuse refuses what no swarm can change.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
-		return &path.UnsupportedError{Missing: "a swarm has no services in mode " + string(s.Mode), Remedy: "host, publish-nat, overlay or overlay-encrypted; or --on lab"}
+		return &path.UnsupportedError{Missing: "a swarm has no services in mode " + string(s.Mode), Remedy: "host, publish-nat, publish-ingress, overlay or overlay-encrypted; or --on lab"}
 	}
 	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback || s.To == mode.ToLoopback6 {
 		return &path.UnsupportedError{Missing: "a swarm is measured between machines: on one, --on docker sees more",

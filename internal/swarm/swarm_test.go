@@ -117,9 +117,13 @@ func TestSwarm(t *testing.T) {
 	})
 
 	t.Run("compare", func(t *testing.T) {
-		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "overlay", "overlay-encrypted", "--on", "swarm",
+		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "publish-ingress", "overlay", "overlay-encrypted", "--on", "swarm",
 			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load", "bulk,rr,stream")
-		for _, want := range []string{"remote-container → ", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"} {
+		wants := []string{"remote-container → ", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}
+		if !hasIPVS() {
+			wants = append(wants, "node node2 has no IPVS, which the routing mesh needs", "CONFIG_IP_VS", "sudo modprobe ip_vs there, and restart docker")
+		}
+		for _, want := range wants {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing", want)
 			}
@@ -319,6 +323,12 @@ func (c *cluster) settles(t *testing.T) {
 	}
 }
 
+// hasIPVS is what Docker finds out by modprobe.
+func hasIPVS() bool {
+	_, err := os.Stat("/proc/net/ip_vs")
+	return err == nil || exec.Command("modprobe", "ip_vs").Run() == nil
+}
+
 // TestBeside runs on a node: the conformance suite.
 func TestBeside(t *testing.T) {
 	if os.Getenv(besideEnv) == "" {
@@ -333,15 +343,16 @@ func TestBeside(t *testing.T) {
 	})
 	host := path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress}
 	// The services and their agents stay for the whole run.
-	for _, spec := range []path.Spec{host, {Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress},
+	for _, spec := range []path.Spec{host, {Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}, {Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress},
 		{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer}, {Mode: mode.OverlayEncrypted, From: mode.FromRemoteContainer, To: mode.ToContainer}} {
-		if err := s.Check(ctx, spec); err != nil && spec.Mode != mode.OverlayEncrypted {
+		if err := s.Check(ctx, spec); err != nil && spec.Mode != mode.OverlayEncrypted && (spec.Mode != mode.PublishIngress || hasIPVS()) {
 			t.Fatal(err)
 		}
 	}
 	o := pathtest.Options{NoCrowds: true,
 		Lacks: func(u *path.UnsupportedError) bool {
-			return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "CONFIG_INET_ESP")
+			return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "CONFIG_INET_ESP") ||
+				strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
 		},
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks
 		Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
 	"golang.org/x/sys/unix"
 )
 
@@ -133,9 +134,41 @@ func ClearText() Match {
 // ICMP is iptables' `-p icmp`.
 func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
 
+// TCP is iptables' `-p tcp`.
+func TCP() Match { return Match{protocol(unix.IPPROTO_TCP)} }
+
+// UDP is iptables' `-p udp`.
+func UDP() Match { return Match{protocol(unix.IPPROTO_UDP)} }
+
+// SCTP is iptables' `-p sctp`.
+func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
+
+// IPVS is iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has
+// no such match of its own.
+func IPVS() Match {
+	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h): which of the properties
+	// count is its last byte; two addresses, ports and their like come before it.
+	const (
+		size     = 40
+		property = 1 // XT_IPVS_IPVS_PROPERTY
+	)
+	info := make(xt.Unknown, size)
+	info[size-1] = property
+	return Match{[]expr.Any{&expr.Match{Name: "ipvs", Info: &info}}}
+}
+
 // Established is iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
-func Established() Match {
-	mask := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
+func Established() Match { return state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED) }
+
+// OnlyEstablished is iptables' `-m conntrack --ctstate ESTABLISHED`.
+func OnlyEstablished() Match { return state(expr.CtStateBitESTABLISHED) }
+
+// NewOrEstablished is iptables' `-m conntrack --ctstate NEW,ESTABLISHED`.
+func NewOrEstablished() Match { return state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED) }
+
+// state matches connections in one of the states.
+func state(bits uint32) Match {
+	mask := binaryutil.NativeEndian.PutUint32(bits)
 	return Match{[]expr.Any{
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
@@ -176,5 +209,21 @@ func DNAT(to netip.AddrPort) Verdict {
 		&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
 		&expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(to.Port())},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
+	}}
+}
+
+// SNAT replaces the source address.
+func SNAT(to netip.Addr) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: to.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
+	}}
+}
+
+// Redirect replaces the destination by the machine itself, at a port.
+func Redirect(port uint16) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.Redir{RegisterProtoMin: 1},
 	}}
 }

@@ -64,7 +64,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 }
 
 // names are the modes whose rules or proxies name the protocol.
-var names = map[mode.Name]bool{mode.PublishNAT: true, mode.PublishProxy: true, mode.Routed: true, mode.Link: true}
+var names = map[mode.Name]bool{mode.PublishNAT: true, mode.PublishProxy: true, mode.PublishIngress: true, mode.Routed: true, mode.Link: true}
 
 // check skips the route if it is rightly refused.
 func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
