@@ -36,8 +36,6 @@ const (
 	hubArg   = "hub"   // a toll that waits for an agent and starts a sleeper
 )
 
-const self = "/proc/self/exe"
-
 func TestMain(m *testing.M) {
 	args := os.Args[1:]
 	if len(args) == 0 {
