@@ -131,6 +131,7 @@ func FuzzNew(f *testing.F) {
 		"postgres://app@db/shop", "postgres://app:*@db/shop?sslmode=x", "mysql://app@db:3306/shop?tls=true&pwd=*",
 		"mysql://app:*@[::1]/x?socket=/run", "sqlserver://app:*@db?database=x&encrypt=true", "sqlserver://:1#*@b?d", "app:*@tcp(db)/x",
 		"postgres:///x?host=/run&port=1&pass%77ord=*", "postgresql://a:1/*@b/c", "mysql://a:1?*@b/c",
+		"mysql://app@db:3306/shop tls=true&pwd=*",
 	} {
 		f.Add(dsn, "hunter22")
 	}

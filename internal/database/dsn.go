@@ -35,6 +35,9 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	if err != nil {
 		return product{}, nil, &Error{msg: "the DSN cannot be read as a URL", hint: urlHint}
 	}
+	if strings.ContainsAny(u.EscapedPath(), "=&") { // options without their ?
+		return product{}, nil, &Error{msg: "the DSN has an = or a & in its database's name", hint: "options begin with a ?: …/DATABASE?name=value; in a name write %3D and %26"}
+	}
 	if _, is := u.User.Password(); is {
 		return product{}, nil, &Error{msg: "the DSN contains a password, which every user of this machine could see in the process list", hint: passwordHint}
 	}
