@@ -108,6 +108,13 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 			return unsupported(err)
 		}
 	}
+	var with []string
+	for _, n := range nodes {
+		if without[n.Name] == nil {
+			with = append(with, n.Name)
+		}
+	}
+	between.Server, between.Client = with[0], with[1]
 	if err := s.Check(ctx, between); err != nil {
 		return unsupported(err)
 	}

@@ -37,15 +37,22 @@ func TestDrain(t *testing.T) {
 			if sockets == 0 || (entries > 0) != c.tracked {
 				t.Errorf("before: %d sockets, %d entries", sockets, entries)
 			}
-			room, err := p.Drain()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if room.Error != "" {
-				t.Skipf("this kernel does not let them go: %s", room.Error)
-			}
-			if sockets, entries = left(t, s); sockets+entries+room.TimeWait+room.Tracked > 0 {
-				t.Errorf("after: %d sockets, %d entries, %+v", sockets, entries, room)
+			// A connection that the proxy had not yet ended is swept by the next visit.
+			var room sample.Room
+			for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				var err error
+				if room, err = p.Drain(); err != nil {
+					t.Fatal(err)
+				}
+				if room.Error != "" {
+					t.Skipf("this kernel does not let them go: %s", room.Error)
+				}
+				if sockets, entries = left(t, s); sockets+entries+room.TimeWait+room.Tracked == 0 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("after: %d sockets, %d entries, %+v", sockets, entries, room)
+				}
 			}
 			if room.Budget < 1000 || room.Budget > room.Ports {
 				t.Errorf("room %+v", room)
