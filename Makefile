@@ -12,13 +12,13 @@ build: ## build the static binary ./toll
 
 .PHONY: test
 test: deps ## install what the tests need and run all of them
-	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-beside test-waits
+	$(MAKE) -j 2 --no-print-directory --output-sync=target test-slow test-beside
 	$(GO) test -p 1 -timeout 10m $$($(GO) list ./... | grep -vE '/($(subst $() $(),|,$(WAITS)))$$') # one package at a time: loads need their CPUs
 
 # Those whose tests wait for daemons, containers and time-outs more than they work.
 WAITS = docker swarm agent database openai
-.PHONY: test-waits
-test-waits: deps
+.PHONY: test-slow
+test-slow: test-vm
 	$(GO) test -p 2 -timeout 14m $(WAITS:%=./internal/%)
 
 # Those with goroutines, in the code or in its tests: in others there is no race to find. (Not program, whose tests bound

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/moby/moby/api/types/swarm"
 
@@ -27,7 +28,8 @@ type run struct {
 	secret    *swarm.SecretReference
 	image     string
 	end       undo.Stack
-	known     sync.Map // devices of namespaces
+	until     time.Time // of removals' patience
+	known     sync.Map  // devices of namespaces
 
 	espMu sync.Mutex // guards following
 	noESP error      // a node's kernel has none: it is not waited for again

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/docker"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // role is the kind of a service, by how its tasks are on the network.
@@ -47,10 +49,11 @@ const (
 	inTask      = "/netns"
 )
 
-// How long the swarm may take to make one thing, and to end all tasks.
+// How long the swarm may take to make one thing, and for how long removals are tried
+// again.
 const (
 	making  = time.Minute
-	removal = 30 * time.Second
+	removal = 45 * time.Second
 )
 
 // uninterrupted is a context for making one thing, which goes on after an
@@ -61,7 +64,8 @@ func uninterrupted() (context.Context, context.CancelFunc) {
 
 // cleanUp is a context for removals, which must happen also after an interrupt.
 func cleanUp() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), removal)
+	const one = 20 * time.Second
+	return context.WithTimeout(context.Background(), one)
 }
 
 // makeSecret gives the swarm the run's key, for the tasks.
@@ -71,9 +75,9 @@ func (r *run) makeSecret() error {
 		return err
 	}
 	r.end.Push("remove secret "+name, func() error {
-		ctx, cancel := cleanUp()
-		defer cancel()
 		return r.removed(docker.Secret, name, func() error {
+			ctx, cancel := cleanUp()
+			defer cancel()
 			_, err := r.daemon.API.SecretRemove(ctx, name, client.SecretRemoveOptions{})
 			return err
 		})
@@ -97,9 +101,11 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 		return "", err
 	}
 	r.end.Push("remove network "+name, func() error {
-		ctx, cancel := cleanUp()
-		defer cancel()
-		return r.removed(docker.Network, name, func() error { return docker.RemoveNetwork(ctx, r.daemon.API, name) })
+		return r.removed(docker.Network, name, func() error {
+			ctx, cancel := cleanUp()
+			defer cancel()
+			return docker.RemoveNetwork(ctx, r.daemon.API, name)
+		})
 	})
 	options := map[string]string{}
 	if kind == encrypted {
@@ -125,9 +131,9 @@ func (r *run) makeServices(s *service) error {
 			return err
 		}
 		r.end.Push("remove service "+name, func() error {
-			ctx, cancel := cleanUp()
-			defer cancel()
 			return r.removed(docker.Service, name, func() error {
+				ctx, cancel := cleanUp()
+				defer cancel()
 				_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
 				return err
 			})
@@ -188,13 +194,32 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// removed removes a thing and notes it; one that is gone already is no error.
+// removed removes a thing and notes it; one that is gone already is no error. A
+// swarm that has no leader at the moment is waited for.
 func (r *run) removed(kind docker.Kind, name string, remove func() error) error {
-	if err := remove(); err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("remove %s %s: %w", kind, name, err)
+	const again = 300 * time.Millisecond
+	for {
+		err := remove()
+		switch {
+		case err == nil || cerrdefs.IsNotFound(err):
+			r.daemon.Gone(kind, name)
+			return nil
+		case strings.Contains(err.Error(), "not a swarm manager"):
+			return &path.UnsupportedError{Missing: fmt.Sprintf("remove %s %s: this node does not manage the swarm any more", kind, name),
+				Remedy: "toll clean --others on a manager", Err: err}
+		case time.Now().After(r.patience()):
+			return fmt.Errorf("remove %s %s: %w", kind, name, err)
+		}
+		time.Sleep(again)
 	}
-	r.daemon.Gone(kind, name)
-	return nil
+}
+
+// patience is until when removals may be tried again, all together.
+func (r *run) patience() time.Time {
+	if r.until.IsZero() {
+		r.until = time.Now().Add(removal)
+	}
+	return r.until
 }
 
 // makeImage loads the image on this node, unless one was named. The other nodes

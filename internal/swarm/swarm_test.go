@@ -141,7 +141,7 @@ func TestSwarm(t *testing.T) {
 		// Node 3's wire is slow both ways.
 		c.run(t, 0, "tc", "qdisc", "add", "dev", "w3", "root", "tbf", "rate", "40mbit", "burst", "64kb", "latency", "20ms")
 		c.run(t, 3, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64kb", "latency", "20ms")
-		code, out, errOut := c.toll(t, 1, toll, "mesh", "--sweeps", "3", "--window", "100ms", "--format", "json")
+		code, out, errOut := c.toll(t, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms", "--format", "json")
 		var report struct {
 			Mesh struct {
 				Faults []struct {
@@ -153,13 +153,15 @@ func TestSwarm(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
 			t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
 		}
-		if len(report.Mesh.Faults) == 0 {
-			t.Errorf("the slow wire was not found:\n%s", out)
-		}
+		named := false
 		for _, f := range report.Mesh.Faults {
-			if f.Kind != "node" || !slices.Equal(f.Nodes, []string{"node3"}) {
+			named = named || f.Kind == "node" && slices.Equal(f.Nodes, []string{"node3"})
+			if !slices.Contains(f.Nodes, "node3") { // one of its links may be even slower on a busy machine
 				t.Errorf("%+v", f)
 			}
+		}
+		if !named {
+			t.Errorf("the slow wire of node3 was not named:\n%s", out)
 		}
 		c.run(t, 0, "tc", "qdisc", "del", "dev", "w3", "root")
 		c.run(t, 3, "tc", "qdisc", "del", "dev", "eth0", "root")
@@ -215,7 +217,7 @@ func TestSwarm(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		r.interrupt(t, c)
 		const things = "docker service ls -q; docker secret ls -q"
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(300 * time.Millisecond) {
 			out, err := c.on(2, "sh", "-c", things).CombinedOutput() // there may be no leader yet
 			if err == nil && len(out) == 0 {
 				break
