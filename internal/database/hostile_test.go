@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -235,5 +236,27 @@ func TestSpeaks(t *testing.T) {
 	}
 	if got := speaks([]byte("question"), bytes.Repeat([]byte{0}, 20)); got != "" {
 		t.Error(got)
+	}
+}
+
+// TestCancelDial is what pgx does beside a login that fails: it dials once more,
+// to cancel. That must not take the place of what was seen of the server.
+func TestCancelDial(t *testing.T) {
+	addr := serve(t, says("SSH-2.0-OpenSSH_9.2p1\r\n"))
+	l := newLink()
+	defer l.cut(net.ErrClosed)
+	l.allow()
+	c, err := l.dial(context.WithValue(t.Context(), login{}, true), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.dial(t.Context(), "tcp", addr); !errors.Is(err, errDial) {
+		t.Errorf("a second dial: %v, want %v", err, errDial)
+	}
+	if _, read, _ := l.heads(); speaks(nil, read) != "it speaks SSH" {
+		t.Errorf("the link's first bytes are %q", read)
 	}
 }

@@ -69,9 +69,16 @@ func (l *link) cut(cause error) {
 	}
 }
 
+// login is the key of what the contexts of a login's dials carry. What a driver
+// dials without it is to cancel a query, be it in a login that just failed.
+type login struct{}
+
 // dial may be called several times in a login: with TLS and, if the server has
-// none, without. Later a driver dials only to cancel a query.
-func (l *link) dial(network, addr string) (net.Conn, error) {
+// none, without.
+func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if ctx.Value(login{}) == nil {
+		return nil, errDial
+	}
 	l.mu.Lock()
 	closed := l.closed
 	l.mu.Unlock()

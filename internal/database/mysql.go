@@ -1,7 +1,6 @@
 package database
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 		secrets:  []string{password},
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Clone()
-			c.DialFunc = func(_ context.Context, network, addr string) (net.Conn, error) { return l.dial(network, addr) }
+			c.DialFunc = l.dial
 			c.TLS = l.noteTLS(c.TLS)
 			l.hostile = manyColumns
 			return mysql.NewConnector(c)

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
@@ -41,7 +40,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		secrets:  []string{password, cfg.Password},
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Copy()
-			c.DialFunc = func(_ context.Context, network, addr string) (net.Conn, error) { return l.dial(network, addr) }
+			c.DialFunc = l.dial
 			c.TLSConfig = l.noteTLS(c.TLSConfig)
 			for _, f := range c.Fallbacks {
 				f.TLSConfig = l.noteTLS(f.TLSConfig)

@@ -67,7 +67,7 @@ type connector struct {
 var errConnect = errors.New("connect")
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	conn, err := c.Connector.Connect(context.WithValue(ctx, login{}, true))
 	if err != nil {
 		c.err = err
 		return nil, errConnect

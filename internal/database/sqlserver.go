@@ -62,6 +62,6 @@ var _ mssql.HostDialer = hostDialer{}
 
 func (d hostDialer) HostName() string { return d.host }
 
-func (d hostDialer) DialContext(_ context.Context, network, addr string) (net.Conn, error) {
-	return d.link.dial(network, addr)
+func (d hostDialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d.link.dial(ctx, network, addr)
 }
