@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"program":       {"meter", "pipe", "sample"},
 	"worker":        {"load", "pipe", "sample"},
 	"agent":         {"kernel/conntrack", "kernel/link", "kernel/netns", "kernel/xfrm", "load", "machine", "meter", "path", "path/local", "sample"},
-	"swarm":         {"agent", "docker", "mode", "path", "sample", "undo"},
+	"swarm":         {"agent", "docker", "mode", "path", "path/local", "sample", "undo"},
 	"meter":         {"sample"},
 	"database":      {},
 	"endpoint":      {"database", "openai", "sample"},

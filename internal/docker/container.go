@@ -86,7 +86,7 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two at once.
 	e.networking.Lock()
 	defer e.networking.Unlock()
-	ctx, cancel := uninterrupted()
+	ctx, cancel := Uninterrupted()
 	defer cancel()
 	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
 		Attachable: driver == "overlay", // or only services could be on it
@@ -177,7 +177,7 @@ func atOnce(n int, f func(i int) error) error {
 func (s *site) startBox(o order, name string) (*box, error) {
 	e := s.engine
 	config, host := e.config(o, name)
-	ctx, cancel := uninterrupted()
+	ctx, cancel := Uninterrupted()
 	defer cancel()
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
 	if err != nil {
@@ -200,7 +200,7 @@ func (e *engine) config(o order, name string) (*container.Config, *container.Hos
 	if o.udp {
 		proto = network.UDP
 	}
-	c := &container.Config{Image: e.image.tag, Cmd: []string{inImage, pauseArg, name},
+	c := &container.Config{Image: e.image.tag, Cmd: []string{InImage, pauseArg, name},
 		Labels: map[string]string{runLabel: e.mark}, OpenStdin: true, StdinOnce: true, AttachStdin: true,
 		ExposedPorts: network.PortSet{}}
 	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true, Links: o.links,

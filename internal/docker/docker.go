@@ -136,9 +136,9 @@ const (
 	making  = time.Minute
 )
 
-// uninterrupted is a context for making one thing, which goes on after an
+// Uninterrupted is a context for making one thing, which goes on after an
 // interrupt: the daemon would go on too, and make it after it was removed.
-func uninterrupted() (context.Context, context.CancelFunc) {
+func Uninterrupted() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), making)
 }
 

@@ -37,10 +37,7 @@ const repository = "bridgetoll:"
 // self is this program, also after its file was replaced.
 const self = local.Self
 
-// inImage is the program's file in the image.
-const inImage = InImage
-
-// InImage is the same for other backends.
+// InImage is the program's file in the image.
 const InImage = "/toll"
 
 // image is the run's image.
@@ -101,7 +98,7 @@ func (e *engine) loadImage(ctx context.Context) (string, error) {
 }
 
 func (e *engine) load(archive []byte) error {
-	ctx, cancel := uninterrupted()
+	ctx, cancel := Uninterrupted()
 	defer cancel()
 	loaded, err := e.api.ImageLoad(ctx, bytes.NewReader(archive), client.ImageLoadWithQuiet(true))
 	if err != nil {
@@ -174,13 +171,13 @@ func archive(program []byte, labels map[string]string) (tag string, _ []byte, er
 
 // archiveAs is an archive whose image is in a repository of that name.
 func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte, err error) {
-	layer, err := tarOf(file{inImage[1:], program, 0o755})
+	layer, err := tarOf(file{InImage[1:], program, 0o755})
 	if err != nil {
 		return "", nil, err
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "created": time.Unix(0, 0).UTC(),
-		"config":  map[string]any{"Cmd": []string{inImage, pauseArg}, "Labels": labels},
+		"config":  map[string]any{"Cmd": []string{InImage, pauseArg}, "Labels": labels},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + sum(layer)}},
 		"history": []any{map[string]any{"created": time.Unix(0, 0).UTC(), "created_by": "toll"}},
 	})

@@ -219,9 +219,7 @@ func (s *site) linked() error {
 		if err != nil {
 			return err
 		}
-		if len(s.clients) > 1 {
-			h.Clients = []int{i}
-		}
+		h.Clients = s.path.Spec.Alone(i)
 		rules = append(rules, h)
 	}
 	s.path.Hops = slices.Concat(s.clientHops(mode.HopVeth), rules, []path.Hop{s.switchedHop(n)}, s.serverHops(mode.HopVeth))

@@ -52,7 +52,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
 	made, err := p.engine.api.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		Env: c.Env, Cmd: append([]string{inImage}, c.Args...)})
+		Env: c.Env, Cmd: append([]string{InImage}, c.Args...)})
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", p.what, err)
 	}

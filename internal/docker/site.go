@@ -8,12 +8,11 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // Ports inside containers.
@@ -170,9 +169,7 @@ func (s *site) clientHops(kind mode.HopKind) []path.Hop {
 	var out []path.Hop
 	for i, b := range s.clients {
 		h := b.hop(kind, false)
-		if len(s.clients) > 1 {
-			h.Clients = []int{i}
-		}
+		h.Clients = s.path.Spec.Alone(i)
 		out = append(out, h)
 	}
 	return out
@@ -276,25 +273,11 @@ func (s *site) describe() error {
 		spots = append(spots, spot{s.servers[0].portNS, s.network.where, nil})
 	}
 	for _, at := range spots {
-		err := at.ns.Do(func() (err error) {
-			if at.names == nil {
-				if at.names, err = link.Names(); err != nil {
-					return err
-				}
-			}
-			for _, n := range at.names {
-				info, err := link.Describe(n)
-				if err != nil {
-					return err
-				}
-				s.path.Links = append(s.path.Links, sample.Link{Name: n, Where: at.where,
-					Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads})
-			}
-			return nil
-		})
+		links, err := local.Links(at.ns, at.where, at.names...)
 		if err != nil {
-			return fmt.Errorf("describe %s: %w", at.where, err)
+			return err
 		}
+		s.path.Links = append(s.path.Links, links...)
 	}
 	return s.engine.ns.Do(func() error {
 		for _, key := range []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",

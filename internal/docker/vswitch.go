@@ -36,7 +36,7 @@ func (s *site) vswitch() error {
 			_, err := sw.Set("add-port", l.bridge, b.port, "--", "set", "Interface", b.port, "ofport_request="+ports[b])
 			return err
 		})
-		if err != nil || kernelDatapath() {
+		if err != nil || link.HasOVS() {
 			return err
 		}
 		// The userspace datapath reads packets as they are: a checksum that was left
@@ -46,7 +46,7 @@ func (s *site) vswitch() error {
 	p := s.path
 	p.Facts["rules"] = s.engine.version() + "'s own"
 	p.Facts["datapath"] = "kernel, Open vSwitch " + version
-	if !kernelDatapath() {
+	if !link.HasOVS() {
 		p.Facts["datapath"] = "userspace (datapath_type=netdev), Open vSwitch " + version
 		p.Facts["offloads"] = "checksum and segmentation off in the containers: the userspace datapath passes on what they leave undone"
 	}
@@ -80,9 +80,6 @@ func (s *site) vswitch() error {
 	})
 }
 
-// kernelDatapath reports whether the kernel has Open vSwitch's datapath.
-func kernelDatapath() bool { return link.HasFamily("ovs_datapath") == nil }
-
 // addSwitch makes a bridge of the machine's Open vSwitch, marked as ours.
 func (s *site) addSwitch(name string, end *undo.Stack) error {
 	e := s.engine
@@ -97,7 +94,7 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 		return err
 	})
 	kind := "system"
-	if !kernelDatapath() {
+	if !link.HasOVS() {
 		kind = "netdev"
 	}
 	// In quotes, or the mark's own punctuation would be Open vSwitch's.

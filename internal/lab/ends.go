@@ -131,9 +131,7 @@ func (s *site) clientHops() []path.Hop {
 	var out []path.Hop
 	for i, c := range s.clients {
 		h := s.hop(c, false)
-		if len(s.clients) > 1 {
-			h.Clients = []int{i}
-		}
+		h.Clients = s.path.Spec.Alone(i)
 		out = append(out, h)
 	}
 	return out

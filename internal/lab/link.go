@@ -38,9 +38,7 @@ func (s *site) linked() error {
 		// The rule sees each connection's first packet; later ones are accepted
 		// before, because they belong to it.
 		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
-		if _, n := p.Spec.Count(); n > 1 {
-			r.Clients = []int{i}
-		}
+		r.Clients = p.Spec.Alone(i)
 		rules = append(rules, r)
 	}
 	p.Hops = slices.Concat(s.clientHops(), rules,

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // network is a bridge with its addresses.
@@ -294,24 +294,11 @@ func (s *site) describe() error {
 		spots = append(spots, spot{c.ns, c.name})
 	}
 	for _, at := range append(spots, s.more...) {
-		err := at.ns.Do(func() error {
-			names, err := link.Names()
-			if err != nil {
-				return err
-			}
-			for _, n := range names {
-				info, err := link.Describe(n)
-				if err != nil {
-					return err
-				}
-				p.Links = append(p.Links, sample.Link{Name: n, Where: at.where,
-					Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads})
-			}
-			return nil
-		})
+		links, err := local.Links(at.ns, at.where)
 		if err != nil {
-			return fmt.Errorf("describe %s: %w", at.where, err)
+			return err
 		}
+		p.Links = append(p.Links, links...)
 	}
 	return s.a.ns.Do(func() error {
 		for _, key := range []string{"net.ipv4.tcp_congestion_control", tcpRmem, tcpWmem, ipForward, bridgeNF} {

@@ -60,7 +60,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		if err := l.fits(t, s.Mode, route); err != nil {
 			return err
 		}
-		if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && s.Mode == mode.OVS && !kernelDatapath() {
+		if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && s.Mode == mode.OVS && !link.HasOVS() {
 			return &path.UnsupportedError{
 				Missing: string(t.Key) + "=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
 				Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",

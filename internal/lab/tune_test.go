@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
@@ -125,9 +126,9 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	sub := slices.Contains(r.Hops, mode.HopMacvlan) || slices.Contains(r.Hops, mode.HopIPvlan)
 	switch tune {
 	case "gro=on":
-		return veth && (m != mode.OVS || kernelDatapath())
+		return veth && (m != mode.OVS || link.HasOVS())
 	case "tso=on":
-		return !onlyWire && !sub && (m != mode.OVS || kernelDatapath())
+		return !onlyWire && !sub && (m != mode.OVS || link.HasOVS())
 	case "tso=off":
 		return !onlyWire && !sub
 	case "rps=on":

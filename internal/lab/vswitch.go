@@ -52,7 +52,7 @@ func (s *site) vswitch() error {
 			return []path.Hop{s.ovsHop(m, switches[m], toServer, toClient)}
 		},
 	})
-	if err != nil || kernelDatapath() {
+	if err != nil || link.HasOVS() {
 		return err
 	}
 	return s.withoutOffloads()
@@ -72,9 +72,6 @@ func (v *virtualSwitch) addPort(device string) []string {
 	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device, "ofport_request=" + n}
 }
 
-// kernelDatapath reports whether the kernel has Open vSwitch's datapath.
-func kernelDatapath() bool { return link.HasFamily("ovs_datapath") == nil }
-
 // startOVS runs Open vSwitch on a machine and makes the bridge.
 func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	cmd, stderr := marked(self, ovs.Arg)
@@ -88,7 +85,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	s.path.Undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
 	v := &virtualSwitch{sw, map[string]string{ovs.Local: ovs.Local}}
 	kind, words := "netdev", "userspace (datapath_type=netdev)"
-	if kernelDatapath() {
+	if link.HasOVS() {
 		kind, words = "system", "kernel"
 	}
 	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
@@ -161,7 +158,7 @@ func tryOVS() error {
 				Remedy: "sudo apt-get install openvswitch-switch", Err: err}
 		}
 	}
-	if kernelDatapath() {
+	if link.HasOVS() {
 		return nil
 	}
 	const tun = "/dev/net/tun"

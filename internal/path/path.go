@@ -52,6 +52,14 @@ func (s Spec) TalkTo(server int) []int {
 	return out
 }
 
+// Alone is a client, as hops that are its own name it: nil if there is no other.
+func (s Spec) Alone(client int) []int {
+	if _, m := s.Count(); m == 1 {
+		return nil
+	}
+	return []int{client}
+}
+
 func (s Spec) String() string {
 	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
 	if n, m := s.Count(); n > 1 || m > 1 {

@@ -255,6 +255,9 @@ func qdisc(l netlink.Link) string {
 	return ""
 }
 
+// HasOVS reports whether the kernel has Open vSwitch's datapath.
+func HasOVS() bool { return HasFamily("ovs_datapath") == nil }
+
 // HasFamily reports whether the kernel has the generic netlink family: nil if
 // so.
 func HasFamily(name string) error {

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"fmt"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
@@ -22,6 +24,30 @@ func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error
 		})
 		return out, err
 	}
+}
+
+// Links describes devices of a namespace in a place called where; all if none is
+// named.
+func Links(ns Space, where string, names ...string) (out []sample.Link, err error) {
+	err = ns.Do(func() (err error) {
+		if len(names) == 0 {
+			if names, err = link.Names(); err != nil {
+				return err
+			}
+		}
+		for _, n := range names {
+			info, err := link.Describe(n)
+			if err != nil {
+				return err
+			}
+			out = append(out, sample.Link{Name: n, Where: where, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("describe %s: %w", where, err)
+	}
+	return out, nil
 }
 
 // OneWay keeps what a reader counted as forward: a device that sees both
