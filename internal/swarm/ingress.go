@@ -91,7 +91,7 @@ func ingressOf(all []network.Summary) (network.Summary, error) {
 // legs are the ingress sandbox's devices: on the mesh's network and on the bridge of
 // the node.
 func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) {
-	v, err := s.run.service(s.ctx, inside, s.run.nodes)
+	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,6 +130,9 @@ func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) 
 	return inner, outer
 }
 
+// listing bounds how long a node may take to list a directory.
+const listing = 5 * time.Second
+
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
 // balances refuses a node whose kernel has no IPVS. It is looked for after the
@@ -141,7 +144,7 @@ func (s *site) balances(e *end) error {
 		return err
 	}
 	err := s.settles(func() (sample.Counters, error) {
-		ctx, cancel := context.WithTimeout(s.ctx, counting)
+		ctx, cancel := context.WithTimeout(s.ctx, listing)
 		defer cancel()
 		names, err := e.agent.Files(ctx, "/proc/net")
 		if err == nil && !slices.Contains(names, "ip_vs") {
@@ -161,28 +164,12 @@ func (s *site) balances(e *end) error {
 // meshPorts notes the ports that the swarm chose for the services, each of which has
 // its task on one node.
 func (r *run) meshPorts(ctx context.Context, s *service) error {
-	const latest = 20 * time.Second
-	for began := time.Now(); ; {
-		for i, id := range s.ids {
-			got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})
-			if err != nil {
-				return fmt.Errorf("read the published ports: %w", err)
-			}
-			for _, p := range got.Service.Endpoint.Ports {
-				node := s.nodes[i].ID
-				if s.ports[node] == nil {
-					s.ports[node] = map[network.IPProtocol]uint16{}
-				}
-				s.ports[node][p.Protocol] = uint16(p.PublishedPort)
-			}
+	for i, id := range s.ids {
+		got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})
+		if err != nil {
+			return err
 		}
-		if len(s.ports) >= len(s.agents) || time.Since(began) > latest {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(looks):
-		}
+		s.published(s.nodes[i].ID, got.Service.Endpoint.Ports)
 	}
+	return nil
 }

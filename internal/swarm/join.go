@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +22,9 @@ import (
 type service struct {
 	role    role
 	nodes   []Node
-	network string   // its ID, of an overlay
-	ids     []string // of the services
+	network string       // its ID, of an overlay
+	subnet  netip.Prefix // of that
+	ids     []string     // of the services
 
 	agents map[string]*agent.Agent                  // by the node's ID
 	errs   map[string]error                         // why a node has none
@@ -33,9 +35,9 @@ type service struct {
 // have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// service makes the services of a role on nodes, once, and waits for their agents.
+// service makes the services of a role on the run's nodes, once, and waits for their agents.
 // That some did not come is in its errs.
-func (r *run) service(ctx context.Context, kind role, on []Node) (*service, error) {
+func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
 	if s := r.services[kind]; s != nil {
@@ -44,7 +46,7 @@ func (r *run) service(ctx context.Context, kind role, on []Node) (*service, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &service{role: kind, nodes: on, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+	s := &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
 		ports: map[string]map[network.IPProtocol]uint16{}}
 	if kind == onOverlay || kind == encrypted {
 		var err error
@@ -57,6 +59,15 @@ func (r *run) service(ctx context.Context, kind role, on []Node) (*service, erro
 	}
 	if err := r.join(ctx, s); err != nil {
 		return nil, err
+	}
+	if s.network != "" { // which had no subnet before a task was on it
+		got, err := r.daemon.API.NetworkInspect(ctx, s.network, client.NetworkInspectOptions{Scope: "swarm"})
+		if err != nil {
+			return nil, fmt.Errorf("read network: %w", err)
+		}
+		if s.subnet, err = subnetOf(got.Network.Network); err != nil {
+			return nil, err
+		}
 	}
 	r.services[kind] = s
 	return s, nil
@@ -81,7 +92,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 	defer cancel()
 	var (
 		wg    sync.WaitGroup
-		mu    sync.Mutex // guards s.agents, s.errs and waits
+		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
 	for _, n := range s.nodes {
@@ -114,7 +125,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 				return err
 			}
 			r.tooLate(s, last)
-			return r.publishedPorts(ctx, s)
+			return r.waitForPorts(ctx, s)
 		case <-time.After(looks):
 		}
 		tasks, err := r.tasks(limit, s)
@@ -193,29 +204,21 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// publishedPorts notes the ports that the nodes chose, which managers learn a
-// moment after the agents are there.
-func (r *run) publishedPorts(ctx context.Context, s *service) error {
+// waitForPorts notes the ports that were published, which managers learn a moment
+// after the agents are there.
+func (r *run) waitForPorts(ctx context.Context, s *service) error {
+	read := r.taskPorts
 	switch s.role {
 	case published:
 	case meshed:
-		return r.meshPorts(ctx, s)
+		read = r.meshPorts
 	default:
 		return nil
 	}
 	const latest = 20 * time.Second
 	for began := time.Now(); ; {
-		tasks, err := r.tasks(ctx, s)
-		if err != nil {
+		if err := read(ctx, s); err != nil {
 			return fmt.Errorf("read the published ports: %w", err)
-		}
-		for _, t := range tasks {
-			for _, p := range t.Status.PortStatus.Ports {
-				if s.ports[t.NodeID] == nil {
-					s.ports[t.NodeID] = map[network.IPProtocol]uint16{}
-				}
-				s.ports[t.NodeID][p.Protocol] = uint16(p.PublishedPort)
-			}
 		}
 		if len(s.ports) >= len(s.agents) || time.Since(began) > latest {
 			return nil
@@ -225,5 +228,24 @@ func (r *run) publishedPorts(ctx context.Context, s *service) error {
 			return ctx.Err()
 		case <-time.After(looks):
 		}
+	}
+}
+
+// taskPorts notes the ports that the nodes chose for their tasks.
+func (r *run) taskPorts(ctx context.Context, s *service) error {
+	tasks, err := r.tasks(ctx, s)
+	for _, t := range tasks {
+		s.published(t.NodeID, t.Status.PortStatus.Ports)
+	}
+	return err
+}
+
+// published notes ports of a node's.
+func (s *service) published(node string, ports []swarm.PortConfig) {
+	for _, p := range ports {
+		if s.ports[node] == nil {
+			s.ports[node] = map[network.IPProtocol]uint16{}
+		}
+		s.ports[node][p.Protocol] = uint16(p.PublishedPort)
 	}
 }

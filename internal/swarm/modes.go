@@ -1,18 +1,17 @@
 package swarm
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/moby/moby/api/types/network"
-	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -54,7 +53,11 @@ func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProt
 	if s.path.Spec.UDP {
 		proto = network.UDP
 	}
-	port := s.run.services[kind].ports[s.server.ID][proto]
+	v, err := s.run.service(s.ctx, kind)
+	if err != nil {
+		return dial, proto, err
+	}
+	port := v.ports[s.server.ID][proto]
 	if port == 0 {
 		return dial, proto, fmt.Errorf("node %s published no port", s.server.Name)
 	}
@@ -119,11 +122,11 @@ func (s *site) overlay() error {
 	if s.path.Spec.Mode == mode.OverlayEncrypted {
 		kind = encrypted
 	}
-	subnet, err := s.subnet(kind)
+	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
 		return err
 	}
-	in := func(p netip.Prefix) bool { return subnet.Contains(p.Addr()) }
+	in := func(p netip.Prefix) bool { return v.subnet.Contains(p.Addr()) }
 	server, err := s.box(kind, s.server.Node, in)
 	if err != nil {
 		return err
@@ -132,12 +135,11 @@ func (s *site) overlay() error {
 	if err != nil {
 		return err
 	}
-	id := s.run.services[kind].network
-	there, err := s.sandbox(s.server, server, id)
+	there, err := s.sandbox(s.server, server, v.network)
 	if err != nil {
 		return err
 	}
-	here, err := s.sandbox(s.client, client, id)
+	here, err := s.sandbox(s.client, client, v.network)
 	if err != nil {
 		return err
 	}
@@ -151,20 +153,6 @@ func (s *site) overlay() error {
 	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
 		[]path.Hop{there.tunnel(true), there.switched(there.vxlan, there.port), server.hop(true)})
 	return nil
-}
-
-// subnet is that of the overlay network of a role, which is made with its
-// services.
-func (s *site) subnet(kind role) (netip.Prefix, error) {
-	v, err := s.run.service(s.ctx, kind, s.run.nodes)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	got, err := s.run.daemon.API.NetworkInspect(s.ctx, v.network, client.NetworkInspectOptions{Scope: "swarm"})
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("read network: %w", err)
-	}
-	return subnetOf(got.Network.Network)
 }
 
 // subnetOf is a network's IPv4 one.
@@ -188,7 +176,7 @@ type sandbox struct {
 
 // sandbox finds the network's namespace on a node, and in it the task's pair.
 func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
-	v, err := s.run.service(s.ctx, inside, s.run.nodes)
+	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
 		return nil, err
 	}
@@ -218,31 +206,21 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 
 func (b *sandbox) where() string { return "overlay on node " + b.node }
 
-// tunnel is the VXLAN device.
-func (b *sandbox) tunnel(toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(),
-		Read: b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: b.vxlan, ForwardRx: toServer}})}
+// counter reads a device of it.
+func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
+	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
 }
 
-// counting bounds how long a node may take to say what it counted.
-const counting = 5 * time.Second
+// tunnel is the VXLAN device.
+func (b *sandbox) tunnel(toServer bool) path.Hop {
+	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(), Read: b.counter(b.vxlan, toServer)}
+}
 
 // switched is the bridge as a switch: what it sent out of its ports on either
 // side. (A bridge's own counters do not count frames that it only forwards.)
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
-	both := []agent.Counter{{Namespace: b.namespace, Device: &agent.Device{Name: toServer}}, {Namespace: b.namespace, Device: &agent.Device{Name: toClient}}}
 	return path.Hop{Kind: mode.HopBridge, Name: b.bridge + " ports", Where: b.where(),
-		Read: func() (sample.Counters, error) {
-			ctx, cancel := context.WithTimeout(context.Background(), counting)
-			defer cancel()
-			got, err := b.agent.Counters(ctx, both)
-			if err != nil {
-				return sample.Counters{}, err
-			}
-			f, back := got[0], got[1]
-			return sample.Counters{ForwardBytes: f.ForwardBytes, ForwardPackets: f.ForwardPackets,
-				BackwardBytes: back.ForwardBytes, BackwardPackets: back.ForwardPackets}, nil
-		}}
+		Read: local.SentBy(b.counter(toServer, false), b.counter(toClient, false))}
 }
 
 // encryption are the hops between two tunnels of an encrypted network.

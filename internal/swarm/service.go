@@ -49,18 +49,8 @@ const (
 	inTask      = "/netns"
 )
 
-// How long the swarm may take to make one thing, and for how long removals are tried
-// again.
-const (
-	making  = time.Minute
-	removal = 45 * time.Second
-)
-
-// uninterrupted is a context for making one thing, which goes on after an
-// interrupt: the swarm would go on too, and make it after it was removed.
-func uninterrupted() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), making)
-}
+// removal is for how long removals are tried again.
+const removal = 45 * time.Second
 
 // cleanUp is a context for removals, which must happen also after an interrupt.
 func cleanUp() (context.Context, context.CancelFunc) {
@@ -71,18 +61,14 @@ func cleanUp() (context.Context, context.CancelFunc) {
 // makeSecret gives the swarm the run's key, for the tasks.
 func (r *run) makeSecret() error {
 	name := r.name("key")
-	if err := r.daemon.Note(docker.Secret, name); err != nil {
+	err := r.owes(docker.Secret, name, func(ctx context.Context) error {
+		_, err := r.daemon.API.SecretRemove(ctx, name, client.SecretRemoveOptions{})
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	r.end.Push("remove secret "+name, func() error {
-		return r.removed(docker.Secret, name, func() error {
-			ctx, cancel := cleanUp()
-			defer cancel()
-			_, err := r.daemon.API.SecretRemove(ctx, name, client.SecretRemoveOptions{})
-			return err
-		})
-	})
-	ctx, cancel := uninterrupted()
+	ctx, cancel := docker.Uninterrupted()
 	defer cancel()
 	made, err := r.daemon.API.SecretCreate(ctx, client.SecretCreateOptions{Spec: swarm.SecretSpec{
 		Annotations: swarm.Annotations{Name: name, Labels: r.daemon.Labels}, Data: r.key.Bundle()}})
@@ -97,21 +83,15 @@ func (r *run) makeSecret() error {
 // makeNetwork makes an overlay network for the services of a role.
 func (r *run) makeNetwork(kind role) (id string, err error) {
 	name := r.name("net")
-	if err := r.daemon.Note(docker.Network, name); err != nil {
+	err = r.owes(docker.Network, name, func(ctx context.Context) error { return docker.RemoveNetwork(ctx, r.daemon.API, name) })
+	if err != nil {
 		return "", err
 	}
-	r.end.Push("remove network "+name, func() error {
-		return r.removed(docker.Network, name, func() error {
-			ctx, cancel := cleanUp()
-			defer cancel()
-			return docker.RemoveNetwork(ctx, r.daemon.API, name)
-		})
-	})
 	options := map[string]string{}
 	if kind == encrypted {
 		options["encrypted"] = ""
 	}
-	ctx, cancel := uninterrupted()
+	ctx, cancel := docker.Uninterrupted()
 	defer cancel()
 	made, err := r.daemon.API.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: "overlay", Scope: "swarm",
 		Options: options, Labels: r.daemon.Labels})
@@ -124,20 +104,16 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 // makeServices makes the services of a role: one for all nodes if the run has all
 // of them, else one for each.
 func (r *run) makeServices(s *service) error {
-	ctx, cancel := uninterrupted()
+	ctx, cancel := docker.Uninterrupted()
 	defer cancel()
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
-		if err := r.daemon.Note(docker.Service, name); err != nil {
+		err := r.owes(docker.Service, name, func(ctx context.Context) error {
+			_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		r.end.Push("remove service "+name, func() error {
-			return r.removed(docker.Service, name, func() error {
-				ctx, cancel := cleanUp()
-				defer cancel()
-				_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
-				return err
-			})
-		})
 		made, err := r.daemon.API.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
 		if err != nil {
 			return fmt.Errorf("make service %s: %w", name, err)
@@ -194,6 +170,21 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
+// owes notes what is about to be made, and that it is to be removed.
+func (r *run) owes(kind docker.Kind, name string, remove func(context.Context) error) error {
+	if err := r.daemon.Note(kind, name); err != nil {
+		return err
+	}
+	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error {
+		return r.removed(kind, name, func() error {
+			ctx, cancel := cleanUp()
+			defer cancel()
+			return remove(ctx)
+		})
+	})
+	return nil
+}
+
 // removed removes a thing and notes it; one that is gone already is no error. A
 // swarm that has no leader at the moment is waited for.
 func (r *run) removed(kind docker.Kind, name string, remove func() error) error {
@@ -238,18 +229,16 @@ func (r *run) makeImage(ctx context.Context) error {
 	if err == nil || !cerrdefs.IsNotFound(err) {
 		return err
 	}
-	if err := r.daemon.Note(docker.Image, name); err != nil {
-		return err
-	}
-	r.end.Push("remove image "+name, func() error {
-		ctx, cancel := cleanUp()
-		defer cancel()
+	err = r.owes(docker.Image, name, func(ctx context.Context) error {
 		err := docker.RemoveImage(ctx, r.daemon.API, name)
 		if cerrdefs.IsConflict(err) { // another run uses it by now
-			err = nil
+			return nil
 		}
-		return r.removed(docker.Image, name, func() error { return err })
+		return err
 	})
+	if err != nil {
+		return err
+	}
 	if err := r.daemon.Load(archive); err != nil {
 		return errors.Join(fmt.Errorf("make image %s: %w", name, err), ctx.Err())
 	}

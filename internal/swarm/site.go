@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // serverPort is the servers' port inside containers.
@@ -31,7 +31,7 @@ type end struct {
 	Node
 	agent   *agent.Agent // in the node's own namespace
 	devices []agent.Interface
-	card    string // the device with the node's address
+	card    agent.Interface // the device with the node's address
 }
 
 // build finds the two nodes and lets the mode do the rest.
@@ -40,7 +40,7 @@ func (s *site) build(recipe func(*site) error) error {
 	if err != nil {
 		return err
 	}
-	hosts, err := s.run.service(s.ctx, onHost, s.run.nodes)
+	hosts, err := s.run.service(s.ctx, onHost)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 	}
 	for _, d := range e.devices {
 		if slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == n.Addr }) {
-			e.card = d.Name
+			e.card = d
 			return e, nil
 		}
 	}
@@ -101,26 +101,13 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
 }
 
-// mtu is that of the device with the node's address.
-func (e *end) mtu() int {
-	i := slices.IndexFunc(e.devices, func(d agent.Interface) bool { return d.Name == e.card })
-	return e.devices[i].MTU
-}
-
 // on is the service's agent on a node.
 func (v *service) on(n Node) (*agent.Agent, error) {
 	a := v.agents[n.ID]
 	if a == nil {
-		return nil, cmpErr(v.errs[n.ID], fmt.Errorf("node %s has no agent", n.Name))
+		return nil, cmp.Or(v.errs[n.ID], fmt.Errorf("node %s has no agent", n.Name))
 	}
 	return a, a.Err()
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // namespace is one of an agent's.
@@ -156,7 +143,7 @@ type box struct {
 // box finds the task of a role on a node, and its device whose address is within
 // one of the networks; any but a loopback one if there is none.
 func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
-	v, err := s.run.service(s.ctx, kind, s.run.nodes)
+	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +180,7 @@ func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop
 }
 
 // wireHop is the server's network card.
-func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card, true) }
+func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card.Name, true) }
 
 // serve places the server, and the client, which dials it there.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
@@ -214,26 +201,21 @@ func (s *site) describe() {
 	if s.run.swarm.Image != "" {
 		s.path.Facts["image"] = s.run.image
 	}
-	named := func(e *end) []string {
-		out := []string{e.card}
+	for _, e := range []*end{s.server, s.client} {
+		where := "node " + e.Name
+		names := []string{e.card.Name}
 		for _, h := range s.path.Hops {
-			if h.Where == "node "+e.Name && h.Kind == mode.HopBridge {
-				out = append(out, h.Name)
+			if h.Where == where && h.Kind == mode.HopBridge {
+				names = append(names, h.Name)
 			}
 		}
-		return out
-	}
-	add := func(where string, devices []agent.Interface, names ...string) {
-		for _, d := range devices {
+		for _, d := range e.devices {
 			if slices.Contains(names, d.Name) {
-				l := d.Link
-				l.Where = where
-				s.path.Links = append(s.path.Links, sample.Link{Name: l.Name, Where: where, Kind: l.Kind, MTU: l.MTU, Qdisc: l.Qdisc, Offloads: l.Offloads})
+				d.Where = where
+				s.path.Links = append(s.path.Links, d.Link)
 			}
 		}
 	}
-	add("node "+s.server.Name, s.server.devices, named(s.server)...)
-	add("node "+s.client.Name, s.client.devices, named(s.client)...)
 }
 
 func (e *end) fact() string {

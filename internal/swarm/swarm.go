@@ -136,7 +136,7 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts, err := r.service(ctx, onHost, r.nodes)
+	hosts, err := r.service(ctx, onHost)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +148,7 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 			without[n.Name] = err
 		} else {
 			hello := e.agent.Hello()
-			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.mtu()
+			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
 		}
 		all = append(all, about)
 	}
