@@ -55,7 +55,9 @@ with what it counted before and after.`,
 				return err
 			}
 			if on == swarm.Name && from == "" {
-				from = betweenMachines(args[0])
+				if between, err := engine.MeshSpec(mode.Name(args[0])); err == nil {
+					from = string(between.From)
+				}
 			}
 			route, err := chooseRoute(args[0], from, to)
 			if err != nil {
@@ -107,18 +109,6 @@ func oneVariant(words []string) (mode.Tunes, error) {
 		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)), "join the tunes of one by +: --tune "+strings.Join(words, "+"))
 	}
 	return variants[0], nil
-}
-
-// betweenMachines is the first placement on another machine that the mode has; ""
-// if it has none.
-func betweenMachines(name string) string {
-	m, _ := mode.Find(mode.Name(name))
-	for _, p := range []mode.Placement{mode.FromRemote, mode.FromRemoteContainer} {
-		if len(m.RoutesFrom(p)) > 0 {
-			return string(p)
-		}
-	}
-	return ""
 }
 
 // chooseRoute finds the route that the words name.

@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -79,7 +77,7 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 		out[i] = sample.Visit{Sweep: r.sweepsIn, Round: round, Pair: pair, Load: phase.Load.Kind, At: r.elapsed()}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
-				out[i].Failure = strings.ReplaceAll(err.Error(), "\n", "; ")
+				out[i].Failure = oneLine(err)
 			}
 		})
 	}
@@ -115,12 +113,10 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 // MeshSpec is the path between two nodes in a mode: from the other machine, or if
 // the mode has no such route, from a container there.
 func MeshSpec(name mode.Name) (path.Spec, error) {
-	m, ok := mode.Find(name)
+	m, _ := mode.Find(name)
 	for _, from := range []mode.Placement{mode.FromRemote, mode.FromRemoteContainer} {
-		for _, route := range m.Routes {
-			if ok && route.From == from {
-				return path.Spec{Mode: name, From: from, To: route.To}, nil
-			}
+		if routes := m.RoutesFrom(from); len(routes) > 0 {
+			return path.Spec{Mode: name, From: from, To: routes[0].To}, nil
 		}
 	}
 	return path.Spec{}, &path.UnsupportedError{Missing: string(name) + " has no way between machines", Remedy: "--mode " + string(mode.Host) + " or " + string(mode.Overlay)}
@@ -136,5 +132,5 @@ func (r *run) tellMesh(round, i int, phase plan.Phase) {
 	}
 	r.Progress(Progress{Sweep: r.sweepsIn, Round: round, Rounds: plan.MeshRounds(r.Plan), Visit: i, Visits: r.Plan.VisitsOfPair(),
 		Cell: sample.Cell{Mode: r.Plan.Mesh.Mode, Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
-		Elapsed: time.Duration(r.Clock.Now() - r.began).Seconds(), Total: total})
+		Elapsed: r.elapsed(), Total: total})
 }
