@@ -6,9 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,42 +47,16 @@ type dockerHost struct {
 // startEngine boots a machine whose dockerd has these flags besides.
 func startEngine(t *testing.T, flags string) *dockerHost {
 	t.Helper()
-	for _, p := range []string{"dockerd", "docker", "unshare", "nsenter", "ip", "nft"} {
-		if _, err := exec.LookPath(p); err != nil {
-			pathtest.SkipOrFail(t, "%v", err)
-		}
-	}
-	if os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "dockerd needs root")
-	}
+	pathtest.NeedsDaemons(t, "nft")
 	e := &dockerHost{t: t, dir: t.TempDir()}
 	log, err := os.Create(filepath.Join(e.dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command("unshare", "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", engineBoot, "boot", e.dir, flags)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
-	started, over := make(chan error), make(chan struct{})
-	go func() { // the parent-death signal is tied to the thread
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-over
-	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		defer close(over)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		e.gone()
-	})
+	m := pathtest.Boot(t, engineBoot, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = log, log }, e.dir, flags)
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-		if e.pid = strings.TrimSpace(string(b)); e.pid == "" {
+		if e.pid = m.First(); e.pid == "" {
 			continue
 		}
 		if _, err := e.try("docker", "version"); err == nil {
@@ -94,17 +66,6 @@ func startEngine(t *testing.T, flags string) *dockerHost {
 	b, _ := os.ReadFile(log.Name())
 	pathtest.SkipOrFail(t, "dockerd does not start here: %s", b[max(0, len(b)-2000):])
 	return nil
-}
-
-// gone waits until the machine's processes have ended, so that its files can be
-// removed.
-func (e *dockerHost) gone() {
-	for range 100 {
-		if _, err := os.Stat("/proc/" + e.pid); err != nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // try runs a program on the machine.
@@ -160,11 +121,7 @@ func buildEcho(t *testing.T) (echo string) {
 	t.Helper()
 	dir := t.TempDir()
 	echo = filepath.Join(dir, "echo")
-	build := exec.Command("go", "build", "-o", echo, "./testdata/echo")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	pathtest.BuildStatic(t, "build", "-o", echo, "./testdata/echo")
 	if out, err := exec.Command("tar", "-C", dir, "-cf", echo+".tar", "echo").CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, out)
 	}

@@ -61,8 +61,8 @@ func TestEngines(t *testing.T) {
 	}
 	dir := t.TempDir()
 	tester, toll := filepath.Join(dir, "docker.test"), filepath.Join(dir, "toll")
-	build(t, "test", "-c", "-o", tester, ".")
-	build(t, "build", "-o", toll, "../../cmd/toll")
+	pathtest.BuildStatic(t, "test", "-c", "-o", tester, ".")
+	pathtest.BuildStatic(t, "build", "-o", toll, "../../cmd/toll")
 	engines := []engineAt{{"installed", ""}}
 	if os.Getenv(enginesOf) == "all" {
 		for _, suite := range suites {
@@ -127,15 +127,6 @@ var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves)", flags: noProxy + " --icc=false"},
-}
-
-func build(t *testing.T, args ...string) {
-	t.Helper()
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go %v: %v\n%s", args, err, out)
-	}
 }
 
 func fetch(suite string) (root string, err error) { return brought("fetch", suite, suite) }

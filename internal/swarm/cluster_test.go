@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,43 +68,19 @@ type cluster struct {
 // newCluster boots a swarm of n nodes, for the whole test.
 func newCluster(t *testing.T, n, managers int) *cluster {
 	t.Helper()
-	for _, p := range []string{"dockerd", "docker", "unshare", "nsenter", "ip", "tc"} {
-		if _, err := exec.LookPath(p); err != nil {
-			pathtest.SkipOrFail(t, "%v", err)
-		}
-	}
-	if os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "dockerd needs root")
-	}
+	pathtest.NeedsDaemons(t, "tc")
 	c := &cluster{dir: t.TempDir()}
-	cmd := exec.Command("unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", boot, "boot", c.dir, fmt.Sprint(n), fmt.Sprint(managers))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	started, over := make(chan error), make(chan struct{})
-	go func() { // the parent-death signal is tied to the thread
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-over
-	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		defer close(over)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if _, err := os.Stat("/proc/" + c.pid); err != nil {
-				break
-			}
+	var (
+		said bytes.Buffer
+		out  io.Reader
+	)
+	m := pathtest.Boot(t, boot, func(cmd *exec.Cmd) {
+		var err error
+		cmd.Stderr = &said
+		if out, err = cmd.StdoutPipe(); err != nil {
+			t.Fatal(err)
 		}
-	})
+	}, c.dir, fmt.Sprint(n), fmt.Sprint(managers))
 	ready := make(chan string, 1)
 	go func() {
 		b := make([]byte, 100)
@@ -120,11 +95,7 @@ func newCluster(t *testing.T, n, managers int) *cluster {
 	case <-time.After(90 * time.Second):
 		t.Fatalf("the swarm does not come up:\n%s\n%s", &said, c.log(1))
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.pid = strings.TrimSpace(string(b))
+	c.pid = m.First()
 	return c
 }
 
@@ -170,14 +141,4 @@ func (c *cluster) toll(t *testing.T, node int, program string, args ...string) (
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
-}
-
-// build builds a static program.
-func build(t *testing.T, args ...string) {
-	t.Helper()
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go %v: %v\n%s", args, err, out)
-	}
 }

@@ -77,8 +77,8 @@ func TestSwarm(t *testing.T) {
 	dir := t.TempDir()
 	toll, tester := filepath.Join(dir, "toll"), filepath.Join(dir, "swarm.test")
 	c := newCluster(t, 3, 3)
-	build(t, "build", "-o", toll, "../../cmd/toll")
-	build(t, "test", "-c", "-o", tester, ".")
+	pathtest.BuildStatic(t, "build", "-o", toll, "../../cmd/toll")
+	pathtest.BuildStatic(t, "test", "-c", "-o", tester, ".")
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
