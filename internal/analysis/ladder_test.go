@@ -44,13 +44,13 @@ func step(t *testing.T, r *Report, m mode.Name) Step {
 
 func TestSteps(t *testing.T) {
 	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
-	// native, its control, host, bridge, publish-nat, publish-proxy
-	r := newLadderRun(t, cells...).rounds(8, steady(20, 20, 20, 30, 33, 60, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
-		if v.Cell == 5 { // with half a CPU more
+	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
+	r := newLadderRun(t, cells...).rounds(8, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
+		if v.Cell == 6 { // with half a CPU more
 			v.Machine[1].User = 0.5
 		}
 	}).judge()
-	if len(r.Steps) != 5 || r.Steps[0].Mode != "native" || r.Steps[4].Mode != "publish-proxy" {
+	if len(r.Steps) != 6 || r.Steps[0].Mode != "native" || r.Steps[5].Mode != "publish-proxy" {
 		t.Fatalf("steps %+v", r.Steps)
 	}
 	if s := r.Steps[0]; s.Below != "" || s.Part != "" || s.Prices == nil || len(s.Prices) > 0 {
@@ -68,7 +68,8 @@ func TestSteps(t *testing.T) {
 	}{
 		{mode.Host, LatencyP50, Price{Unit: "s", Verdict: stats.Nothing}},
 		{mode.Host, Throughput, Price{Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
-		{mode.Bridge, LatencyP50, Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
+		{mode.BridgeDefault, LatencyP50, Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
+		{mode.Bridge, LatencyP50, Price{Unit: "s", Verdict: stats.Nothing}},
 		{mode.PublishNAT, LatencyP50, Price{Unit: "s", Median: 3e-6, Verdict: stats.Costs}},
 		{mode.PublishNAT, Throughput, Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
 		{mode.PublishNAT, CPUPerByte, Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
@@ -88,7 +89,8 @@ func TestSteps(t *testing.T) {
 		"a network namespace of its own, with a veth pair on a bridge is +10.")
 	wantFinding(t, r, "docker-proxy instead of NAT is +27.")
 	wantFinding(t, r, "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time a gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
-	wantFinding(t, r, "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs).")
+	wantFinding(t, r, "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
+		"for the rules of Docker's DNS server (at most 0.000 µs).")
 	wantFinding(t, r, "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
 	for _, f := range r.Findings {
 		if strings.Contains(f, "Cheapest") {
@@ -109,17 +111,18 @@ func TestStepsPairByRound(t *testing.T) {
 // What has no result is bridged: the next rung is priced with both parts, and
 // for all loads against the same rung.
 func TestStepsOverGaps(t *testing.T) {
-	const both = "a network namespace of its own, with a veth pair on a bridge, and NAT of a published port instead of the container's address"
+	const both = "a network namespace of its own, with a veth pair on a bridge, and connection tracking in each container for the rules of Docker's DNS server, " +
+		"and NAT of a published port instead of the container's address"
 	for _, tt := range []struct {
 		name string
 		cell func(i int) bool // fails
 	}{
-		{"every-load", func(i int) bool { return i == 3 || i == 9 }},
-		{"one-load", func(i int) bool { return i == 9 }},
+		{"every-load", func(i int) bool { return i == 3 || i == 4 || i == 10 || i == 11 }},
+		{"one-load", func(i int) bool { return i == 10 || i == 11 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
-			r.rounds(6, steady(20, 20, 20, 30, 33, 60, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
+			r.rounds(6, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
 			s := step(t, r.judge(), mode.PublishNAT)
 			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !near(s.Prices[LatencyP50].Median, 13e-6) {
 				t.Errorf("step %+v", s)
@@ -164,19 +167,19 @@ func TestStepsOverAFullWire(t *testing.T) {
 
 // Each step must be known, also where the ratios to the bottom already are.
 func TestLadderConverged(t *testing.T) {
-	cells := chain(mode.FromHost, mode.PublishNAT, "bulk") // native, control, host, bridge, publish-nat
+	cells := chain(mode.FromHost, mode.PublishNAT, "bulk") // native, control, host, bridge-default, bridge, publish-nat
 	for _, tt := range []struct {
 		name  string
 		noise []float64
 		want  bool
 	}{
-		{"steady", []float64{0, 0, 0, 0, 0}, true},
-		{"the-control-is-noisy", []float64{0, 0.1, 0, 0, 0}, false},
-		{"a-step-is-noisy", []float64{0, 0, 0, 0.015, -0.015}, false},
-		{"the-bottom-is-noisy", []float64{0.015, 0.015, 0.015, 0.015, 0.015}, true},
+		{"steady", []float64{0, 0, 0, 0, 0, 0}, true},
+		{"the-control-is-noisy", []float64{0, 0.1, 0, 0, 0, 0}, false},
+		{"a-step-is-noisy", []float64{0, 0, 0, 0, 0.015, -0.015}, false},
+		{"the-bottom-is-noisy", []float64{0.015, 0.015, 0.015, 0.015, 0.015, 0.015}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newLadderRun(t, cells...).rounds(8, noisy(tt.noise, 8, 8, 7, 6, 5))
+			r := newLadderRun(t, cells...).rounds(8, noisy(tt.noise, 8, 8, 7, 7, 6, 5))
 			if got := Converged(r.f.Header.Plan, r.f.Visits); got != tt.want {
 				t.Errorf("got %t", got)
 			}

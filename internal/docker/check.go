@@ -83,6 +83,8 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		return e.checkProxy(s, t)
 	case mode.Routed:
 		return e.checkRouted()
+	case mode.BridgeDefault:
+		return e.checkDefault(ctx, s)
 	case mode.Link:
 		return e.checkLink(ctx)
 	case mode.Pipework:
@@ -281,12 +283,32 @@ func (e *engine) checkRouted() error {
 	return &path.UnsupportedError{Missing: e.version() + " has no routed networks (gateway_mode_ipv4=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-func (e *engine) checkLink(ctx context.Context) error {
+// keepsApart reports whether containers on the default network cannot talk to each
+// other ("icc": false); an error if there is no such network.
+func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
-		return &path.UnsupportedError{Missing: "this Docker has no default network, in which containers are linked", Remedy: "--on lab", Err: err}
+		return false, &path.UnsupportedError{Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab", Err: err}
 	}
-	if n.options["com.docker.network.bridge.enable_icc"] != "false" {
+	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
+}
+
+// checkDefault finds out whether the default network can be used.
+func (e *engine) checkDefault(ctx context.Context, s path.Spec) error {
+	apart, err := e.keepsApart(ctx)
+	if err == nil && apart && s.From == mode.FromContainer {
+		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
+			Remedy: "link, which lets a pair through; or bridge"}
+	}
+	return err
+}
+
+func (e *engine) checkLink(ctx context.Context) error {
+	apart, err := e.keepsApart(ctx)
+	if err != nil {
+		return err
+	}
+	if !apart {
 		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
 			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
 	}

@@ -60,6 +60,7 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.Host:          (*site).host,
 	mode.Shared:        (*site).shared,
 	mode.Bridge:        (*site).bridge,
+	mode.BridgeDefault: (*site).bridgeDefault,
 	mode.PublishNAT:    (*site).publishNAT,
 	mode.PublishProxy:  (*site).publishProxy,
 	mode.Routed:        (*site).routed,

@@ -45,6 +45,22 @@ func TestBesideConformance(t *testing.T) {
 	}
 }
 
+// TestBesideApart asks a daemon that keeps containers of its default network apart.
+func TestBesideApart(t *testing.T) {
+	daemon(t)
+	b := &Docker{}
+	defer b.Close()
+	spec := path.Spec{Mode: mode.BridgeDefault, From: mode.FromHost, To: mode.ToContainer}
+	if err := b.Check(t.Context(), spec); err != nil {
+		t.Errorf("from the machine: %v", err)
+	}
+	spec.From = mode.FromContainer
+	var u *path.UnsupportedError
+	if err := b.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, `"icc": false`) {
+		t.Errorf("from another container: %v", err)
+	}
+}
+
 // promises are what a backend beside a daemon is held to.
 func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
@@ -67,7 +83,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			return true
 		},
 		Common: func(h path.Hop) bool {
-			return h.Where == thisMachine && (h.Name == "lo" || h.Kind == mode.HopWire)
+			return h.Where == thisMachine && (h.Name == "lo" || h.Name == "docker0" || h.Kind == mode.HopWire)
 		},
 	}
 }

@@ -229,12 +229,29 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 			add(c.end+" bridge", func(x device) bool { return x.Name == port.Master })
 		}
 		f.settings(t, c.end, c.in, map[string]string{"lo": "lo", inside: inside})
+		f[c.end+" rules"] = rulesWithin(t, c.in)
 		f[c.end+" routes"] = strings.TrimSpace(address.ReplaceAllString(c.in.run(t, "ip route"), "ADDRESS"))
 	}
 	f.settings(t, "machine", w.machine, roles)
 	f.rules(t, p, w, found)
 	return f
 }
+
+// rulesWithin are all rules of a container's own namespace, but for counts, the ports
+// that the daemon's DNS server took there, and toll's tags.
+func rulesWithin(t *testing.T, in space) string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(in.run(t, "nft --stateless list ruleset")) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
+		if line = taken.ReplaceAllString(line, "PORT"); line != "" && line != "}" {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+var taken = regexp.MustCompile(`\b[0-9]{5}\b`)
 
 var (
 	ofDevice = regexp.MustCompile(`^(net\.ipv[46]\.(?:conf|neigh)\.)(.+)\.([a-z0-9_]+)$`)

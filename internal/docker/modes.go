@@ -60,6 +60,16 @@ func (s *site) addUserNetwork(options map[string]string) (err error) {
 	return err
 }
 
+// useDefaultNetwork makes the path's network that of containers that ask for none.
+func (s *site) useDefaultNetwork() (err error) {
+	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
+		return err
+	}
+	s.path.Facts["network"] = "Docker's default bridge network (" + s.network.bridge + ")"
+	return nil
+}
+
 // shared is two containers in one network namespace, a pod; a server has as
 // many clients with it as talk to it.
 func (s *site) shared() error {
@@ -116,19 +126,41 @@ func (s *site) bridge() error {
 	if err := s.noMasquerade(); err != nil {
 		return err
 	}
+	if err := s.onBridge(); err != nil || s.path.Spec.From == mode.FromHost {
+		return err
+	}
+	// Switched, not routed: the machine's own stack sees nothing of it.
+	s.path.Guards = append(s.path.Guards, unused(s.bridgeHop(s.network, true)))
+	return nil
+}
+
+// bridgeDefault is the same on the default network. Other containers may be on it, so
+// that nothing can be said of what its bridge must not carry.
+func (s *site) bridgeDefault() error {
+	if err := s.useDefaultNetwork(); err != nil {
+		return err
+	}
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if err := s.findPorts(s.servers); err != nil {
+		return err
+	}
+	return s.onBridge()
+}
+
+// onBridge goes to the servers on the bridge of the path's network.
+func (s *site) onBridge() error {
 	p := s.path
-	own := s.bridgeHop(s.network, true)
 	if p.Spec.From == mode.FromHost {
 		s.placeClients()
-		p.Hops = append([]path.Hop{own}, s.serverHops(mode.HopVeth)...)
+		p.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.serverHops(mode.HopVeth)...)
 		return nil
 	}
 	if err := s.plainClients(); err != nil {
 		return err
 	}
 	p.Hops = slices.Concat(s.clientHops(mode.HopVeth), []path.Hop{s.switchedHop(s.network)}, s.serverHops(mode.HopVeth))
-	// Switched, not routed: the machine's own stack sees nothing of it.
-	p.Guards = append(p.Guards, unused(own))
 	return nil
 }
 
@@ -185,14 +217,10 @@ const routedOption = "com.docker.network.bridge.gateway_mode_ipv4"
 // linked are containers that were started with `--link server:db` on the default
 // network of a daemon with "icc": false.
 func (s *site) linked() error {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
-	n, err := s.engine.network(s.ctx, defaultNetwork)
-	if err != nil {
+	if err := s.useDefaultNetwork(); err != nil {
 		return err
 	}
-	s.network = n
-	s.path.Facts["network"] = "Docker's default bridge network (" + n.bridge + ")"
-	err = s.addServers(func(int) (order, error) {
+	err := s.addServers(func(int) (order, error) {
 		o := order{network: defaultNetwork, expose: []uint16{serverPort}}
 		if s.path.Spec.Second {
 			o.expose = append(o.expose, secondPort)
@@ -222,7 +250,7 @@ func (s *site) linked() error {
 		h.Clients = s.path.Spec.Alone(i)
 		rules = append(rules, h)
 	}
-	s.path.Hops = slices.Concat(s.clientHops(mode.HopVeth), rules, []path.Hop{s.switchedHop(n)}, s.serverHops(mode.HopVeth))
+	s.path.Hops = slices.Concat(s.clientHops(mode.HopVeth), rules, []path.Hop{s.switchedHop(s.network)}, s.serverHops(mode.HopVeth))
 	return nil
 }
 

@@ -30,9 +30,10 @@ type daemon struct {
 	noICC      bool // "icc": false, for the default network
 	udp        bool // what is published, exposed and linked are UDP ports
 	links      []pair
-	networks   []dockerNet // user-defined
-	encrypted  bool        // it runs an encrypted overlay network
-	ingress    []published // ports of Swarm's routing mesh, in the order of their services
+	others     []netip.Prefix // containers on the default network that are not linked
+	networks   []dockerNet    // user-defined
+	encrypted  bool           // it runs an encrypted overlay network
+	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
 	// foreign are devices of other programs whose traffic the administrator
 	// lets through Docker's rules, in the chain that Docker leaves for that.
 	foreign []string
@@ -99,7 +100,7 @@ func (s *site) install(m *machine, d daemon) error {
 // all are the networks in the order in which they were made: the default one
 // first.
 func (d daemon) all() []dockerNet {
-	def := dockerNet{network: docker0}
+	def := dockerNet{network: docker0, containers: slices.Clone(d.others)}
 	for _, l := range d.links {
 		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
 			def.containers = append(def.containers, server)

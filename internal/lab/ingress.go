@@ -44,7 +44,7 @@ const (
 
 // ingressNet is the overlay network of the mesh. The sandbox's address comes
 // first, then of each service its own and its task's.
-var ingressNet = overlayNet{network{overlayBridge, netip.MustParsePrefix("10.0.0.0/24"), firstTask, false}, ingressVNI, defaultMTU - vxlanOverhead}
+var ingressNet = overlayNet{network{bridge: overlayBridge, subnet: netip.MustParsePrefix("10.0.0.0/24"), first: firstTask}, ingressVNI, defaultMTU - vxlanOverhead}
 
 // sandboxLeg is the sandbox's address on docker_gwbridge.
 var sandboxLeg = gwbridge.nth(firstDocker)

@@ -60,15 +60,16 @@ type hooks struct {
 // recipes build the parts of a mode on the machines of a site: each fills in
 // the site's path.
 var recipes = map[mode.Name]func(*site) error{
-	mode.Native:       (*site).native,
-	mode.Host:         (*site).host,
-	mode.Shared:       (*site).shared,
-	mode.Bridge:       (*site).bridge,
-	mode.PublishNAT:   (*site).publishNAT,
-	mode.PublishProxy: (*site).publishProxy,
-	mode.Routed:       (*site).routed,
-	mode.Link:         (*site).linked,
-	mode.Pipework:     (*site).pipework,
+	mode.Native:        (*site).native,
+	mode.Host:          (*site).host,
+	mode.Shared:        (*site).shared,
+	mode.Bridge:        (*site).bridge,
+	mode.BridgeDefault: (*site).bridgeDefault,
+	mode.PublishNAT:    (*site).publishNAT,
+	mode.PublishProxy:  (*site).publishProxy,
+	mode.Routed:        (*site).routed,
+	mode.Link:          (*site).linked,
+	mode.Pipework:      (*site).pipework,
 
 	mode.PublishIngress: (*site).publishIngress,
 

@@ -21,7 +21,7 @@ func (s *site) linked() error {
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	if err := s.addServers(func(at seat) (*container, error) { return s.bridged(s.a, docker0, at) }); err != nil {
+	if err := s.addServers(s.attach(docker0, d)); err != nil {
 		return err
 	}
 	p := s.path
@@ -42,7 +42,7 @@ func (s *site) linked() error {
 		rules = append(rules, r)
 	}
 	p.Hops = slices.Concat(s.clientHops(), rules,
-		[]path.Hop{s.switchedHop(s.a.ns, s.a.name, docker0.bridge, ports(s.clients), ports(s.servers))}, s.serverHops())
+		[]path.Hop{s.switched(docker0)}, s.serverHops())
 	p.Guards = []path.Hop{unused(s.bridgeHop(s.a, docker0.bridge, true)),
 		s.noDefaultNAT()}
 	return nil

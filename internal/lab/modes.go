@@ -89,22 +89,52 @@ func (s *site) bridge() error {
 	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
 	}
+	return s.onBridge(tollNet, s.noNAT())
+}
+
+// bridgeDefault is the same on the network of containers that ask for none.
+func (s *site) bridgeDefault() error {
+	d := daemon{others: s.addresses(docker0)}
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	if err := s.addServers(s.attach(docker0, d)); err != nil {
+		return err
+	}
+	return s.onBridge(docker0, s.noDefaultNAT())
+}
+
+// onBridge goes to the servers, on a network's bridge.
+func (s *site) onBridge(n network, noNAT path.Hop) error {
 	p := s.path
-	p.Guards = []path.Hop{s.noNAT()}
-	own := s.bridgeHop(s.a, tollNet.bridge, true)
+	p.Guards = []path.Hop{noNAT}
+	own := s.bridgeHop(s.a, n.bridge, true)
 	if p.Spec.From == mode.FromHost {
 		s.placeClients(on(s.a))
 		p.Hops = append([]path.Hop{own}, s.serverHops()...)
 		p.Guards = append(p.Guards, unused(s.loHop(s.a.ns, s.a.name)))
 		return nil
 	}
-	if err := s.dockerClients(daemon{}); err != nil {
+	if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
 		return err
 	}
-	p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.switched()}, s.serverHops())
+	p.Hops = slices.Concat(s.clientHops(), []path.Hop{s.switched(n)}, s.serverHops())
 	// Switched, not routed: the machine's own stack sees nothing of it.
 	p.Guards = append(p.Guards, unused(own))
 	return nil
+}
+
+// addresses are those of the containers on machine A that will be on a network.
+func (s *site) addresses(n network) (out []netip.Prefix) {
+	for _, at := range s.serverSeats() {
+		out = append(out, n.of(at))
+	}
+	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {
+		for _, at := range s.clientSeats(s.a) {
+			out = append(out, n.of(at))
+		}
+	}
+	return out
 }
 
 // userNetwork is a daemon with one user-defined network.
@@ -113,29 +143,23 @@ func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
 // dockerServers puts Docker on machine A, with one user-defined network and
 // perhaps published ports, and the servers' containers on it.
 func (s *site) dockerServers(d daemon, publish bool) error {
-	n := dockerNet{network: tollNet}
-	for i, at := range s.serverSeats() {
-		n.containers = append(n.containers, tollNet.of(at))
-		if publish {
+	n := dockerNet{network: tollNet, containers: s.addresses(tollNet)}
+	if publish {
+		for i, at := range s.serverSeats() {
 			n.published = append(n.published, s.ports(tollNet.of(at).Addr(), uint16(publishedPort+i))...)
-		}
-	}
-	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {
-		for _, at := range s.clientSeats(s.a) {
-			n.containers = append(n.containers, tollNet.of(at))
 		}
 	}
 	d.networks = append(d.networks, n)
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	return s.addServers(s.attach(d))
+	return s.addServers(s.attach(tollNet, d))
 }
 
-// attach makes containers on the daemon's user-defined network.
-func (s *site) attach(d daemon) func(seat) (*container, error) {
+// attach makes containers on a network of the daemon's.
+func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
-		c, err := s.bridged(s.a, tollNet, at)
+		c, err := s.bridged(s.a, n, at)
 		if err == nil && d.noProxy { // a container may dial its own published port
 			err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
 		}
@@ -144,7 +168,7 @@ func (s *site) attach(d daemon) func(seat) (*container, error) {
 }
 
 // dockerClients makes the clients' containers beside the servers'.
-func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(d)) }
+func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(tollNet, d)) }
 
 // remoteClients puts Docker on machine B, with the user-defined network n and
 // the clients' containers on it. Unless it is routed, it protects them.
@@ -158,7 +182,7 @@ func (s *site) remoteClients(n dockerNet) error {
 	return s.addClients(s.b, func(at seat) (*container, error) { return s.bridged(s.b, n.network, at) })
 }
 
-// switched is machine A's user-defined bridge between containers.
-func (s *site) switched() path.Hop {
-	return s.switchedHop(s.a.ns, s.a.name, tollNet.bridge, ports(s.clients), ports(s.servers))
+// switched is a network's bridge on machine A between containers.
+func (s *site) switched(n network) path.Hop {
+	return s.switchedHop(s.a.ns, s.a.name, n.bridge, ports(s.clients), ports(s.servers))
 }

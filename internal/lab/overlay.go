@@ -157,7 +157,13 @@ func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 
 // attach makes containers on the network.
 func (b *sandbox) attach(s *site) func(seat) (*container, error) {
-	return func(at seat) (*container, error) { return b.join(s, at.name, at.veth(), b.net.of(at)) }
+	return func(at seat) (*container, error) {
+		c, err := b.join(s, at.name, at.veth(), b.net.of(at))
+		if err != nil {
+			return nil, err
+		}
+		return c, c.resolves()
+	}
 }
 
 // join makes one, whose pair's other end is called port.

@@ -34,7 +34,7 @@ func (s *site) publishNAT() error {
 		}
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
-		p.Hops = slices.Concat(s.clientHops(), dnat, []path.Hop{s.switched()}, s.serverHops())
+		p.Hops = slices.Concat(s.clientHops(), dnat, []path.Hop{s.switched(tollNet)}, s.serverHops())
 	case mode.FromRemote:
 		s.placeClients(on(s.b))
 		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)

@@ -15,7 +15,7 @@ import (
 
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
-	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy, mode.PublishIngress, mode.Routed, mode.Link} {
+	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.PublishIngress, mode.Routed, mode.Link} {
 		known, _ := mode.Find(m)
 		for _, r := range known.Routes {
 			spec := path.Spec{Mode: m, From: r.From, To: r.To}

@@ -29,7 +29,7 @@ type network struct {
 var (
 	// outer is the wire's own, on which A and B are hosts like any other, and a
 	// bridge on it.
-	outer = network{"br1", netip.MustParsePrefix("198.18.0.0/24"), firstOuter, true}
+	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), first: firstOuter, noExit: true}
 
 	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16")         // the server's user-defined network
 	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16")        // another one on machine A
@@ -277,7 +277,10 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	if err := on.ns.Do(func() error { return link.SetMaster(c.port, n.bridge) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	return c, c.address(n.of(at), n.gateway().Addr())
+	if err := c.address(n.of(at), n.gateway().Addr()); err != nil || n == docker0 || n == outer {
+		return c, err
+	}
+	return c, c.resolves()
 }
 
 // describe notes what a result must say of the path's devices and settings.

@@ -57,10 +57,15 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 			if err := s.subInterface(c, "sub-"+at.end, add); err != nil {
 				return nil, fmt.Errorf("%s: %w", at.name, err)
 			}
-			if err := c.address(networks[m].of(at), none); err != nil || !routed {
+			if err := c.address(networks[m].of(at), none); err != nil {
 				return c, err
 			}
-			return c, c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) })
+			if routed {
+				if err := c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) }); err != nil {
+					return c, err
+				}
+			}
+			return c, c.resolves()
 		},
 		between: func(*machine, []string, []string) []path.Hop {
 			if s.path.Spec.Mode == mode.MacvlanVEPA && s.path.Spec.From == mode.FromContainer {

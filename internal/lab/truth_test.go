@@ -66,21 +66,30 @@ var truths = map[mode.Name][]claim{
 		{where: "A", command: "ip -o route", says: []string{"198.18.0.0/24 dev eth0"}},
 	},
 	mode.Host:         docker,
-	mode.Shared:       docker,
-	mode.Bridge:       docker,
-	mode.PublishNAT:   append(docker, claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
-	mode.PublishProxy: append(docker, claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.Shared:       append(docker, resolved("server")),
+	mode.Bridge:       append(docker, resolved("server")),
+	mode.PublishNAT:   append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
+	mode.PublishProxy: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
 	mode.Routed: {
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master br-toll"}},
 		{where: "A", command: "nft list table ip nat", never: []string{"172.30", "dnat"}},
+		resolved("server"),
 		{where: "server", command: "ip -o route", says: []string{"default via 172.30.0.1"}},
 	},
+	mode.BridgeDefault: {
+		{where: "A", command: "ip -o route", says: []string{"172.17.0.0/16 dev docker0"}},
+		{where: "A", command: "bridge link", says: []string{"veth-server master docker0"}},
+		{where: "A", command: "nft list table ip raw", says: []string{"ip daddr 172.17.0.2 drop"}},
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
+	},
 	mode.Link: {
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}},
 		{where: "A", command: "sysctl net.bridge.bridge-nf-call-iptables", says: []string{"= 1"}},
 	},
 	mode.Pipework: {
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 		{where: "A", command: "bridge link", says: []string{"eth0 master br1", "veth-server master br1"}},
 		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"}, never: []string{"eth0    inet 198"}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
@@ -113,6 +122,8 @@ var truths = map[mode.Name][]claim{
 		{where: "overlay on machine A", command: "bridge link", says: []string{"vxlan0 master br0", "veth0 mtu 1450 master br0", "veth-server mtu 1450 master br0"}},
 		{where: "overlay on machine A", command: "ip -d -o link", says: []string{"vxlan0 vxlan id 4096 dstport 4789"}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 10.0.0.4/24"}},
+		{where: "ingress_sbox", command: "nft list ruleset", never: []string{"127.0.0.11"}},
+		resolved("server"),
 		{where: "server", command: "nft list ruleset", says: []string{"ip daddr 10.0.0.4 dport 8080 redirect to :5201"}},
 	},
 	mode.Overlay:          overlayTruths("1450"),
@@ -130,8 +141,19 @@ var docker = []claim{
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
 }
 
+// resolved is what a container on another network than the default one has for
+// Docker's DNS server.
+func resolved(where string) claim {
+	return claim{where: where, command: "nft list ruleset", says: []string{
+		"type nat hook output priority -100", "ip daddr 127.0.0.11 jump DOCKER_OUTPUT",
+		"ip daddr 127.0.0.11 tcp dport 53 dnat to 127.0.0.11:", "ip daddr 127.0.0.11 udp dport 53 dnat to 127.0.0.11:",
+		"type nat hook postrouting priority srcnat", "ip daddr 127.0.0.11 jump DOCKER_POSTROUTING",
+		"ip saddr 127.0.0.11 tcp sport snat to :53", "ip saddr 127.0.0.11 udp sport snat to :53"}}
+}
+
 func macvlanTruths(kind string) []claim {
 	return []claim{
+		resolved("server"),
 		{where: "server", command: "ip -d -o link", says: []string{"eth0 macvlan mode " + kind}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
 		{where: "A", command: "ip -d -o link", says: []string{"eth0 promiscuity 1"}},
@@ -140,6 +162,7 @@ func macvlanTruths(kind string) []claim {
 
 func ipvlanRouted(kind string) []claim {
 	return []claim{
+		resolved("server"),
 		{where: "server", command: "ip -d -o link", says: []string{"eth0 ipvlan mode " + kind}},
 		{where: "server", command: "ip -o route", says: []string{"default dev eth0 scope link"}},
 		{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}},
@@ -153,6 +176,7 @@ func overlayTruths(mtu string) []claim {
 			"vxlan0 mtu " + mtu + " master br0 vxlan id 4097 dstport 4789 proxy l2miss l3miss udpcsum", "veth-server mtu " + mtu + " master br0"}},
 		{where: a, command: "ip -o addr", says: []string{"br0 172.30.0.1/16"}},
 		{where: "A", command: "ip -o route", never: []string{"172.30"}},
+		resolved("server"),
 		{where: "server", command: "ip -o link", says: []string{"eth0 mtu " + mtu + " 02:42:ac:1e:00:02"}},
 	}
 }
@@ -160,10 +184,13 @@ func overlayTruths(mtu string) []claim {
 // truthsFrom are those that hold from one placement only.
 var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	mode.Bridge: {
-		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}},
+		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}, resolved("client")},
+	},
+	mode.BridgeDefault: {
+		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}}},
 	},
 	mode.PublishNAT: {
-		mode.FromRemoteContainer: {{where: "B", command: "nft list table ip nat", says: []string{"172.29.0.0/16 masquerade"}}},
+		mode.FromRemoteContainer: {{where: "B", command: "nft list table ip nat", says: []string{"172.29.0.0/16 masquerade"}}, resolved("client")},
 	},
 	mode.Routed: {
 		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-client master br-toll2"}}},

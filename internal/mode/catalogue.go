@@ -43,15 +43,21 @@ var Catalogue = []Mode{
 	{
 		Name:          Bridge,
 		Summary:       "a veth pair on a bridge, dialled by the container's own address",
-		Docker:        "--network NAME (user-defined or default bridge)",
+		Docker:        "--network NAME (user-defined bridge)",
 		GivesUp:       "nothing; the address is not reachable from other machines",
 		PortIsolation: true,
 		Usual:         true,
-		Routes: []Route{
-			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
-			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
-		},
-		Apart: []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
+		Routes:        bridged,
+		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
+	},
+	{
+		Name:          BridgeDefault,
+		Summary:       "the same on the default bridge, whose containers have no DNS server of Docker's and no rules for it",
+		Docker:        "no --network (the default bridge)",
+		GivesUp:       "nothing; the address is not reachable from other machines, and containers do not find each other by name",
+		PortIsolation: true,
+		Routes:        bridged,
+		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
 	},
 	{
 		Name:          PublishNAT,
@@ -243,6 +249,11 @@ var Catalogue = []Mode{
 			{FromRemote, ToContainer, []HopKind{HopWire, HopNetkit}},
 		},
 	},
+}
+
+var bridged = []Route{
+	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 }
 
 func ipvlan(name Name, kind, summary, givesUp string) Mode {

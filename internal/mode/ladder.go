@@ -30,7 +30,9 @@ const (
 	proxyForNAT  = "docker-proxy instead of NAT"
 	cardOnBridge = "the machine's network card as a port of the bridge"
 	ovsForBridge = "Open vSwitch instead of the Linux bridge"
-	netkitPairs  = "netkit pairs instead of veth pairs and bridges"
+	netkitPair   = "a netkit pair instead of the veth pair and its bridge, without the DNS server's rules"
+	netkitPairs  = "netkit pairs instead of veth pairs and bridges, without the DNS server's rules"
+	dnsRules     = "connection tracking in each container for the rules of Docker's DNS server"
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
@@ -43,26 +45,28 @@ var ladders = map[Placement][]Rung{
 	FromHost: {
 		{Native, ToLoopback, "", ""},
 		{Host, ToLoopback, Native, dockersRules},
-		{Bridge, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge"},
+		{BridgeDefault, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge"},
+		{Bridge, ToContainer, BridgeDefault, dnsRules},
 		{PublishNAT, ToLoopback, Bridge, "NAT of a published port instead of the container's address"},
 		{PublishProxy, ToLoopback, PublishNAT, proxyForNAT},
 		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Routed, ToContainer, Bridge, "routed mode's rules instead of NAT's"},
-		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
-		{Pipework, ToContainer, Bridge, cardOnBridge},
+		{Netkit, ToContainer, Routed, netkitPair},
+		{Pipework, ToContainer, BridgeDefault, cardOnBridge},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 	},
 	FromContainer: slices.Concat([]Rung{
 		{Host, ToLoopback, "", ""},
-		{Shared, ToLoopback, Host, "a network namespace that both share, behind no rule of Docker's"},
-		{Bridge, ToContainer, Shared, "a network namespace for each, joined by veth pairs and a bridge"},
+		{Shared, ToLoopback, Host, "a network namespace that both share, with no rules of Docker's but its DNS server's"},
+		{BridgeDefault, ToContainer, Shared, "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
+		{Bridge, ToContainer, BridgeDefault, dnsRules},
 		{PublishNAT, ToAddress, Bridge, "NAT of a published port, applied to bridged frames (br_netfilter)"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT},
 		{PublishIngress, ToAddress, PublishNAT, "NAT of the client's address, too, and " + ingressMesh},
 		{Routed, ToContainer, Bridge, "a second bridge, and routing between the two"},
 		{Netkit, ToContainer, Routed, netkitPairs},
-		{Link, ToContainer, Bridge, "the packet filter for bridged frames, with a rule for the linked pair"},
-		{Pipework, ToContainer, Bridge, cardOnBridge},
+		{Link, ToContainer, BridgeDefault, "the packet filter for bridged frames, with a rule for the linked pair"},
+		{Pipework, ToContainer, BridgeDefault, cardOnBridge},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 		{Overlay, ToContainer, Bridge, "the overlay's bridge, in a network namespace of its own, instead of Docker's"},
 		{MacvlanBridge, ToContainer, Shared, "a network namespace for each, on macvlan sub-interfaces of one card"},
@@ -75,7 +79,7 @@ var ladders = map[Placement][]Rung{
 		{PublishNAT, ToAddress, Routed, "NAT of a published port instead of a route to the container's address"},
 		{PublishProxy, ToAddress, PublishNAT, proxyForNAT + ` and all rules ("iptables": false)`},
 		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
-		{Netkit, ToContainer, Routed, "a netkit pair instead of the veth pair and its bridge"},
+		{Netkit, ToContainer, Routed, netkitPair},
 		{Pipework, ToContainer, Host, "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
 		{MacvlanBridge, ToContainer, Host, "a network namespace of its own, on a macvlan sub-interface of the card"},
@@ -87,7 +91,7 @@ var ladders = map[Placement][]Rung{
 		{PublishIngress, ToAddress, PublishNAT, ingressMesh},
 		{Pipework, ToContainer, Host, "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
 		{OVS, ToContainer, Pipework, ovsForBridge},
-		{Overlay, ToContainer, Pipework, "a VXLAN tunnel between the bridges"},
+		{Overlay, ToContainer, Pipework, "a VXLAN tunnel between the bridges, and " + dnsRules},
 		{OverlayEncrypted, ToContainer, Overlay, "ESP: the tunnel is encrypted"},
 		{MacvlanBridge, ToContainer, Host, "a network namespace on each machine, on a macvlan sub-interface of its card"},
 	}, macvlans, ipvlans),

@@ -9,8 +9,8 @@ import (
 // sameHops are the rungs that differ from the one below in what no hop shows:
 // the machine's rules, the bridge's other ports, a device's mode.
 var sameHops = map[Placement][]Name{
-	FromHost:            {Host, Routed, Pipework},
-	FromContainer:       {Shared, Pipework, Overlay, IPvlanL3, IPvlanL3S},
+	FromHost:            {Host, Bridge, Routed, Pipework},
+	FromContainer:       {Shared, Bridge, Pipework, Overlay, IPvlanL3, IPvlanL3S},
 	FromRemote:          {Host, MacvlanPrivate, MacvlanVEPA, MacvlanPassthru, IPvlanL3, IPvlanL3S},
 	FromRemoteContainer: {MacvlanPrivate, MacvlanVEPA, MacvlanPassthru, IPvlanL3, IPvlanL3S},
 }
@@ -84,12 +84,12 @@ func TestClimb(t *testing.T) {
 		want string
 	}{
 		{"the-bottom", FromHost, []Name{Native}, "native"},
-		{"a-chain", FromHost, []Name{PublishProxy}, "native host bridge publish-nat publish-proxy"},
-		{"two-chains", FromHost, []Name{OVS, PublishNAT}, "native host bridge publish-nat pipework ovs"},
+		{"a-chain", FromHost, []Name{PublishProxy}, "native host bridge-default bridge publish-nat publish-proxy"},
+		{"two-chains", FromHost, []Name{OVS, PublishNAT}, "native host bridge-default bridge publish-nat pipework ovs"},
 		{"no-rung", FromHost, []Name{Overlay}, ""},
 		{"encryption", FromRemoteContainer, []Name{OverlayEncrypted}, "host pipework overlay overlay-encrypted"},
-		{"usual-from-host", FromHost, Usual(), "native host bridge publish-nat publish-proxy"},
-		{"usual-from-container", FromContainer, Usual(), "host shared bridge publish-nat publish-proxy overlay macvlan-bridge"},
+		{"usual-from-host", FromHost, Usual(), "native host bridge-default bridge publish-nat publish-proxy"},
+		{"usual-from-container", FromContainer, Usual(), "host shared bridge-default bridge publish-nat publish-proxy overlay macvlan-bridge"},
 		{"usual-from-remote", FromRemote, Usual(), "native host routed publish-nat publish-proxy macvlan-bridge"},
 		{"usual-from-remote-container", FromRemoteContainer, Usual(), "host routed publish-nat pipework overlay macvlan-bridge"},
 	} {

@@ -25,6 +25,7 @@ const (
 	Link         Name = "link"
 	Pipework     Name = "pipework"
 
+	BridgeDefault  Name = "bridge-default"
 	PublishIngress Name = "publish-ingress"
 
 	MacvlanBridge   Name = "macvlan-bridge"

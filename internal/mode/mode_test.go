@@ -236,7 +236,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-const modesHint = "modes are: native, host, shared, bridge, publish-nat, publish-proxy, publish-ingress, routed, link, pipework, " +
+const modesHint = "modes are: native, host, shared, bridge, bridge-default, publish-nat, publish-proxy, publish-ingress, routed, link, pipework, " +
 	"macvlan-bridge, macvlan-private, macvlan-vepa, macvlan-passthru, ipvlan-l2, ipvlan-l3, ipvlan-l3s, " +
 	"ovs, overlay, overlay-encrypted, netkit"
 

@@ -220,6 +220,14 @@ func SNAT(to netip.Addr) Verdict {
 	}}
 }
 
+// SNATPort replaces the source port alone.
+func SNATPort(port uint16) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegProtoMin: 1},
+	}}
+}
+
 // Redirect replaces the destination by the machine itself, at a port.
 func Redirect(port uint16) Verdict {
 	return Verdict{[]expr.Any{

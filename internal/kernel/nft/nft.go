@@ -70,10 +70,11 @@ func Apply(chains []Chain) error {
 	}
 	for i, ch := range chains {
 		for _, r := range ch.Rules {
-			c.AddRule(&nftables.Rule{
-				Table: made[i].Table, Chain: made[i], Exprs: r.exprs(),
-				UserData: userdata.AppendString(nil, userdata.TypeComment, r.Tag),
-			})
+			var comment []byte
+			if r.Tag != "" {
+				comment = userdata.AppendString(nil, userdata.TypeComment, r.Tag)
+			}
+			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(), UserData: comment})
 		}
 	}
 	if err := c.Flush(); err != nil {
