@@ -152,7 +152,8 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 	}
 }
 
-// A hush that is longer than an agent bears is told to it.
+// A hush that is longer than an agent bears is told to it, and what is ordered for
+// the window afterwards, as in a visit, does not end it.
 func TestLongHush(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -160,6 +161,8 @@ func TestLongHush(t *testing.T) {
 	b := s.node(setup{id: "b"})
 	const long = 2 * quick
 	resume, err := s.hub.Hush(bounded(t), long)
+	check(t, err)
+	_, err = b.Meter(bounded(t), now(), now()+int64(long))
 	check(t, err)
 	before := s.hub.Moved()
 	time.Sleep(long)

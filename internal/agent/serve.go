@@ -215,11 +215,11 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 }
 
 // obey does what the hub orders until the connection ends or is silent for too
-// long.
+// long: for longer than it said, if it did. It may still speak in between.
 func (s *server) obey() error {
-	still := s.silence
+	var bears time.Time // until the end of the longest hush
 	for {
-		if err := s.line.conn.SetReadDeadline(time.Now().Add(still)); err != nil {
+		if err := s.line.conn.SetReadDeadline(later(bears, time.Now().Add(s.silence))); err != nil {
 			return err
 		}
 		before := s.raw.read.Load()
@@ -232,7 +232,9 @@ func (s *server) obey() error {
 		if err != nil {
 			return err
 		}
-		still = s.silence + o.Hush
+		if o.Hush > 0 {
+			bears = later(bears, time.Now().Add(s.silence+o.Hush))
+		}
 		switch {
 		case o.Ping, o.Hush > 0:
 			err = s.line.send(answer{ID: o.ID})
@@ -252,6 +254,13 @@ func (s *server) obey() error {
 			return err
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // do does what takes a moment. The order itself took so many bytes of the channel.
