@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -177,6 +178,71 @@ func TestLongHush(t *testing.T) {
 	}
 	time.Sleep(2 * quick) // pings go on
 	check(t, b.Err())
+}
+
+// One short hush after the other, as those of visits to other agents are, may stop
+// every ping, and an agent bears that, too.
+func TestHushAfterHush(t *testing.T) {
+	long(t)
+	t.Parallel()
+	s := newSite(t, quick)
+	b := s.node(setup{id: "b"})
+	const short = quick / 60
+	last := func() {}
+	for end := time.Now().Add(2 * quick); time.Now().Before(end); time.Sleep(short) {
+		resume, err := s.hub.Hush(bounded(t), 2*short)
+		check(t, err)
+		last() // never is there none
+		last = resume
+	}
+	last()
+	check(t, b.Err())
+	if _, err := b.Clock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who was spoken to a moment ago is not disturbed by a short hush, and who does not
+// answer does not keep it waiting.
+func TestWhoIsPingedBeforeAHush(t *testing.T) {
+	const silence = time.Hour // no ping but these
+	k, err := NewKey()
+	check(t, err)
+	h, err := listen(loopback, k, testVersion, silence)
+	check(t, err)
+	t.Cleanup(func() { check(t, h.Close()) })
+	conn, err := knock(t, h, k, goodHello, nil)
+	check(t, err)
+	in := bufio.NewReader(conn)
+	a, err := h.Wait(bounded(t), "b")
+	check(t, err)
+	_, err = in.ReadBytes('\n') // the welcome
+	check(t, err)
+	hush := func(d time.Duration, want int) (orders []order) {
+		t.Helper()
+		before := a.number()
+		resume, err := h.Hush(bounded(t), d)
+		check(t, err)
+		defer resume()
+		if n := a.number() - before - 1; want == 0 && n > 0 {
+			t.Errorf("%d orders before a hush of %s", n, d)
+		}
+		for range want {
+			line, err := in.ReadBytes('\n')
+			check(t, err)
+			o, err := parseOrder(line)
+			check(t, err)
+			orders = append(orders, o)
+		}
+		return orders
+	}
+	hush(time.Second, 0)
+	a.spoken.Add(-int64(silence / 2))
+	if o := hush(time.Second, 1)[0]; !o.Ping {
+		t.Errorf("after a long time the order %+v", o)
+	}
+	hush(time.Second, 0)
+	check(t, a.Err())
 }
 
 // Counters are those of the agent's own namespace and of others by their files.
