@@ -170,7 +170,7 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	w, err := parse[welcome](line)
-	if err == nil && (w.Silence < time.Millisecond || w.Silence > keyLife) && w.Refused == "" {
+	if err == nil && (w.Silence < time.Millisecond || w.Silence > maxSilence) && w.Refused == "" {
 		err = errNonsense
 	}
 	switch {

@@ -24,6 +24,9 @@ const (
 	maxLine    = 1 << 20
 )
 
+// maxSilence bounds what the hub may call a silence: the longest transfer is shorter.
+const maxSilence = 365 * 24 * time.Hour
+
 // maxText bounds what the other side says in words, in characters.
 const maxText = 500
 
@@ -162,7 +165,7 @@ func parseOrder(line []byte) (order, error) {
 	switch {
 	case o.ID == 0 || n != 1:
 		return o, fmt.Errorf("%w: an order is one thing and has a number", errNonsense)
-	case o.Hush < 0 || o.Hush > keyLife:
+	case o.Hush < 0 || o.Hush > maxSilence:
 		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
 	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
