@@ -154,9 +154,13 @@ func (a *Agent) number() uint64 {
 // lost.
 func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer, error) {
 	o.ID = a.number()
+	line, err := encode(o)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: order: %w", a.hello.Name, err)
+	}
 	c := make(chan answer, 1)
 	a.mu.Lock()
-	err := a.err
+	err = a.err
 	if err == nil {
 		a.waiting[o.ID] = c
 	}
@@ -173,7 +177,7 @@ func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer,
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	a.spoken.Store(now())
-	if err := a.line.send(o); err != nil {
+	if err := a.line.write(line); err != nil {
 		a.lose(err)
 		return answer{}, a.Err()
 	}

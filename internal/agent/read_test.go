@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -323,6 +326,30 @@ func TestCounters(t *testing.T) {
 	}
 	if names, err := b.Files(bounded(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
 		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// What cannot be said on one line is an error of whoever asked, and loses no agent.
+func TestTooMuchForALine(t *testing.T) {
+	s := newSite(t, silence)
+	b := s.node(setup{id: "b"})
+	dir := t.TempDir()
+	for i := range maxLine / 250 {
+		check(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%0250d", i)), nil, 0o600))
+	}
+	_, answered := b.Files(bounded(t), dir)
+	_, ordered := b.Files(bounded(t), strings.Repeat("x", maxLine))
+	for what, err := range map[string]error{"answer": answered, "order": ordered} {
+		if err == nil || !strings.Contains(err.Error(), "node b: ") || !strings.Contains(err.Error(), "at most 1048576 can be said at once") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := encode(answer{ID: 1, Use: &path.Use{Elapsed: math.NaN()}}); err == nil {
+		t.Error("JSON has no NaN")
+	}
+	check(t, b.Err())
+	if _, err := b.Clock(bounded(t)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -247,7 +247,11 @@ func (s *server) obey() error {
 					a.Error, a.Lacks = err.Error(), lacks(err)
 				}
 				a.ID = o.ID
-				_ = s.line.send(a) // if it cannot be, the connection is over
+				line, err := encode(a)
+				if err != nil {
+					line, _ = encode(answer{ID: o.ID, Error: "answer: " + clean(err.Error())})
+				}
+				_ = s.line.write(line) // if it cannot be, the connection is over
 			}()
 		}
 		if err != nil {
