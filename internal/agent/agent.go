@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -26,6 +27,8 @@ type Agent struct {
 	raw   net.Conn
 	ready bool // it was welcomed; guarded by the hub's mu
 	lost  chan struct{}
+	// spoken is when something was last said to it, by this machine's clock.
+	spoken atomic.Int64
 
 	mu      sync.Mutex // guards following
 	err     error      // why it is lost
@@ -125,11 +128,17 @@ func (a *Agent) keepAlive() {
 			return
 		case <-t.C:
 		}
-		if may, done := a.hub.ping(); may {
-			_, _ = a.ask(context.Background(), order{Ping: true}, 0) // one that is not answered loses the agent
-			done()
+		if a.hub.ping() {
+			a.ping(order{Ping: true})
 		}
 	}
+}
+
+// ping makes a round trip that the hub counts. One that is not answered loses the
+// agent.
+func (a *Agent) ping(o order) {
+	defer a.hub.pinged()
+	_, _ = a.ask(context.Background(), o, 0)
 }
 
 // number is a new one, for an order, a process or a metering.
@@ -145,9 +154,13 @@ func (a *Agent) number() uint64 {
 // lost.
 func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer, error) {
 	o.ID = a.number()
+	line, err := encode(o)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: order: %w", a.hello.Name, err)
+	}
 	c := make(chan answer, 1)
 	a.mu.Lock()
-	err := a.err
+	err = a.err
 	if err == nil {
 		a.waiting[o.ID] = c
 	}
@@ -163,7 +176,8 @@ func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer,
 	limit := a.hub.silence + max(0, longer)
 	t := time.NewTimer(limit)
 	defer t.Stop()
-	if err := a.line.send(o); err != nil {
+	a.spoken.Store(now())
+	if err := a.line.write(line); err != nil {
 		a.lose(err)
 		return answer{}, a.Err()
 	}

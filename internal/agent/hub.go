@@ -22,7 +22,7 @@ const (
 	silence = 15 * time.Second
 	// pings are how many pings fit into that.
 	pings = 6
-	// bearable is the share of it for which the hub is silent without a word.
+	// bearable is the share of it for which an agent may be left without a word.
 	bearable = 3
 	// settle bounds how long a ping that is under way is waited for.
 	settle = 500 * time.Millisecond
@@ -186,6 +186,7 @@ func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 		a.lose(err)
 		return err
 	}
+	a.spoken.Store(now())
 	h.mu.Lock()
 	a.ready = true
 	h.mu.Unlock()
@@ -275,68 +276,67 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for at most d, or a little longer. If that is longer than agents
-// bear they are told beforehand.
+// Hush stops the pings of all agents for at most d, or a little longer. Who would not bear
+// the silence hears a word beforehand: everybody, if d is long, else those to whom
+// nothing was said lately, because other hushes stopped their pings.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
+	word, limit := order{Ping: true}, settle
+	if d > h.silence/bearable {
+		// They are waited for, and the others bear that, too.
+		word, limit = order{Hush: d + h.silence}, h.silence
+	}
 	h.mu.Lock()
 	h.hushes++
+	for _, a := range h.agents {
+		if a.ready && time.Duration(now()-a.spoken.Load())+d > h.silence/bearable {
+			h.pinging++
+			go a.ping(word)
+		}
+	}
 	under := h.pinging > 0
 	if under && h.settled == nil {
 		h.settled = make(chan struct{})
 	}
 	settled := h.settled
-	var all []*Agent
-	for _, a := range h.agents {
-		if a.ready {
-			all = append(all, a)
-		}
-	}
 	h.mu.Unlock()
 	over := sync.OnceFunc(func() {
 		h.mu.Lock()
 		h.hushes--
 		h.mu.Unlock()
 	})
-	// Whatever its caller waits for: agents end themselves if they hear nothing.
-	late := time.AfterFunc(d+settle, over)
-	resume = func() { late.Stop(); over() }
 	if under {
+		t := time.NewTimer(limit)
+		defer t.Stop()
 		select {
 		case <-settled:
 		case <-ctx.Done():
-		case <-time.After(settle): // of an agent that does not answer; its ping may come into the window
+			over()
+			return nil, context.Cause(ctx)
+		case <-t.C: // of an agent that does not answer; its ping may come into the window
 		}
 	}
-	if d <= h.silence/bearable {
-		return resume, nil
-	}
-	var wg sync.WaitGroup
-	for _, a := range all {
-		wg.Go(func() { _, _ = a.ask(ctx, order{Hush: d}, 0) }) // one that is lost is nobody's here
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		resume()
-		return nil, context.Cause(ctx)
-	}
-	return resume, nil
+	// Whatever its caller waits for: agents end themselves if they hear nothing.
+	late := time.AfterFunc(d+settle, over)
+	return func() { late.Stop(); over() }, nil
 }
 
-// ping lets a round trip begin, unless the channel is to be quiet.
-func (h *Hub) ping() (may bool, done func()) {
+// ping lets a round trip begin, unless the channel is to be quiet, and pinged ends it.
+func (h *Hub) ping() (may bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hushes > 0 {
-		return false, nil
+		return false
 	}
 	h.pinging++
-	return true, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.pinging--; h.pinging == 0 && h.settled != nil {
-			close(h.settled)
-			h.settled = nil
-		}
+	return true
+}
+
+func (h *Hub) pinged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pinging--; h.pinging == 0 && h.settled != nil {
+		close(h.settled)
+		h.settled = nil
 	}
 }
 

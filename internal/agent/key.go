@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// keyLife is how long a key is good. A connection that was made outlives it.
-	keyLife = 23 * time.Hour
-	// keySkew is by how much a machine's time of day may be behind.
-	keySkew = time.Hour
+	// keyLife is what certificates say of how long they are good. Nobody looks at it:
+	// a key is good for as long as its hub listens.
+	keyLife = 24 * time.Hour
 	// hubName is whom agents expect; nobody looks it up.
 	hubName = "hub.bridgetoll"
 	// protocol is told in the handshake. The version of toll is compared after it.
@@ -25,10 +24,11 @@ const (
 )
 
 // Key is what a run's toll and its agents know each other by. It is made for the
-// run, never leaves memory but in the agents' bundle, and is good for a day.
+// run, never leaves memory but in the agents' bundle, and is good for that run.
 type Key struct {
 	own    tls.Certificate
 	pool   *x509.CertPool
+	at     func() time.Time // it was made
 	bundle []byte
 }
 
@@ -60,7 +60,7 @@ func newKey(now time.Time) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	k := &Key{own: tls.Certificate{Certificate: [][]byte{hubDER}, PrivateKey: hub.secret}, pool: x509.NewCertPool()}
+	k := &Key{own: tls.Certificate{Certificate: [][]byte{hubDER}, PrivateKey: hub.secret}, pool: x509.NewCertPool(), at: atMaking(ca.cert)}
 	k.pool.AddCert(ca.cert)
 	for _, b := range []pem.Block{{Type: pemCert, Bytes: caDER}, {Type: pemCert, Bytes: agentDER}, {Type: pemSecret, Bytes: secret}} {
 		k.bundle = append(k.bundle, pem.EncodeToMemory(&b)...)
@@ -92,7 +92,7 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 		return fail(err)
 	}
 	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "bridgetoll run"},
-		NotBefore: now.Add(-keySkew), NotAfter: now.Add(keyLife), KeyUsage: x509.KeyUsageDigitalSignature}
+		NotBefore: now, NotAfter: now.Add(keyLife), KeyUsage: x509.KeyUsageDigitalSignature}
 	set(c)
 	parent, signer := c, secret
 	if ca != nil {
@@ -109,12 +109,17 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
+// atMaking is the time of day by which both sides judge certificates: when the key
+// was made. Each process has a connection of its own, so a key that aged would end a
+// long run; and the machines' times of day need not agree.
+func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
+
 // Bundle is the agents' side of the key as PEM, about 2 kB: secret.
 func (k *Key) Bundle() []byte { return append([]byte{}, k.bundle...) }
 
 // config is toll's side of the handshake.
 func (k *Key) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
 }
 
@@ -151,6 +156,6 @@ func openBundle(bundle []byte) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: certs[1:], PrivateKey: own}},
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: atMaking(ca), Certificates: []tls.Certificate{{Certificate: certs[1:], PrivateKey: own}},
 		RootCAs: pool, ServerName: hubName, NextProtos: []string{protocol}}, nil
 }

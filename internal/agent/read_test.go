@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,7 +156,8 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 	}
 }
 
-// A hush that is longer than an agent bears is told to it.
+// A hush that is longer than an agent bears is told to it, and what is ordered for
+// the window afterwards, as in a visit, does not end it.
 func TestLongHush(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -160,6 +165,8 @@ func TestLongHush(t *testing.T) {
 	b := s.node(setup{id: "b"})
 	const long = 2 * quick
 	resume, err := s.hub.Hush(bounded(t), long)
+	check(t, err)
+	_, err = b.Meter(bounded(t), now(), now()+int64(long))
 	check(t, err)
 	before := s.hub.Moved()
 	time.Sleep(long)
@@ -174,6 +181,71 @@ func TestLongHush(t *testing.T) {
 	}
 	time.Sleep(2 * quick) // pings go on
 	check(t, b.Err())
+}
+
+// One short hush after the other, as those of visits to other agents are, may stop
+// every ping, and an agent bears that, too.
+func TestHushAfterHush(t *testing.T) {
+	long(t)
+	t.Parallel()
+	s := newSite(t, quick)
+	b := s.node(setup{id: "b"})
+	const short = quick / 60
+	last := func() {}
+	for end := time.Now().Add(2 * quick); time.Now().Before(end); time.Sleep(short) {
+		resume, err := s.hub.Hush(bounded(t), 2*short)
+		check(t, err)
+		last() // never is there none
+		last = resume
+	}
+	last()
+	check(t, b.Err())
+	if _, err := b.Clock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who was spoken to a moment ago is not disturbed by a short hush, and who does not
+// answer does not keep it waiting.
+func TestWhoIsPingedBeforeAHush(t *testing.T) {
+	const silence = time.Hour // no ping but these
+	k, err := NewKey()
+	check(t, err)
+	h, err := listen(loopback, k, testVersion, silence)
+	check(t, err)
+	t.Cleanup(func() { check(t, h.Close()) })
+	conn, err := knock(t, h, k, goodHello, nil)
+	check(t, err)
+	in := bufio.NewReader(conn)
+	a, err := h.Wait(bounded(t), "b")
+	check(t, err)
+	_, err = in.ReadBytes('\n') // the welcome
+	check(t, err)
+	hush := func(d time.Duration, want int) (orders []order) {
+		t.Helper()
+		before := a.number()
+		resume, err := h.Hush(bounded(t), d)
+		check(t, err)
+		defer resume()
+		if n := a.number() - before - 1; want == 0 && n > 0 {
+			t.Errorf("%d orders before a hush of %s", n, d)
+		}
+		for range want {
+			line, err := in.ReadBytes('\n')
+			check(t, err)
+			o, err := parseOrder(line)
+			check(t, err)
+			orders = append(orders, o)
+		}
+		return orders
+	}
+	hush(time.Second, 0)
+	a.spoken.Add(-int64(silence / 2))
+	if o := hush(time.Second, 1)[0]; !o.Ping {
+		t.Errorf("after a long time the order %+v", o)
+	}
+	hush(time.Second, 0)
+	check(t, a.Err())
 }
 
 // Counters are those of the agent's own namespace and of others by their files.
@@ -254,6 +326,30 @@ func TestCounters(t *testing.T) {
 	}
 	if names, err := b.Files(bounded(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
 		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// What cannot be said on one line is an error of whoever asked, and loses no agent.
+func TestTooMuchForALine(t *testing.T) {
+	s := newSite(t, silence)
+	b := s.node(setup{id: "b"})
+	dir := t.TempDir()
+	for i := range maxLine / 250 {
+		check(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%0250d", i)), nil, 0o600))
+	}
+	_, answered := b.Files(bounded(t), dir)
+	_, ordered := b.Files(bounded(t), strings.Repeat("x", maxLine))
+	for what, err := range map[string]error{"answer": answered, "order": ordered} {
+		if err == nil || !strings.Contains(err.Error(), "node b: ") || !strings.Contains(err.Error(), "at most 1048576 can be said at once") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := encode(answer{ID: 1, Use: &path.Use{Elapsed: math.NaN()}}); err == nil {
+		t.Error("JSON has no NaN")
+	}
+	check(t, b.Err())
+	if _, err := b.Clock(bounded(t)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -170,7 +170,7 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	w, err := parse[welcome](line)
-	if err == nil && (w.Silence < time.Millisecond || w.Silence > keyLife) && w.Refused == "" {
+	if err == nil && (w.Silence < time.Millisecond || w.Silence > maxSilence) && w.Refused == "" {
 		err = errNonsense
 	}
 	switch {
@@ -215,11 +215,11 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 }
 
 // obey does what the hub orders until the connection ends or is silent for too
-// long.
+// long: for longer than it said, if it did. It may still speak in between.
 func (s *server) obey() error {
-	still := s.silence
+	var bears time.Time // until the end of the longest hush
 	for {
-		if err := s.line.conn.SetReadDeadline(time.Now().Add(still)); err != nil {
+		if err := s.line.conn.SetReadDeadline(later(bears, time.Now().Add(s.silence))); err != nil {
 			return err
 		}
 		before := s.raw.read.Load()
@@ -232,7 +232,9 @@ func (s *server) obey() error {
 		if err != nil {
 			return err
 		}
-		still = s.silence + o.Hush
+		if o.Hush > 0 {
+			bears = later(bears, time.Now().Add(s.silence+o.Hush))
+		}
 		switch {
 		case o.Ping, o.Hush > 0:
 			err = s.line.send(answer{ID: o.ID})
@@ -245,13 +247,24 @@ func (s *server) obey() error {
 					a.Error, a.Lacks = err.Error(), lacks(err)
 				}
 				a.ID = o.ID
-				_ = s.line.send(a) // if it cannot be, the connection is over
+				line, err := encode(a)
+				if err != nil {
+					line, _ = encode(answer{ID: o.ID, Error: "answer: " + clean(err.Error())})
+				}
+				_ = s.line.write(line) // if it cannot be, the connection is over
 			}()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // do does what takes a moment. The order itself took so many bytes of the channel.

@@ -24,6 +24,9 @@ const (
 	maxLine    = 1 << 20
 )
 
+// maxSilence bounds what the hub may call a silence: the longest transfer is shorter.
+const maxSilence = 365 * 24 * time.Hour
+
 // maxText bounds what the other side says in words, in characters.
 const maxText = 500
 
@@ -162,7 +165,7 @@ func parseOrder(line []byte) (order, error) {
 	switch {
 	case o.ID == 0 || n != 1:
 		return o, fmt.Errorf("%w: an order is one thing and has a number", errNonsense)
-	case o.Hush < 0 || o.Hush > keyLife:
+	case o.Hush < 0 || o.Hush > maxSilence:
 		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
 	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
@@ -237,19 +240,36 @@ type control struct {
 	limit time.Duration // that this may take
 }
 
-// send writes a line. After an error the connection is of no use.
-func (c *control) send(v any) error {
+// encode makes a line, unless the other side would not take it.
+func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if b = append(b, '\n'); len(b) > maxLine {
+		return nil, fmt.Errorf("%d bytes, and at most %d can be said at once", len(b), maxLine)
+	}
+	return b, nil
+}
+
+// write writes a line. After an error the connection is of no use.
+func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
 		return err
 	}
-	_, err = c.conn.Write(append(b, '\n'))
+	_, err := c.conn.Write(line)
 	return err
+}
+
+// send writes what always makes a line.
+func (c *control) send(v any) error {
+	line, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return c.write(line)
 }
 
 // receive reads a line of at most so many bytes.

@@ -181,12 +181,12 @@ func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	return when
 }
 
-// hush makes the channel quiet for a load that takes so long.
+// hush makes the channel quiet for so long.
 func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), err error) {
 	if d.path.Channel == nil || !d.far() {
 		return func() {}, nil
 	}
-	return d.path.Channel.Hush(ctx, d.lead()+took+d.tail())
+	return d.path.Channel.Hush(ctx, took)
 }
 
 // mark notes what the channel has moved, and quiet refuses a window in which it

@@ -71,7 +71,7 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 // phase visits the pairs of a phase at once.
 func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.Phase) []sample.Visit {
 	out := make([]sample.Visit, len(phase.Pairs))
-	all := newMuster(len(phase.Pairs))
+	all := newMuster(r.Clock, len(phase.Pairs))
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
 		out[i] = sample.Visit{Sweep: r.sweepsIn, Round: round, Pair: pair, Load: phase.Load.Kind, At: r.elapsed()}
@@ -85,12 +85,13 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	return out
 }
 
-// visitPair builds the pair's path and makes the visit.
+// visitPair builds the pair's path and makes the visit. If it fails before the
+// muster it leaves that when all is cleared away: also that is said on the channel.
 func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *muster) (err error) {
 	came := false
 	defer func() {
 		if !came {
-			all.arrive(0)
+			all.leave()
 		}
 	}()
 	nodes := r.Plan.Mesh.Nodes
@@ -104,9 +105,9 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return r.measureBeside(ctx, p, l, sample.Shape{}, v, func(begin int64) int64 {
+	return r.measureBeside(ctx, p, l, sample.Shape{}, v, func(ctx context.Context, far *distant, n needs) (int64, func(), error) {
 		came = true
-		return all.begin(begin)
+		return all.begin(ctx, far, n)
 	})
 }
 

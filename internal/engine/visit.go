@@ -20,7 +20,8 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
-	// leadEach is added for each worker that must be told.
+	// leadEach is added for each worker that must be told, in all visits that are made
+	// at once: its machine's meters are told, too, and this toll tells all.
 	leadEach = 300 * time.Microsecond
 	// tail is how long the load goes on after the window, for the meters.
 	tail = 10 * time.Millisecond
@@ -90,12 +91,11 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
 func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) error {
-	return r.measureBeside(ctx, p, l, shape, v, func(begin int64) int64 { return begin })
+	return r.measureBeside(ctx, p, l, shape, v, newMuster(r.Clock, 1).begin)
 }
 
-// measureBeside makes a visit that begins when together says, which is told when
-// it could begin at the earliest.
-func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, together func(int64) int64) (err error) {
+// measureBeside makes a visit that begins when others do.
+func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {
 	if err := left(p); err != nil { // at once: nothing there will answer any more
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	if shape.Crowd() {
 		v.Setup = time.Duration(r.Clock.Now() - began).Seconds()
 	}
-	servers, clients, err := r.window(ctx, e, l, v, together)
+	servers, clients, err := r.window(ctx, e, l, v, begin)
 	if err != nil {
 		return err
 	}
@@ -158,25 +158,23 @@ func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopRead
 
 // window runs the load, reads the meters at the window's bounds and notes what
 // the ends say.
-func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, together func(int64) int64) (servers, clients []worker.Reply, err error) {
+func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, begin beginning) (servers, clients []worker.Reply, err error) {
 	far := e.distant
 	took := time.Duration(ns(l.Warmup + l.Window))
-	if l.Bytes > 0 {
+	if l.Bytes > 0 { // its bytes end it
 		took = transferLimit(l, r.Plan.Wire)
+	} else if err := far.sure(l.Warmup, l.Window); err != nil {
+		return nil, nil, err
 	}
-	resume, err := far.hush(ctx, took)
+	start, resume, err := begin(ctx, far, needs{lead: lead + far.lead(), ends: e.count(), took: took + tail + far.tail()})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer resume()
-	begin := together(r.Clock.Now() + int64(lead+far.lead()) + int64(e.count())*int64(leadEach))
-	when := load.Schedule{Start: begin, From: begin + ns(l.Warmup), To: begin + ns(l.Warmup+l.Window)}
+	when := load.Schedule{Start: start, From: start + ns(l.Warmup), To: start + ns(l.Warmup+l.Window)}
 	when.End = when.To + int64(tail+far.tail())
-	if l.Bytes > 0 { // its bytes end it
+	if l.Bytes > 0 {
 		return r.transfer(ctx, e, l, when, v)
-	}
-	if err := far.sure(l.Warmup, l.Window); err != nil {
-		return nil, nil, err
 	}
 	if err := far.order(ctx, when.From, when.To); err != nil {
 		return nil, nil, err
