@@ -54,9 +54,6 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 	}
 }
 
-// tries is how often a run is made if the machine was too busy.
-const tries = 3
-
 // tooBusy reports whether visits failed because a machine that others use kept
 // their loads off its CPUs: such a visit is no result, and the report says so. What
 // failed otherwise is not excused.

@@ -244,12 +244,15 @@ const maxMeterError = 0.1
 // stretch is how much shorter or longer than planned a window may have been.
 const stretch = 2
 
+// TooBusy is in the failure of a visit that may go well if it is made again.
+const TooBusy = "the machine was too busy"
+
 // punctual refuses a visit whose ends were kept off their CPUs for so long
 // that they measured another window than the plan's: its rates mean nothing.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch || e.Window > planned*stretch {
-			return fmt.Errorf("the machine was too busy: a window of %.3g s was planned, and %.3g s were measured", planned, e.Window)
+			return fmt.Errorf(TooBusy+": a window of %.3g s was planned, and %.3g s were measured", planned, e.Window)
 		}
 	}
 	return nil
