@@ -70,9 +70,8 @@ func (r *run) begin(ctx context.Context) error {
 		r.nodes = r.nodes[:most]
 	}
 	r.everyNode = len(r.nodes) == len(ready)
-	if len(r.nodes) < 2 {
-		return &path.UnsupportedError{Missing: "a swarm is measured between machines, and there is one node that takes tasks",
-			Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}
+	if err := enough(r.nodes, ready, why); err != nil {
+		return err
 	}
 	if err := r.listen(); err != nil {
 		return err
