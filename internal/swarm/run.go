@@ -31,8 +31,8 @@ type run struct {
 	until     time.Time // of removals' patience
 	known     sync.Map  // devices of namespaces
 
-	espMu sync.Mutex // guards following
-	noESP error      // a node's kernel has none: it is not waited for again
+	espMu sync.Mutex      // guards following
+	noESP map[string]bool // by the node's ID: it had none, and is not waited for again
 
 	ipvsMu sync.Mutex       // guards following
 	noIPVS map[string]error // by the node's ID: it is not waited for again
@@ -48,7 +48,7 @@ func (s *Swarm) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noIPVS: map[string]error{}}
+	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noESP: map[string]bool{}, noIPVS: map[string]error{}}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
