@@ -52,10 +52,14 @@ const (
 // removal is for how long removals are tried again.
 const removal = 45 * time.Second
 
-// cleanUp is a context for removals, which must happen also after an interrupt.
-func cleanUp() (context.Context, context.CancelFunc) {
-	const one = 20 * time.Second
-	return context.WithTimeout(context.Background(), one)
+// cleanUp is a context for one try of a removal, which must happen also after an
+// interrupt. When patience is over, each thing that is left gets a moment.
+func (r *run) cleanUp() (context.Context, context.CancelFunc) {
+	const (
+		most  = 20 * time.Second
+		least = time.Second
+	)
+	return context.WithTimeout(context.Background(), max(least, min(most, time.Until(r.patience()))))
 }
 
 // makeSecret gives the swarm the run's key, for the tasks.
@@ -175,22 +179,18 @@ func (r *run) owes(kind docker.Kind, name string, remove func(context.Context) e
 	if err := r.daemon.Note(kind, name); err != nil {
 		return err
 	}
-	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error {
-		return r.removed(kind, name, func() error {
-			ctx, cancel := cleanUp()
-			defer cancel()
-			return remove(ctx)
-		})
-	})
+	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error { return r.removed(kind, name, remove) })
 	return nil
 }
 
 // removed removes a thing and notes it; one that is gone already is no error. A
 // swarm that has no leader at the moment is waited for.
-func (r *run) removed(kind docker.Kind, name string, remove func() error) error {
+func (r *run) removed(kind docker.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
-		err := remove()
+		ctx, cancel := r.cleanUp()
+		err := remove(ctx)
+		cancel()
 		switch {
 		case err == nil || cerrdefs.IsNotFound(err):
 			r.daemon.Gone(kind, name)
@@ -198,7 +198,7 @@ func (r *run) removed(kind docker.Kind, name string, remove func() error) error 
 		case strings.Contains(err.Error(), "not a swarm manager"):
 			return &path.UnsupportedError{Missing: fmt.Sprintf("remove %s %s: this node does not manage the swarm any more", kind, name),
 				Remedy: "toll clean --others on a manager", Err: err}
-		case time.Now().After(r.patience()):
+		case !time.Now().Before(r.patience()):
 			return fmt.Errorf("remove %s %s: %w", kind, name, err)
 		}
 		time.Sleep(again)
