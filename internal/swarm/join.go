@@ -24,7 +24,8 @@ type service struct {
 	nodes   []Node
 	network string       // its ID, of an overlay
 	subnet  netip.Prefix // of that
-	ids     []string     // of the services
+	ids     []string     // of the services, in the order of the nodes if each has one
+	ready   bool
 
 	agents map[string]*agent.Agent                  // by the node's ID
 	errs   map[string]error                         // why a node has none
@@ -36,25 +37,30 @@ type service struct {
 const joinTimeout = 90 * time.Second
 
 // service makes the services of a role on the run's nodes, once, and waits for their agents.
-// That some did not come is in its errs.
+// That some did not come is in its errs. After an error the next call goes on where
+// this one ended.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
-	if s := r.services[kind]; s != nil {
+	s := r.services[kind]
+	if s == nil {
+		s = &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+			ports: map[string]map[network.IPProtocol]uint16{}}
+		r.services[kind] = s
+	}
+	if s.ready {
 		return s, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
-		ports: map[string]map[network.IPProtocol]uint16{}}
-	if kind == onOverlay || kind == encrypted {
+	if (kind == onOverlay || kind == encrypted) && s.network == "" {
 		var err error
 		if s.network, err = r.makeNetwork(kind); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.makeServices(s); err != nil {
+	if err := r.makeServices(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.join(ctx, s); err != nil {
@@ -69,7 +75,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 			return nil, err
 		}
 	}
-	r.services[kind] = s
+	s.ready = true
 	return s, nil
 }
 
@@ -95,21 +101,23 @@ func (r *run) join(ctx context.Context, s *service) error {
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	for _, n := range s.nodes {
+	unknown := those(s.nodes, func(n Node) bool { return s.agents[n.ID] == nil && s.errs[n.ID] == nil }) // by an earlier call
+	for _, n := range unknown {
 		one, give := context.WithCancelCause(limit)
 		waits[n.ID] = give
 		wg.Go(func() {
 			a, err := r.hub.Wait(one, identity(s.role, n.ID))
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				if why := context.Cause(one); why != nil && !errors.Is(why, context.DeadlineExceeded) {
-					err = why
-				}
+			switch {
+			case err == nil:
+				s.agents[n.ID] = a
+			case ctx.Err() != nil: // nobody waits any more
+			case one.Err() != nil && limit.Err() == nil:
+				s.errs[n.ID] = context.Cause(one)
+			default:
 				s.errs[n.ID] = err
-				return
 			}
-			s.agents[n.ID] = a
 		})
 	}
 	all := make(chan struct{})
@@ -217,10 +225,14 @@ func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	}
 	const latest = 20 * time.Second
 	for began := time.Now(); ; {
-		if err := read(ctx, s); err != nil {
+		err := read(ctx, s) // the manager may change
+		switch {
+		case err == nil && len(s.ports) >= len(s.agents):
+			return nil
+		case time.Since(began) <= latest:
+		case err != nil:
 			return fmt.Errorf("read the published ports: %w", err)
-		}
-		if len(s.ports) >= len(s.agents) || time.Since(began) > latest {
+		default:
 			return nil
 		}
 		select {

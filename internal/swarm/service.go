@@ -106,10 +106,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 }
 
 // makeServices makes the services of a role: one for all nodes if the run has all
-// of them, else one for each.
-func (r *run) makeServices(s *service) error {
-	ctx, cancel := docker.Uninterrupted()
-	defer cancel()
+// of them, else one for each. It goes on after those that are there.
+func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(docker.Service, name, func(ctx context.Context) error {
 			_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
@@ -118,6 +116,8 @@ func (r *run) makeServices(s *service) error {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := docker.Uninterrupted()
+		defer cancel()
 		made, err := r.daemon.API.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
 		if err != nil {
 			return fmt.Errorf("make service %s: %w", name, err)
@@ -126,10 +126,16 @@ func (r *run) makeServices(s *service) error {
 		return nil
 	}
 	if r.everyNode && s.role == onHost {
+		if len(s.ids) > 0 {
+			return nil
+		}
 		return make(r.name(string(s.role)), swarm.ServiceMode{Global: &swarm.GlobalService{}})
 	}
 	one := uint64(1)
-	for _, n := range s.nodes {
+	for _, n := range s.nodes[len(s.ids):] {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		err := make(r.name(string(s.role)), swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}}, "node.id=="+n.ID)
 		if err != nil {
 			return err
