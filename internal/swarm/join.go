@@ -94,7 +94,7 @@ func (r *run) environment(kind role) []string {
 
 // join waits for the agents of all tasks, and gives up those whose tasks failed.
 func (r *run) join(ctx context.Context, s *service) error {
-	limit, cancel := context.WithTimeout(ctx, joinTimeout)
+	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
 	var (
 		wg    sync.WaitGroup
@@ -113,16 +113,17 @@ func (r *run) join(ctx context.Context, s *service) error {
 			case err == nil:
 				s.agents[n.ID] = a
 			case ctx.Err() != nil: // nobody waits any more
-			case one.Err() != nil && limit.Err() == nil:
-				s.errs[n.ID] = context.Cause(one)
 			default:
+				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) && !errors.Is(why, errGaveUp) {
+					err = why
+				}
 				s.errs[n.ID] = err
 			}
 		})
 	}
 	all := make(chan struct{})
 	go func() { wg.Wait(); close(all) }()
-	last := map[string]string{} // what was last said of a node's task
+	last := map[string]swarm.TaskStatus{} // of a node's task
 	for {
 		select {
 		case <-all:
@@ -132,7 +133,11 @@ func (r *run) join(ctx context.Context, s *service) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			r.tooLate(s, last)
+			for id := range waits {
+				if err := s.errs[id]; errors.Is(err, errLate) || errors.Is(err, errGaveUp) {
+					s.errs[id] = r.absent(s.nameOf(id), last[id], err)
+				}
+			}
 			return r.waitForPorts(ctx, s)
 		case <-time.After(looks):
 		}
@@ -141,13 +146,20 @@ func (r *run) join(ctx context.Context, s *service) error {
 			continue // the manager may change; the agents come all the same
 		}
 		for _, t := range tasks {
-			last[t.NodeID] = string(t.Status.State)
-			if why := r.failed(s, t); why != nil && waits[t.NodeID] != nil {
-				waits[t.NodeID](why)
+			id := s.nodeOf(t)
+			last[id] = t.Status
+			if why := r.failed(s, t); why != nil && waits[id] != nil {
+				waits[id](why)
 			}
 		}
 	}
 }
+
+// Why an agent is not waited for any more. What else the hub says is told with it.
+var (
+	errLate   = fmt.Errorf("%s are over", joinTimeout)
+	errGaveUp = errors.New("it gave up")
+)
 
 // looks is how often tasks are looked at while agents are waited for.
 const looks = 300 * time.Millisecond
@@ -168,7 +180,7 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
 		return nil
 	}
-	name := s.nameOf(t.NodeID)
+	name := s.nameOf(s.nodeOf(t))
 	said := t.Status.Err
 	if said == "" {
 		said = t.Status.Message
@@ -184,23 +196,43 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	case s.role == inside && strings.Contains(said, dockerNetns):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
 			Remedy: "dockerd's --exec-root must be /var/run/docker, and /run a shared mount, as they are by default"}
+	case gaveUp(t.Status):
+		return errGaveUp
 	}
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
-// tooLate says of nodes whose agents did not come in time what their tasks did.
-func (r *run) tooLate(s *service, last map[string]string) {
-	for id, err := range s.errs {
-		if !errors.Is(err, context.DeadlineExceeded) {
-			continue
-		}
-		state := last[id]
-		if state == "" {
-			state = "not there"
-		}
-		s.errs[id] = &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s in %s: its task is %s", s.nameOf(id), joinTimeout, state),
-			Remedy: fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())}
+// gaveUp reports whether an agent ended by itself: it found no way to toll.
+func gaveUp(t swarm.TaskStatus) bool {
+	const exit = 1
+	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
+}
+
+// absent says of a node whose agent did not come what its task did, and what the
+// hub saw.
+func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
+	state := string(task.State)
+	if state == "" {
+		state = "not there"
 	}
+	if task.Err != "" {
+		state += ": " + task.Err
+	}
+	u := &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s: its task is %s", node, state),
+		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
+	if task.State == swarm.TaskStateRunning || gaveUp(task) {
+		u.Remedy = fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
+	}
+	return u
+}
+
+// nodeOf is the ID of a task's node. A task that has none yet is that of a service
+// for one node.
+func (s *service) nodeOf(t swarm.Task) string {
+	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
+		return s.nodes[i].ID
+	}
+	return t.NodeID
 }
 
 func (s *service) nameOf(id string) string {

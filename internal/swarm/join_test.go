@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,11 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/api/types/swarm"
 
 	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/docker"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // manager is a swarm's manager without a swarm: it takes services, each for one
@@ -169,5 +172,89 @@ func TestInterruptedServices(t *testing.T) {
 	r := newRun(t, m)
 	if _, err := r.service(ctx, published); !errors.Is(err, context.Canceled) || len(m.made) != 1 {
 		t.Errorf("%v after %d services, want one", err, len(m.made))
+	}
+}
+
+// A node whose agent does not come is told of with what its task says, also one
+// that found no place, and with what the hub saw.
+func TestAgentsThatDoNotCome(t *testing.T) {
+	r := newRun(t, &manager{})
+	s := &service{role: published, nodes: r.nodes, ids: []string{"1", "2", "3"}}
+	pending := swarm.Task{ServiceID: "2"}
+	pending.Status = swarm.TaskStatus{State: swarm.TaskStatePending, Err: `no suitable node (host-mode port already in use on 1 node)`}
+	running := swarm.Task{ServiceID: "3", NodeID: "id-of-c"}
+	running.Status.State = swarm.TaskStateRunning
+	var ended swarm.Task
+	ended.Status = swarm.TaskStatus{State: swarm.TaskStateFailed, Err: "task: non-zero exit (1)", ContainerStatus: &swarm.ContainerStatus{ExitCode: 1}}
+	for task, want := range map[*swarm.Task]string{&pending: "id-of-b", &running: "id-of-c", {ServiceID: "4"}: ""} {
+		if got := s.nodeOf(*task); got != want {
+			t.Errorf("the task of service %s is on %q, want %q", task.ServiceID, got, want)
+		}
+	}
+	everywhere := &service{role: onHost, nodes: r.nodes, ids: []string{"1"}}
+	if got := everywhere.nodeOf(swarm.Task{ServiceID: "1"}); got != "" {
+		t.Errorf("a task of a service for all nodes is on %q", got)
+	}
+
+	stranger, err := net.Dial("tcp", r.hub.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = stranger.Write([]byte("hello\n"))
+	_, _ = io.Copy(io.Discard, stranger) // until it is turned away
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errLate)
+	defer cancel()
+	_, late := r.hub.Wait(ctx, identity(published, "id-of-c"))
+	var u *path.UnsupportedError
+	for _, tt := range []struct {
+		task         swarm.TaskStatus
+		want, remedy string
+	}{
+		{pending.Status, "its task is pending: no suitable node (host-mode port already in use on 1 node) (", "docker node ps c"},
+		{swarm.TaskStatus{}, "its task is not there (", "docker node ls"},
+		{running.Status, "its task is running (", r.hub.Addr().String()},
+		{ended.Status, "its task is failed: task: non-zero exit (1) (", "look at firewalls"},
+		{running.Status, "turned away: 1, the last: " + stranger.LocalAddr().String() + ": tls: ", "look at firewalls"},
+	} {
+		err := r.absent("c", tt.task, late)
+		if !strings.Contains(err.Error(), tt.want) || !errors.As(err, &u) || !strings.Contains(u.Remedy, tt.remedy) {
+			t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)
+		}
+	}
+}
+
+// Nodes whose tasks end before an agent came are given up at once, each for what
+// its task says.
+func TestTasksThatFail(t *testing.T) {
+	var r *run
+	m := &manager{began: func(spec swarm.ServiceSpec) {
+		if strings.Contains(spec.TaskTemplate.Placement.Constraints[0], "id-of-a") {
+			comes(t, r, spec)
+		}
+	}}
+	failed := func(node string, state swarm.TaskState, why string, exit int) {
+		var task swarm.Task
+		task.NodeID, task.Status.State, task.Status.Err = "id-of-"+node, state, why
+		task.Status.ContainerStatus = &swarm.ContainerStatus{ExitCode: exit}
+		m.tasks = append(m.tasks, task)
+	}
+	failed("b", swarm.TaskStateFailed, "task: non-zero exit (1)", 1)
+	failed("c", swarm.TaskStateRejected, "No such image: 127.0.0.1:1/bridgetoll:x", 0)
+	r = newRun(t, m)
+	s, err := r.service(t.Context(), onHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct{ err, remedy string }{{},
+		{"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host.id-of-b came: it gave up", "look at firewalls"},
+		{"node c has not toll's image", "toll image | ssh c docker load"}} {
+		_, err := s.on(r.nodes[i])
+		var u *path.UnsupportedError
+		switch {
+		case want.err == "" && err != nil:
+			t.Errorf("node %s: %v", r.nodes[i].Name, err)
+		case want.err != "" && (!errors.As(err, &u) || !strings.HasPrefix(err.Error(), want.err) || !strings.Contains(u.Remedy, want.remedy)):
+			t.Errorf("node %s: %v, want %q and %q", r.nodes[i].Name, err, want.err, want.remedy)
+		}
 	}
 }
