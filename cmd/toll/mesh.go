@@ -96,7 +96,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	// What no nodes can mend is said before any is asked.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
 	if _, err := plan.Mesh(req); err != nil {
-		return usage(err, "see toll mesh --help")
+		return badMesh(err)
 	}
 	s := f.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -121,7 +121,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	req.Nodes = nodes
 	p, err := plan.Mesh(req)
 	if err != nil {
-		return usage(err, "see toll mesh --help")
+		return badMesh(err)
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
@@ -132,6 +132,15 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// badMesh refuses a request that cannot be planned.
+func badMesh(err error) error {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return usage(err, h.Hint())
+	}
+	return usage(err, "see toll mesh --help")
 }
 
 // checkMesh checks the path between two of the nodes, and between others if one of
