@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	// What no nodes can mend is said before any is asked.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
 	if _, err := plan.Mesh(req); err != nil {
-		return usage(err, "see toll mesh --help")
+		return badMesh(err)
 	}
 	s := f.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -114,14 +115,13 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 			with = append(with, n.Name)
 		}
 	}
-	between.Server, between.Client = with[0], with[1]
-	if err := s.Check(ctx, between); err != nil {
+	if err := checkMesh(ctx, s, between, with); err != nil {
 		return unsupported(err)
 	}
 	req.Nodes = nodes
 	p, err := plan.Mesh(req)
 	if err != nil {
-		return usage(err, "see toll mesh --help")
+		return badMesh(err)
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
@@ -132,6 +132,33 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// badMesh refuses a request that cannot be planned.
+func badMesh(err error) error {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return usage(err, h.Hint())
+	}
+	return usage(err, "see toll mesh --help")
+}
+
+// checkMesh checks the path between two of the nodes, and between others if one of
+// them lacks something: what one node lacks is not the mesh's.
+func checkMesh(ctx context.Context, s interface {
+	Check(ctx context.Context, spec path.Spec) error
+}, between path.Spec, nodes []string) error {
+	const tries = 3 // of three nodes each pair
+	var first error
+	for i := range min(tries, len(nodes)) {
+		between.Server, between.Client = nodes[i], nodes[(i+1)%len(nodes)]
+		err := s.Check(ctx, between)
+		if err == nil || !errors.Is(err, path.ErrUnsupported) {
+			return err
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
 }
 
 // unsupported gives what cannot be had here its exit code.

@@ -224,7 +224,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):
 		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
-	case len(r.Failed) > 0:
+	case len(r.Failed) > 0 || r.Mesh != nil && len(r.Mesh.Failed) > 0:
 		return &failure{code: exitCells}
 	}
 	return nil

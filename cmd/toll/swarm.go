@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -72,6 +73,9 @@ func (f *swarmFlags) unpinned(r *runFlags, given *pflag.FlagSet) error {
 
 // check reads the flags.
 func (f *swarmFlags) check() error {
+	if slices.Contains(f.nodes, "") {
+		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
+	}
 	if f.control == "" {
 		return nil
 	}
@@ -82,6 +86,9 @@ func (f *swarmFlags) check() error {
 			return usage(fmt.Errorf("--control %q: must be an address of this machine", f.control), "--control 192.0.2.1 or --control 192.0.2.1:7000")
 		}
 		at = netip.AddrPortFrom(addr, 0)
+	}
+	if at.Addr().Unmap().IsUnspecified() {
+		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control, at.Addr()), "the address of this machine by which the nodes reach it: --control 192.0.2.1")
 	}
 	f.at = at
 	return nil

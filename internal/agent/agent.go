@@ -193,11 +193,16 @@ func (a *Agent) ask(ctx context.Context, o order, longer time.Duration) (answer,
 	return answer{}, a.Err()
 }
 
+// ErrNone says that what a counter counts is not there: ESP states.
+var ErrNone = errors.New("nothing to count")
+
 // refusal is why the agent did not do what it was told; nil: it did.
 func (a *Agent) refusal(ans answer) error {
 	switch {
 	case ans.Error == "":
 		return nil
+	case ans.None:
+		return fmt.Errorf("%s: %w: %s", a.hello.Name, ErrNone, ans.Error)
 	case ans.Lacks == "":
 		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
 	}
@@ -242,7 +247,8 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 }
 
 // Counters reads the counters, all at once, in their order. A capability that the
-// agent lacks is a *path.UnsupportedError that names it.
+// agent lacks is a *path.UnsupportedError that names it; ESP states that are not
+// there are ErrNone.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()

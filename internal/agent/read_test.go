@@ -313,8 +313,12 @@ func TestCounters(t *testing.T) {
 	if c, err := b.Read(what[0])(); err != nil || c.ForwardBytes < 2*payload {
 		t.Errorf("%+v, %v", c, err)
 	}
+	// What is not there is told from what cannot be read.
+	if _, err := b.Read(Counter{ESP: &ESP{b.addr, b.addr}})(); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "node b") {
+		t.Errorf("no ESP: %v", err)
+	}
 	for _, bad := range []Counter{{Device: &Device{Name: "nope"}}, {Namespace: "/nowhere", Device: &Device{Name: "lo"}}} {
-		if _, err := b.Read(bad)(); err == nil || !strings.Contains(err.Error(), "node b") {
+		if _, err := b.Read(bad)(); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "node b") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/meter"
 )
@@ -281,6 +282,7 @@ func (s *server) do(o order, took uint64) (a answer, err error) {
 		a.Use, err = s.use(o.Use, took)
 	case len(o.Counters) > 0:
 		a.Counters, err = s.count(o.Counters)
+		a.None = errors.Is(err, xfrm.ErrNone)
 	case o.List != nil && o.List.Dir != "":
 		a.Files, err = files(o.List.Dir)
 	case o.List != nil:

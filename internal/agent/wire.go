@@ -97,6 +97,7 @@ type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
 	Lacks      string            `json:"lacks,omitempty"` // the capability
+	None       bool              `json:"none,omitempty"`  // what was to be counted is not there
 	Clock      int64             `json:"clock,omitempty"` // CLOCK_MONOTONIC, in ns
 	PID        int               `json:"pid,omitempty"`
 	Use        *path.Use         `json:"use,omitempty"`

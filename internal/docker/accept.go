@@ -47,12 +47,9 @@ func (e *engine) userRules() (saver string, err error) {
 	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
 		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
 	}
-	_, err = e.findRule("filter", "FORWARD", "-j "+userChain)
-	if err == nil {
-		return e.saver, nil
-	}
+	_, saver, err = e.findRule("filter", "FORWARD", "-j "+userChain)
 	if !errors.Is(err, errNoRule) {
-		return "", err
+		return saver, err
 	}
 	for _, p := range savers {
 		if text, err := saved(p, "filter"); err == nil && strings.Contains(text, "\n:FORWARD DROP ") {

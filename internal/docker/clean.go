@@ -50,22 +50,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 			hosts = append(hosts, j.host)
 		}
 	}
-	var errs []error
-	failed := map[string]bool{}
-	for _, host := range hosts {
-		var made []entry
-		for _, j := range journals {
-			if j.host == host {
-				made = append(made, slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)...)
-			}
-		}
-		some, err := c.until(ctx, host, made)
-		removed = append(removed, some...)
-		if err != nil {
-			failed[host] = true
-			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
-		}
-	}
+	removed, failed, errs := c.daemons(ctx, hosts, journals)
 	some, still, err := cleanMachine(journals)
 	removed, errs = append(removed, some...), append(errs, err)
 	for _, j := range journals {
@@ -76,25 +61,53 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
+// daemons removes what dead tolls made at the daemons, whose addresses are hosts.
+// Failed are those where something could not be removed.
+func (c *Clean) daemons(ctx context.Context, hosts []string, journals []leftJournal) (removed []string, failed map[string]bool, errs []error) {
+	failed = map[string]bool{}
+	c.Left = nil
+	for _, host := range hosts {
+		var made []entry
+		for _, j := range journals {
+			if j.host == host {
+				made = append(made, slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)...)
+			}
+		}
+		some, spared, err := c.until(ctx, host, made)
+		removed = append(removed, some...)
+		for _, what := range spared {
+			if !slices.Contains(c.Left, what) { // two addresses may be one daemon's
+				c.Left = append(c.Left, what)
+			}
+		}
+		if err != nil {
+			failed[host] = true
+			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+		}
+	}
+	return removed, failed, errs
+}
+
 // until removes what dead tolls made, also what their daemon still makes:
-// it goes on with what it was asked for when the toll was killed.
-func (c *Clean) until(ctx context.Context, host string, made []entry) (removed []string, err error) {
+// it goes on with what it was asked for when the toll was killed. Spared is what
+// was left alone in the end.
+func (c *Clean) until(ctx context.Context, host string, made []entry) (removed, spared []string, err error) {
 	const (
 		latest = 3 * time.Second
 		again  = 200 * time.Millisecond
 	)
 	for began := time.Now(); ; {
-		some, err := c.at(ctx, host, made)
+		some, spared, err := c.at(ctx, host, made)
 		for _, e := range some {
 			removed = append(removed, e.kind+" "+e.name)
 			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
 		}
 		if err != nil || len(made) == 0 || time.Since(began) > latest {
-			return removed, err
+			return removed, spared, err
 		}
 		select {
 		case <-ctx.Done():
-			return removed, context.Cause(ctx)
+			return removed, spared, context.Cause(ctx)
 		case <-time.After(again):
 		}
 	}
@@ -131,18 +144,18 @@ func leftJournals(dir string) ([]leftJournal, error) {
 }
 
 // at removes what has the label of a dead toll: containers first, because they hold
-// the others.
-func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []entry, err error) {
+// the others. Spared is what has that of a toll on another machine.
+func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []entry, spared []string, err error) {
 	file, err := socketOf(host)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := reachable(file); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	api, err := newClient(host)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e := &engine{api: api, host: host, journal: &journal{open: map[entry]bool{}}}
 	defer func() { err = errors.Join(err, api.Close()) }()
@@ -151,10 +164,9 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 		mark := labels[runLabel]
 		return mark != "" && (!owner.Alive(mark) || c.Others && owner.Elsewhere(mark))
 	}
-	c.Left = nil
 	spare := func(kind, name string, labels map[string]string) {
 		if owner.Elsewhere(labels[runLabel]) && !c.Others {
-			c.Left = append(c.Left, kind+" "+name)
+			spared = append(spared, kind+" "+name)
 		}
 	}
 	var errs []error
@@ -168,7 +180,7 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 
 	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, b := range containers.Items {
 		if dead(b.Labels) {
@@ -176,11 +188,11 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 		}
 	}
 	if err := e.removeServices(ctx, made, dead, remove, spare); err != nil {
-		return removed, err
+		return removed, spared, err
 	}
 	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
 	if err != nil {
-		return removed, err
+		return removed, spared, err
 	}
 	for _, n := range networks.Items {
 		if dead(n.Labels) {
@@ -193,7 +205,7 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 	}
 	images, err := api.ImageList(ctx, client.ImageListOptions{Filters: ours})
 	if err != nil {
-		return removed, err
+		return removed, spared, err
 	}
 	for _, i := range images.Items {
 		if !dead(i.Labels) {
@@ -221,5 +233,5 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 			remove(ofImage, m.name, err)
 		}
 	}
-	return removed, errors.Join(errs...)
+	return removed, spared, errors.Join(errs...)
 }

@@ -97,7 +97,7 @@ var errNoRule = errors.New("no such rule")
 
 // findRule finds Docker's rule that has all the words, and the program that
 // shows it.
-func (e *engine) findRule(table, chain string, words ...string) (rule, error) {
+func (e *engine) findRule(table, chain string, words ...string) (r rule, program string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	programs := savers
@@ -114,14 +114,14 @@ func (e *engine) findRule(table, chain string, words ...string) (rule, error) {
 		for _, r := range rules {
 			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool { return !r.has(w) }) {
 				e.saver = p
-				return r, nil
+				return r, p, nil
 			}
 		}
 	}
 	if !ran {
-		return rule{}, &path.UnsupportedError{Missing: "Docker's rules cannot be read: iptables-save cannot be run", Remedy: "install iptables"}
+		return rule{}, "", &path.UnsupportedError{Missing: "Docker's rules cannot be read: iptables-save cannot be run", Remedy: "install iptables"}
 	}
-	return rule{}, fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
+	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
 }
 
 // ruleHop is a rule of Docker's that sees the first packet of each connection.
@@ -129,11 +129,10 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)
 	}
-	r, err := s.engine.findRule(table, chain, words...)
+	r, program, err := s.engine.findRule(table, chain, words...)
 	if err != nil {
 		return path.Hop{}, err
 	}
-	program := s.engine.saver
 	return path.Hop{Kind: kind, Name: r.table + " " + r.chain + " " + r.spec, Where: thisMachine, Expect: expect,
 		Read: func() (sample.Counters, error) {
 			rules, err := save(program, r.table)

@@ -1,9 +1,15 @@
 package docker
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // As of Docker Engine 20.10.24 and iptables 1.8.9.
@@ -60,6 +66,38 @@ const commented = `*filter
 [0:0] -A DOCKER-USER -m comment --comment "not io.bridgetoll.run=pid:[4026531836]/17/4711" -j DROP
 [0:0] -A DOCKER-USER -j RETURN
 `
+
+// Paths that are built at once may each be the first to find out which program
+// shows the rules (with -race).
+func TestFindRuleAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	for name, shows := range map[string]string{"iptables-save": "", "iptables-nft-save": savedText} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncat <<'END'\n"+shows+"\nEND\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	e := &engine{}
+	var (
+		wg   sync.WaitGroup
+		hops [4]path.Hop
+		errs [4]error
+	)
+	for i := range hops {
+		wg.Go(func() {
+			hops[i], errs[i] = (&site{engine: e}).ruleHop(mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4321")
+		})
+	}
+	wg.Wait()
+	for i, h := range hops {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		if c, err := h.Read(); err != nil || c.Hits != 7 {
+			t.Errorf("%d hits, %v", c.Hits, err)
+		}
+	}
+}
 
 func TestMarkOfRule(t *testing.T) {
 	const mark = "pid:[4026531836]/17/4711"

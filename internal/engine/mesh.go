@@ -62,6 +62,8 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 		return sample.EndedByFailure
 	case r.sweepsIn >= plan.MinSweeps && r.MeshConverged != nil && r.MeshConverged(r.Plan, pairs):
 		return sample.EndedByPrecision
+	case r.sweepsIn >= r.Plan.MaxSweeps():
+		return sample.EndedBySize
 	case r.elapsed()+took > r.Plan.Budget:
 		return sample.EndedByBudget
 	}

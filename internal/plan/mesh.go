@@ -43,7 +43,25 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 		return p, err
 	}
 	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
-	return p, like.check()
+	if err := like.check(); err != nil {
+		return p, err
+	}
+	if most := p.MaxSweeps(); r.Sweeps > most {
+		return p, &SweepsError{Sweeps: r.Sweeps, Nodes: len(r.Nodes), Most: most}
+	}
+	return p, nil
+}
+
+// SweepsError refuses more sweeps than a results file can hold.
+type SweepsError struct{ Sweeps, Nodes, Most int }
+
+func (e *SweepsError) Error() string {
+	return fmt.Sprintf("%d sweeps: a results file has room for %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
+}
+
+// Hint is what to do.
+func (e *SweepsError) Hint() string {
+	return fmt.Sprintf("--sweeps %d, or fewer nodes or loads", e.Most)
 }
 
 func (r MeshRequest) check() error {

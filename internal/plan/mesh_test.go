@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,6 +64,28 @@ func TestMeshRefuses(t *testing.T) {
 	} {
 		if _, err := Mesh(meshRequest(tt.nodes, tt.change)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// A file of so many sweeps could not be read again; the largest mesh has room for
+// as many as precision takes.
+func TestMeshTooLargeForAFile(t *testing.T) {
+	for _, tt := range []struct{ nodes, sweeps, most int }{{2, 1_000_001, 1_000_000}, {3, 888_889, 888_888}, {1000, 6, 5}, {sample.MaxNodes, 6, 5}} {
+		request := func(sweeps int) MeshRequest {
+			return meshRequest(tt.nodes, func(r *MeshRequest) {
+				for i := range r.Nodes {
+					r.Nodes[i].Name = strconv.Itoa(i)
+				}
+				r.Sweeps = sweeps
+			})
+		}
+		var too *SweepsError
+		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.Most != tt.most || !strings.Contains(too.Hint(), "--sweeps "+strconv.Itoa(tt.most)) {
+			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err, tt.most)
+		}
+		if _, err := Mesh(request(tt.most)); err != nil || tt.most < MinSweeps {
+			t.Errorf("%d sweeps of %d nodes: %v", tt.most, tt.nodes, err)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func meshReports() map[string]*analysis.Report {
 			}
 		}),
 		"mesh-racks": cluster(40, 2, racks, racks),
-		"mesh-links": cluster(60, 3, nil, manyLinks),
+		"mesh-links": cluster(60, 3, nil, manyLinks, func(f *sample.File) { f.End.Reason = sample.EndedBySize }),
 		"mesh-empty": cluster(3, 0, nil, nil),
 	}
 }

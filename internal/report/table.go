@@ -126,6 +126,8 @@ func endedBy(p analysis.Plan) string {
 		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
 	case sample.EndedByRounds:
 		return "as many as asked for"
+	case sample.EndedBySize:
+		return "ended because a results file has room for no more sweeps"
 	case sample.EndedCutShort:
 		return "cut short"
 	}

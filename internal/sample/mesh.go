@@ -192,6 +192,12 @@ func (p Plan) VisitsOfPair() int {
 	return n
 }
 
+// MaxSweeps is of how many sweeps of the mesh a results file can be read.
+func (p Plan) MaxSweeps() int {
+	n := len(p.Mesh.Nodes)
+	return min(maxVisits, maxPairs/max(1, n*(n-1)/2*p.VisitsOfPair()))
+}
+
 // completeMesh counts the rounds and sweeps in which every pair was visited.
 func (f *File) completeMesh() (rounds, sweeps int) {
 	n := len(f.Header.Plan.Mesh.Nodes)

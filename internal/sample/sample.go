@@ -413,5 +413,6 @@ const (
 	EndedByRounds    = "rounds"
 	EndedByInterrupt = "interrupt"
 	EndedByFailure   = "failure"
+	EndedBySize      = "size"      // a file with one more sweep of a mesh could not be read
 	EndedCutShort    = "cut short" // the file has no End record
 )

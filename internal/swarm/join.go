@@ -24,7 +24,8 @@ type service struct {
 	nodes   []Node
 	network string       // its ID, of an overlay
 	subnet  netip.Prefix // of that
-	ids     []string     // of the services
+	ids     []string     // of the services, in the order of the nodes if each has one
+	ready   bool
 
 	agents map[string]*agent.Agent                  // by the node's ID
 	errs   map[string]error                         // why a node has none
@@ -36,25 +37,30 @@ type service struct {
 const joinTimeout = 90 * time.Second
 
 // service makes the services of a role on the run's nodes, once, and waits for their agents.
-// That some did not come is in its errs.
+// That some did not come is in its errs. After an error the next call goes on where
+// this one ended.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
-	if s := r.services[kind]; s != nil {
+	s := r.services[kind]
+	if s == nil {
+		s = &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+			ports: map[string]map[network.IPProtocol]uint16{}}
+		r.services[kind] = s
+	}
+	if s.ready {
 		return s, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
-		ports: map[string]map[network.IPProtocol]uint16{}}
-	if kind == onOverlay || kind == encrypted {
+	if (kind == onOverlay || kind == encrypted) && s.network == "" {
 		var err error
 		if s.network, err = r.makeNetwork(kind); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.makeServices(s); err != nil {
+	if err := r.makeServices(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.join(ctx, s); err != nil {
@@ -69,7 +75,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 			return nil, err
 		}
 	}
-	r.services[kind] = s
+	s.ready = true
 	return s, nil
 }
 
@@ -88,33 +94,36 @@ func (r *run) environment(kind role) []string {
 
 // join waits for the agents of all tasks, and gives up those whose tasks failed.
 func (r *run) join(ctx context.Context, s *service) error {
-	limit, cancel := context.WithTimeout(ctx, joinTimeout)
+	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	for _, n := range s.nodes {
+	unknown := those(s.nodes, func(n Node) bool { return s.agents[n.ID] == nil && s.errs[n.ID] == nil }) // by an earlier call
+	for _, n := range unknown {
 		one, give := context.WithCancelCause(limit)
 		waits[n.ID] = give
 		wg.Go(func() {
 			a, err := r.hub.Wait(one, identity(s.role, n.ID))
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				if why := context.Cause(one); why != nil && !errors.Is(why, context.DeadlineExceeded) {
+			switch {
+			case err == nil:
+				s.agents[n.ID] = a
+			case ctx.Err() != nil: // nobody waits any more
+			default:
+				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) && !errors.Is(why, errGaveUp) {
 					err = why
 				}
 				s.errs[n.ID] = err
-				return
 			}
-			s.agents[n.ID] = a
 		})
 	}
 	all := make(chan struct{})
 	go func() { wg.Wait(); close(all) }()
-	last := map[string]string{} // what was last said of a node's task
+	last := map[string]swarm.TaskStatus{} // of a node's task
 	for {
 		select {
 		case <-all:
@@ -124,7 +133,11 @@ func (r *run) join(ctx context.Context, s *service) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			r.tooLate(s, last)
+			for id := range waits {
+				if err := s.errs[id]; errors.Is(err, errLate) || errors.Is(err, errGaveUp) {
+					s.errs[id] = r.absent(s.nameOf(id), last[id], err)
+				}
+			}
 			return r.waitForPorts(ctx, s)
 		case <-time.After(looks):
 		}
@@ -133,13 +146,20 @@ func (r *run) join(ctx context.Context, s *service) error {
 			continue // the manager may change; the agents come all the same
 		}
 		for _, t := range tasks {
-			last[t.NodeID] = string(t.Status.State)
-			if why := r.failed(s, t); why != nil && waits[t.NodeID] != nil {
-				waits[t.NodeID](why)
+			id := s.nodeOf(t)
+			last[id] = t.Status
+			if why := r.failed(s, t); why != nil && waits[id] != nil {
+				waits[id](why)
 			}
 		}
 	}
 }
+
+// Why an agent is not waited for any more. What else the hub says is told with it.
+var (
+	errLate   = fmt.Errorf("%s are over", joinTimeout)
+	errGaveUp = errors.New("it gave up")
+)
 
 // looks is how often tasks are looked at while agents are waited for.
 const looks = 300 * time.Millisecond
@@ -160,7 +180,7 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
 		return nil
 	}
-	name := s.nameOf(t.NodeID)
+	name := s.nameOf(s.nodeOf(t))
 	said := t.Status.Err
 	if said == "" {
 		said = t.Status.Message
@@ -176,23 +196,43 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	case s.role == inside && strings.Contains(said, dockerNetns):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
 			Remedy: "dockerd's --exec-root must be /var/run/docker, and /run a shared mount, as they are by default"}
+	case gaveUp(t.Status):
+		return errGaveUp
 	}
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
-// tooLate says of nodes whose agents did not come in time what their tasks did.
-func (r *run) tooLate(s *service, last map[string]string) {
-	for id, err := range s.errs {
-		if !errors.Is(err, context.DeadlineExceeded) {
-			continue
-		}
-		state := last[id]
-		if state == "" {
-			state = "not there"
-		}
-		s.errs[id] = &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s in %s: its task is %s", s.nameOf(id), joinTimeout, state),
-			Remedy: fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())}
+// gaveUp reports whether an agent ended by itself: it found no way to toll.
+func gaveUp(t swarm.TaskStatus) bool {
+	const exit = 1
+	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
+}
+
+// absent says of a node whose agent did not come what its task did, and what the
+// hub saw.
+func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
+	state := string(task.State)
+	if state == "" {
+		state = "not there"
 	}
+	if task.Err != "" {
+		state += ": " + task.Err
+	}
+	u := &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s: its task is %s", node, state),
+		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
+	if task.State == swarm.TaskStateRunning || gaveUp(task) {
+		u.Remedy = fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
+	}
+	return u
+}
+
+// nodeOf is the ID of a task's node. A task that has none yet is that of a service
+// for one node.
+func (s *service) nodeOf(t swarm.Task) string {
+	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
+		return s.nodes[i].ID
+	}
+	return t.NodeID
 }
 
 func (s *service) nameOf(id string) string {
@@ -217,10 +257,14 @@ func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	}
 	const latest = 20 * time.Second
 	for began := time.Now(); ; {
-		if err := read(ctx, s); err != nil {
+		err := read(ctx, s) // the manager may change
+		switch {
+		case err == nil && len(s.ports) >= len(s.agents):
+			return nil
+		case time.Since(began) <= latest:
+		case err != nil:
 			return fmt.Errorf("read the published ports: %w", err)
-		}
-		if len(s.ports) >= len(s.agents) || time.Since(began) > latest {
+		default:
 			return nil
 		}
 		select {

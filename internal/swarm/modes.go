@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -226,23 +227,41 @@ func (b *sandbox) switched(toClient, toServer string) path.Hop {
 // encryption are the hops between two tunnels of an encrypted network.
 func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
-	s.run.espMu.Lock()
-	defer s.run.espMu.Unlock()
-	if err := s.run.noESP; err != nil {
-		return nil, err
-	}
 	var hops []path.Hop
 	for _, e := range []*end{s.client, s.server} {
 		read := e.agent.Read(esp)
-		if err := s.settles(read); err != nil {
-			s.run.noESP = &path.UnsupportedError{
-				Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", e.Name),
-				Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
-			return nil, s.run.noESP
+		if err := s.encrypts(e.Node, read); err != nil {
+			return nil, err
 		}
 		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name, Read: read})
 	}
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
+}
+
+// encrypts refuses a node that has no ESP state for the path's other one. A node
+// that had none is not waited for again, but asked: it may have been told late.
+func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
+	s.run.espMu.Lock()
+	none := s.run.noESP[n.ID]
+	s.run.espMu.Unlock()
+	var err error
+	if none {
+		_, err = read()
+	} else {
+		err = s.settles(read)
+	}
+	s.run.espMu.Lock()
+	defer s.run.espMu.Unlock()
+	switch {
+	case err == nil:
+		delete(s.run.noESP, n.ID)
+	case errors.Is(err, agent.ErrNone):
+		s.run.noESP[n.ID] = true
+		return &path.UnsupportedError{
+			Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", n.Name),
+			Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
+	}
+	return err
 }
 
 // settles waits a while for what engines tell each other after a task came.

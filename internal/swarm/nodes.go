@@ -3,7 +3,9 @@ package swarm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -59,9 +61,9 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 	return ready, why, nil
 }
 
-// choose finds the nodes that were named, by host name or by the beginning of an
-// ID, in that order; all if none was. Nodes that share a name get their IDs
-// instead.
+// choose finds the nodes that were named, by host name or ID, or by the beginning of
+// an ID where that is no node's name, in that order; all if none was. Nodes that
+// share a name get their IDs instead.
 func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) {
 	names := map[string]int{}
 	for _, n := range all {
@@ -78,17 +80,15 @@ func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) 
 	}
 	var out []Node
 	for _, w := range wanted {
-		var found []Node
-		for _, n := range all {
-			if n.Name == w || n.shared == w || strings.HasPrefix(n.ID, w) {
-				found = append(found, n)
-			}
+		found := those(all, func(n Node) bool { return n.Name == w || n.shared == w || n.ID == w })
+		if len(found) == 0 && why[w] == "" {
+			found = those(all, func(n Node) bool { return strings.HasPrefix(n.ID, w) })
 		}
 		switch {
 		case len(found) == 0 && why[w] != "":
 			return nil, &path.UnsupportedError{Missing: why[w], Remedy: "docker node ls; docker node update --availability active"}
-		case len(found) == 0:
-			return nil, &path.UnsupportedError{Missing: "the swarm has no node " + w, Remedy: "docker node ls lists them"}
+		case len(found) == 0 || w == "":
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm has no node %q", w), Remedy: "docker node ls lists them"}
 		case len(found) > 1:
 			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%d nodes are called %s", len(found), w), Remedy: "name them by their IDs: docker node ls"}
 		case slices.Contains(out, found[0]):
@@ -97,4 +97,34 @@ func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) 
 		out = append(out, found[0])
 	}
 	return out, nil
+}
+
+func those(all []Node, are func(Node) bool) (out []Node) {
+	for _, n := range all {
+		if are(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// enough refuses nodes of which no two were chosen; why is of those that take no
+// tasks.
+func enough(chosen, ready []Node, why map[string]string) error {
+	const between = "a swarm is measured between machines, and "
+	switch {
+	case len(chosen) >= 2:
+		return nil
+	case len(ready) >= 2:
+		return &path.UnsupportedError{Missing: between + "one node was named", Remedy: "--nodes with two at least: docker node ls"}
+	}
+	u := &path.UnsupportedError{Missing: between + "no node takes tasks",
+		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}
+	if len(ready) == 1 {
+		u.Missing = between + "only node " + ready[0].Name + " takes tasks"
+	}
+	if others := slices.Compact(slices.Sorted(maps.Values(why))); len(others) > 0 {
+		u.Err = errors.New(strings.Join(others, "; "))
+	}
+	return u
 }

@@ -31,8 +31,8 @@ type run struct {
 	until     time.Time // of removals' patience
 	known     sync.Map  // devices of namespaces
 
-	espMu sync.Mutex // guards following
-	noESP error      // a node's kernel has none: it is not waited for again
+	espMu sync.Mutex      // guards following
+	noESP map[string]bool // by the node's ID: it had none, and is not waited for again
 
 	ipvsMu sync.Mutex       // guards following
 	noIPVS map[string]error // by the node's ID: it is not waited for again
@@ -48,7 +48,7 @@ func (s *Swarm) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noIPVS: map[string]error{}}
+	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noESP: map[string]bool{}, noIPVS: map[string]error{}}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -70,9 +70,8 @@ func (r *run) begin(ctx context.Context) error {
 		r.nodes = r.nodes[:most]
 	}
 	r.everyNode = len(r.nodes) == len(ready)
-	if len(r.nodes) < 2 {
-		return &path.UnsupportedError{Missing: "a swarm is measured between machines, and there is one node that takes tasks",
-			Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}
+	if err := enough(r.nodes, ready, why); err != nil {
+		return err
 	}
 	if err := r.listen(); err != nil {
 		return err

@@ -52,10 +52,14 @@ const (
 // removal is for how long removals are tried again.
 const removal = 45 * time.Second
 
-// cleanUp is a context for removals, which must happen also after an interrupt.
-func cleanUp() (context.Context, context.CancelFunc) {
-	const one = 20 * time.Second
-	return context.WithTimeout(context.Background(), one)
+// cleanUp is a context for one try of a removal, which must happen also after an
+// interrupt. When patience is over, each thing that is left gets a moment.
+func (r *run) cleanUp() (context.Context, context.CancelFunc) {
+	const (
+		most  = 20 * time.Second
+		least = time.Second
+	)
+	return context.WithTimeout(context.Background(), max(least, min(most, time.Until(r.patience()))))
 }
 
 // makeSecret gives the swarm the run's key, for the tasks.
@@ -102,10 +106,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 }
 
 // makeServices makes the services of a role: one for all nodes if the run has all
-// of them, else one for each.
-func (r *run) makeServices(s *service) error {
-	ctx, cancel := docker.Uninterrupted()
-	defer cancel()
+// of them, else one for each. It goes on after those that are there.
+func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(docker.Service, name, func(ctx context.Context) error {
 			_, err := r.daemon.API.ServiceRemove(ctx, name, client.ServiceRemoveOptions{})
@@ -114,6 +116,8 @@ func (r *run) makeServices(s *service) error {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := docker.Uninterrupted()
+		defer cancel()
 		made, err := r.daemon.API.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
 		if err != nil {
 			return fmt.Errorf("make service %s: %w", name, err)
@@ -122,10 +126,16 @@ func (r *run) makeServices(s *service) error {
 		return nil
 	}
 	if r.everyNode && s.role == onHost {
+		if len(s.ids) > 0 {
+			return nil
+		}
 		return make(r.name(string(s.role)), swarm.ServiceMode{Global: &swarm.GlobalService{}})
 	}
 	one := uint64(1)
-	for _, n := range s.nodes {
+	for _, n := range s.nodes[len(s.ids):] {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		err := make(r.name(string(s.role)), swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}}, "node.id=="+n.ID)
 		if err != nil {
 			return err
@@ -175,22 +185,18 @@ func (r *run) owes(kind docker.Kind, name string, remove func(context.Context) e
 	if err := r.daemon.Note(kind, name); err != nil {
 		return err
 	}
-	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error {
-		return r.removed(kind, name, func() error {
-			ctx, cancel := cleanUp()
-			defer cancel()
-			return remove(ctx)
-		})
-	})
+	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error { return r.removed(kind, name, remove) })
 	return nil
 }
 
 // removed removes a thing and notes it; one that is gone already is no error. A
 // swarm that has no leader at the moment is waited for.
-func (r *run) removed(kind docker.Kind, name string, remove func() error) error {
+func (r *run) removed(kind docker.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
-		err := remove()
+		ctx, cancel := r.cleanUp()
+		err := remove(ctx)
+		cancel()
 		switch {
 		case err == nil || cerrdefs.IsNotFound(err):
 			r.daemon.Gone(kind, name)
@@ -198,7 +204,7 @@ func (r *run) removed(kind docker.Kind, name string, remove func() error) error 
 		case strings.Contains(err.Error(), "not a swarm manager"):
 			return &path.UnsupportedError{Missing: fmt.Sprintf("remove %s %s: this node does not manage the swarm any more", kind, name),
 				Remedy: "toll clean --others on a manager", Err: err}
-		case time.Now().After(r.patience()):
+		case !time.Now().Before(r.patience()):
 			return fmt.Errorf("remove %s %s: %w", kind, name, err)
 		}
 		time.Sleep(again)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/sample"
+)
+
+// lacking are nodes that lack something, and ones that cannot be asked.
+type lacking struct{ it, broken []string }
+
+var errBroken = errors.New("the engine is gone")
+
+func (l lacking) Check(_ context.Context, s path.Spec) error {
+	for _, n := range []string{s.Client, s.Server} {
+		switch {
+		case slices.Contains(l.it, n):
+			return &path.UnsupportedError{Missing: "node " + n + " has no ESP"}
+		case slices.Contains(l.broken, n):
+			return errBroken
+		}
+	}
+	return nil
+}
+
+// A mesh is refused if the first nodes cannot be measured, and not because of one.
+func TestOneNodeThatLacksSomething(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		s     lacking
+		nodes []string
+		want  string // the error; "": none
+	}{
+		{"none", lacking{}, []string{"a", "b", "c"}, ""},
+		{"the-first", lacking{it: []string{"a"}}, []string{"a", "b", "c", "d"}, ""},
+		{"the-second", lacking{it: []string{"b"}}, []string{"a", "b", "c"}, ""},
+		{"two-of-three", lacking{it: []string{"b", "c"}}, []string{"a", "b", "c"}, "node b has no ESP"},
+		{"one-of-two", lacking{it: []string{"b"}}, []string{"a", "b"}, "node b has no ESP"},
+		{"broken", lacking{it: []string{"a"}, broken: []string{"c"}}, []string{"a", "b", "c"}, errBroken.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if err := checkMesh(context.Background(), tt.s, path.Spec{}, tt.nodes); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("error %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A mesh some of whose nodes or links have no result says so by its exit code; one
+// visit that failed is made up for by the others.
+func TestExitCodeOfAMesh(t *testing.T) {
+	const refused = "connection refused"
+	for _, tt := range []struct {
+		name  string
+		fails func(sweep int, p sample.Pair) bool
+		code  int
+	}{
+		{"all-well", func(int, sample.Pair) bool { return false }, exitOK},
+		{"one-visit", func(sweep int, p sample.Pair) bool { return sweep == 1 && p == sample.Pair{0, 1} }, exitOK},
+		{"a-link", func(_ int, p sample.Pair) bool { return p == sample.Pair{0, 1} }, exitCells},
+		{"a-node", func(_ int, p sample.Pair) bool { return p[1] == 3 }, exitCells},
+		{"a-node-that-left", func(sweep int, p sample.Pair) bool { return sweep > 0 && p[1] == 3 }, exitCells},
+		{"all", func(int, sample.Pair) bool { return true }, exitFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := []sample.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+			var records bytes.Buffer
+			w := sample.NewWriter(&records)
+			err := w.Header(sample.Header{Plan: sample.Plan{Study: sample.StudyMesh, Budget: 60, Loads: []sample.Load{{Kind: "rr", Window: 0.25}},
+				Mesh: &sample.Mesh{Nodes: nodes, Mode: "host", On: "swarm"}}})
+			for sweep := range 3 {
+				for a := range nodes {
+					for b := a + 1; b < len(nodes); b++ {
+						v := sample.Visit{Sweep: sweep, Pair: sample.Pair{a, b}, Load: "rr", Witness: sample.Witness{OK: true}, Values: map[string]float64{"latency_p50": 60e-6}}
+						if tt.fails(sweep, v.Pair) {
+							v.Failure, v.Values = refused, nil
+						}
+						err = errors.Join(err, w.Visit(v))
+					}
+				}
+			}
+			if err := errors.Join(err, w.End(sample.End{Reason: sample.EndedByBudget, Sweeps: 3})); err != nil {
+				t.Fatal(err)
+			}
+			f := runFlags{out: outputFlags{format: "table"}}
+			err = f.judge(context.Background(), env{io.Discard, io.Discard}, records.Bytes(), sample.End{}, nil)
+			got := &failure{code: exitOK}
+			if err != nil && !errors.As(err, &got) {
+				t.Fatal(err)
+			}
+			if got.code != tt.code {
+				t.Errorf("exit %d (%v), want %d", got.code, err, tt.code)
+			}
+		})
+	}
+}
