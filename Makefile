@@ -39,8 +39,8 @@ test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 
 
 ENGINES ?= installed
 .PHONY: test-docker
-test-docker: deps ## build the modes with the installed Docker Engine; ENGINES=all fetches two more from Debian and builds 29
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -count=1 -parallel 4 -timeout 40m ./internal/docker # they wait more than they work
+test-docker: deps ## build the modes with the installed Docker Engine, and a swarm; ENGINES=all fetches two more from Debian and builds 29
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/docker ./internal/swarm # they wait more than they work
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test

@@ -91,6 +91,13 @@ func (a *Agent) lose(why error) {
 	}
 }
 
+// errDismissed is why an agent is lost that was let go.
+var errDismissed = errors.New("it was let go")
+
+// Dismiss lets the agent go, which ends itself. Nothing passes on its connection
+// after that.
+func (a *Agent) Dismiss() { a.lose(errDismissed) }
+
 // listen takes the agent's answers until it is lost.
 func (a *Agent) listen() {
 	for {

@@ -443,6 +443,27 @@ func TestHubCloses(t *testing.T) {
 	check(t, s.hub.Close())
 }
 
+// One agent is let go while the others are measured: it is not heard any more.
+func TestDismissed(t *testing.T) {
+	s := newSite(t, silence)
+	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
+	p := sleeper(t, b)
+	resume, err := s.hub.Hush(bounded(t), silence/bearable)
+	check(t, err)
+	b.Dismiss()
+	before := s.hub.Moved()
+	if err := b.ends(t); err != nil || b.said.String() != "" {
+		t.Errorf("the agent says %v, %q", err, b.said)
+	}
+	if moved := s.hub.Moved() - before; moved != 0 {
+		t.Errorf("its end was %d bytes on the channel", moved)
+	}
+	resume()
+	gone(t, p.PID)
+	s.refuses(b)
+	sleeper(t, c)
+}
+
 // hubMain is a hub that prints its address, takes the agent's bundle on its output
 // and starts a sleeper, whose pid it prints.
 func hubMain() error {

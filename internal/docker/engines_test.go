@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +23,6 @@ const (
 	tollEnv   = "BRIDGETOLL_TEST_TOLL"   // the toll to run
 	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
 	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true": begin a swarm
-	enginesOf = "BRIDGETOLL_ENGINES"     // "all": also those that are fetched; see make test-docker
 )
 
 func TestMain(m *testing.M) {
@@ -41,10 +39,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-// suites are Debian's with other engines than the installed one: 26.1.5 and
-// 28.5.2 as of this writing.
-var suites = []string{"trixie", "sid"}
 
 // TestEngines runs the tests beside each daemon.
 func TestEngines(t *testing.T) {
@@ -63,52 +57,30 @@ func TestEngines(t *testing.T) {
 	tester, toll := filepath.Join(dir, "docker.test"), filepath.Join(dir, "toll")
 	pathtest.BuildStatic(t, "test", "-c", "-o", tester, ".")
 	pathtest.BuildStatic(t, "build", "-o", toll, "../../cmd/toll")
-	engines := []engineAt{{"installed", ""}}
-	if os.Getenv(enginesOf) == "all" {
-		for _, suite := range suites {
-			if root, err := fetch(suite); err != nil {
-				t.Logf("no engine of Debian %s: %v", suite, err)
-			} else {
-				engines = append(engines, engineAt{suite, root})
-			}
-		}
-		if root, err := brought("build", "29"); err != nil {
-			t.Logf("no Docker Engine 29: %v", err)
-		} else {
-			engines = append(engines, engineAt{"29", root})
-		}
-	}
-	for _, e := range engines {
+	for _, e := range pathtest.Engines(t) {
 		for _, b := range benches {
-			t.Run(e.name+"/"+b.name, func(t *testing.T) {
+			t.Run(e.Name+"/"+b.name, func(t *testing.T) {
 				t.Parallel()
-				b.run(t, tester, toll, e.root)
+				b.run(t, tester, toll, e)
 			})
-			if b.swarm || !e.writesNftables() { // which a swarm is incompatible with
+			if b.swarm || !writesNftables(e) { // which a swarm is incompatible with
 				continue
 			}
 			native := b
 			native.tests = "(Conformance|Second|Daemon|Keeps)" // the others' users have rules of iptables
 			native.flags += " " + nativeFlag
-			t.Run(e.name+"/nftables/"+b.name, func(t *testing.T) {
+			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
-				native.run(t, tester, toll, e.root)
+				native.run(t, tester, toll, e)
 			})
 		}
 	}
 }
 
-type engineAt struct{ name, root string }
-
 // writesNftables reports whether the engine can do without iptables.
-func (e engineAt) writesNftables() bool {
-	program := "dockerd"
-	if e.root != "" {
-		program = e.root + "/usr/sbin/dockerd"
-	}
-	out, _ := exec.Command(program, "--help").CombinedOutput()
+func writesNftables(e pathtest.Engine) bool {
 	flag, _, _ := strings.Cut(nativeFlag, "=")
-	return strings.Contains(string(out), flag)
+	return strings.Contains(e.Says("--help"), flag)
 }
 
 // bench is a daemon and what is tested beside it.
@@ -127,25 +99,6 @@ var benches = []bench{
 	{name: "proxy", modes: "native,host,shared,bridge,bridge-default,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false"},
-}
-
-func fetch(suite string) (root string, err error) { return brought("fetch", suite, suite) }
-
-// brought is the folder of an engine that a script of test/docker brings here,
-// once: it is the script's last argument.
-func brought(script, name string, args ...string) (root string, err error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "bridgetoll", "docker", name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if out, err := exec.Command("../../test/docker/"+script, append(args, dir)...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return filepath.Join(dir, "root"), nil
 }
 
 // namespaces makes the machine of a daemon: without a fresh /sys the devices in
@@ -181,7 +134,7 @@ case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac 
 exec "$@"`
 
 // run runs a bench in namespaces of its own.
-func (b bench) run(t *testing.T, tester, toll, root string) {
+func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 	home, err := os.MkdirTemp("", "toll-docker") // short: sockets are in it
 	if err != nil {
 		t.Fatal(err)
@@ -195,9 +148,7 @@ func (b bench) run(t *testing.T, tester, toll, root string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.modes, swarmEnv+"="+strconv.FormatBool(b.swarm), tollEnv+"="+toll,
 		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
-	if root != "" {
-		cmd.Env = append(cmd.Env, "PATH="+root+"/usr/sbin:"+root+"/usr/bin:"+os.Getenv("PATH"))
-	}
+	cmd.Env = append(cmd.Env, e.Env()...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,10 +66,9 @@ type cluster struct {
 	pid string // of its first process
 }
 
-// newCluster boots a swarm of n nodes, for the whole test.
-func newCluster(t *testing.T, n, managers int) *cluster {
+// newCluster boots a swarm of n nodes of an engine, for the whole test.
+func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *cluster {
 	t.Helper()
-	pathtest.NeedsDaemons(t, "tc")
 	c := &cluster{dir: t.TempDir()}
 	var (
 		said bytes.Buffer
@@ -76,7 +76,7 @@ func newCluster(t *testing.T, n, managers int) *cluster {
 	)
 	m := pathtest.Boot(t, boot, func(cmd *exec.Cmd) {
 		var err error
-		cmd.Stderr = &said
+		cmd.Stderr, cmd.Env = &said, append(cmd.Env, e.Env()...)
 		if out, err = cmd.StdoutPipe(); err != nil {
 			t.Fatal(err)
 		}
@@ -96,6 +96,11 @@ func newCluster(t *testing.T, n, managers int) *cluster {
 		t.Fatalf("the swarm does not come up:\n%s\n%s", &said, c.log(1))
 	}
 	c.pid = m.First()
+	versions := strings.Fields(c.run(t, 1, "docker", "node", "ls", "--format", "{{.EngineVersion}}"))
+	if len(versions) != n || slices.ContainsFunc(versions, func(v string) bool { return !strings.Contains(e.Says("--version"), " "+v+",") }) {
+		t.Fatalf("the nodes run Docker Engine %v: %s", versions, e.Says("--version"))
+	}
+	t.Logf("Docker Engine %s", versions[0])
 	return c
 }
 

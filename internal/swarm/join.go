@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/agent"
+	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
@@ -22,6 +23,7 @@ import (
 type service struct {
 	role    role
 	nodes   []Node
+	attempt int          // from 1
 	network string       // its ID, of an overlay
 	subnet  netip.Prefix // of that
 	ids     []string     // of the services, in the order of the nodes if each has one
@@ -36,6 +38,9 @@ type service struct {
 // have to fetch an image.
 const joinTimeout = 90 * time.Second
 
+// attempts is how many networks are made for a role at most.
+const attempts = 5
+
 // service makes the services of a role on the run's nodes, once, and waits for their agents.
 // That some did not come is in its errs. After an error the next call goes on where
 // this one ended.
@@ -44,8 +49,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	defer r.making.Unlock()
 	s := r.services[kind]
 	if s == nil {
-		s = &service{role: kind, nodes: r.nodes, agents: map[string]*agent.Agent{}, errs: map[string]error{},
-			ports: map[string]map[network.IPProtocol]uint16{}}
+		s = newService(kind, r.nodes, 1)
 		r.services[kind] = s
 	}
 	if s.ready {
@@ -54,16 +58,16 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if (kind == onOverlay || kind == encrypted) && s.network == "" {
-		var err error
-		if s.network, err = r.makeNetwork(kind); err != nil {
-			return nil, err
+	err := r.bring(ctx, s)
+	for err == nil && s.overlap() && s.attempt < attempts {
+		// The network that it was on stays until the run ends: the swarm would give its subnet again.
+		if err = r.withdraw(s); err == nil {
+			s = newService(kind, r.nodes, s.attempt+1)
+			r.services[kind] = s
+			err = r.bring(ctx, s)
 		}
 	}
-	if err := r.makeServices(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := r.join(ctx, s); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if s.network != "" { // which had no subnet before a task was on it
@@ -79,17 +83,68 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	return s, nil
 }
 
-// identity is what the agent of a role on a node calls itself.
-func identity(kind role, node string) string { return string(kind) + "." + node }
+func newService(kind role, nodes []Node, attempt int) *service {
+	return &service{role: kind, nodes: nodes, attempt: attempt, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+		ports: map[string]map[network.IPProtocol]uint16{}}
+}
+
+// bring makes the services, and the network that they need, as far as they are not
+// there yet, and waits for the agents.
+func (r *run) bring(ctx context.Context, s *service) error {
+	if (s.role == onOverlay || s.role == encrypted) && s.network == "" {
+		var err error
+		if s.network, err = r.makeNetwork(s.role); err != nil {
+			return err
+		}
+	}
+	if err := r.makeServices(ctx, s); err != nil {
+		return err
+	}
+	return r.join(ctx, s)
+}
+
+// overlap reports whether a node could not be on the services' network. The swarm
+// knows its own networks only, and one that is gone stays on its nodes for seconds: from
+// Docker Engine 27 on the next one gets the same subnet.
+func (s *service) overlap() bool {
+	for _, err := range s.errs {
+		if errors.Is(err, errOverlap) {
+			return true
+		}
+	}
+	return false
+}
+
+// withdraw ends the tasks of services that are made anew. Their agents are gone when
+// it returns: the good-bye of one would be heard in a visit.
+func (r *run) withdraw(s *service) error {
+	for _, a := range s.agents {
+		a.Dismiss()
+	}
+	ctx, cancel := docker.Uninterrupted()
+	defer cancel()
+	for _, id := range s.ids {
+		if _, err := r.daemon.API.ServiceRemove(ctx, id, client.ServiceRemoveOptions{}); err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("remove service: %w", err)
+		}
+	}
+	return nil
+}
+
+// identity is what the service's agent on a node calls itself. One that was
+// withdrawn may still be there.
+func (s *service) identity(node string) string {
+	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
+}
 
 // environment tells a task's agent who it is. Swarm fills in templates there, not
 // in arguments.
-func (r *run) environment(kind role) []string {
+func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
-	if kind != onHost && kind != inside {
+	if s.role != onHost && s.role != inside {
 		name = "container on " + name
 	}
-	return []string{"BRIDGETOLL_AGENT_ID=" + identity(kind, "{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
+	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
 }
 
 // join waits for the agents of all tasks, and gives up those whose tasks failed.
@@ -106,7 +161,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 		one, give := context.WithCancelCause(limit)
 		waits[n.ID] = give
 		wg.Go(func() {
-			a, err := r.hub.Wait(one, identity(s.role, n.ID))
+			a, err := r.hub.Wait(one, s.identity(n.ID))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -172,34 +227,6 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	}
 	got, err := r.daemon.API.TaskList(ctx, client.TaskListOptions{Filters: filters})
 	return got.Items, err
-}
-
-// failed says why a task will not bring its agent; nil: it may.
-func (r *run) failed(s *service, t swarm.Task) error {
-	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown,
-		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
-		return nil
-	}
-	name := s.nameOf(s.nodeOf(t))
-	said := t.Status.Err
-	if said == "" {
-		said = t.Status.Message
-	}
-	switch {
-	case strings.Contains(said, "No such image"), strings.Contains(said, "not found") && strings.Contains(said, "image"):
-		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s has not toll's image %s: a swarm carries no images", name, r.image),
-			Remedy: fmt.Sprintf("toll image | ssh %s docker load, or --image with its name in a registry", name)}
-		if r.swarm.Image != "" {
-			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image), "docker pull there says more"
-		}
-		return u
-	case s.role == inside && strings.Contains(said, dockerNetns):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
-			Remedy: "dockerd's --exec-root must be /var/run/docker, and /run a shared mount, as they are by default"}
-	case gaveUp(t.Status):
-		return errGaveUp
-	}
-	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
 // gaveUp reports whether an agent ended by itself: it found no way to toll.

@@ -204,7 +204,7 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 	_, _ = io.Copy(io.Discard, stranger) // until it is turned away
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errLate)
 	defer cancel()
-	_, late := r.hub.Wait(ctx, identity(published, "id-of-c"))
+	_, late := r.hub.Wait(ctx, s.identity("id-of-c"))
 	var u *path.UnsupportedError
 	for _, tt := range []struct {
 		task         swarm.TaskStatus
@@ -246,7 +246,7 @@ func TestTasksThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []struct{ err, remedy string }{{},
-		{"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host.id-of-b came: it gave up", "look at firewalls"},
+		{"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host1.id-of-b came: it gave up", "look at firewalls"},
 		{"node c has not toll's image", "toll image | ssh c docker load"}} {
 		_, err := s.on(r.nodes[i])
 		var u *path.UnsupportedError

@@ -149,7 +149,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 	grace := time.Second
 	c := &swarm.ContainerSpec{Image: r.image,
 		Command:         []string{docker.InImage, agent.Arg, "--bundle", secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
-		Env:             r.environment(s.role),
+		Env:             s.environment(),
 		Secrets:         []*swarm.SecretReference{r.secret},
 		StopGracePeriod: &grace, ReadOnly: true, Privileges: &swarm.Privileges{NoNewPrivileges: true}}
 	task := swarm.TaskSpec{ContainerSpec: c, LogDriver: &swarm.Driver{Name: "none"},

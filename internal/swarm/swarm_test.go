@@ -74,11 +74,19 @@ func TestSwarm(t *testing.T) {
 	if os.Getenv(besideEnv) != "" {
 		t.Skip("it is what runs this")
 	}
+	pathtest.NeedsDaemons(t, "tc")
 	dir := t.TempDir()
 	toll, tester := filepath.Join(dir, "toll"), filepath.Join(dir, "swarm.test")
-	c := newCluster(t, 3, 3)
 	pathtest.BuildStatic(t, "build", "-o", toll, "../../cmd/toll")
 	pathtest.BuildStatic(t, "test", "-c", "-o", tester, ".")
+	for _, e := range pathtest.Engines(t) { // one after the other: nodes that are slow are to be so by the test's doing
+		t.Run(e.Name, func(t *testing.T) { testSwarm(t, e, toll, tester) })
+	}
+}
+
+func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
+	dir := t.TempDir() // of results
+	c := newCluster(t, e, 3, 3)
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
@@ -123,18 +131,24 @@ func TestSwarm(t *testing.T) {
 		if !hasIPVS() {
 			wants = append(wants, "node node2 has no IPVS, which the routing mesh needs", "CONFIG_IP_VS", "sudo modprobe ip_vs there, and restart docker")
 		}
+		words := strings.Join(strings.Fields(out), " ")
 		for _, want := range wants {
-			if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.TrimSpace(want)) {
+			if !strings.Contains(words, strings.TrimSpace(want)) {
 				t.Errorf("%q is missing", want)
 			}
 		}
-		if code != 0 && code != 4 || strings.Contains(out, "not witnessed") {
+		if code != 0 && code != 4 || strings.Contains(words, "not witnessed") || strings.Contains(words, ": build ") {
 			t.Errorf("exit %d", code)
 		}
 		if t.Failed() {
 			t.Logf("%s%s", out, errOut)
 		}
 		clean(t, "a comparison")
+	})
+
+	t.Run("addresses taken", func(t *testing.T) {
+		addressesTaken(t, c, toll)
+		clean(t, "a second network")
 	})
 
 	t.Run("mesh", func(t *testing.T) {

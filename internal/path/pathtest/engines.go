@@ -1,0 +1,91 @@
+package pathtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// enginesEnv says which Docker Engines are tested: "installed", as if it were not
+// set, or "all", also those that are fetched or built; see make test-docker.
+const enginesEnv = "BRIDGETOLL_ENGINES"
+
+// AllEngines reports whether all were asked for, in whatever time it takes.
+func AllEngines() bool { return os.Getenv(enginesEnv) == "all" }
+
+// Engine is a Docker Engine whose daemons a test may start.
+type Engine struct {
+	Name string
+	root string // "": it is the installed one
+}
+
+// others are the engines beside the installed one, and what of test/docker brings
+// them: those of Debian's suites, 26.1.5 and 28.5.2 as of this writing, and 29.
+var others = []struct {
+	name, script string
+	args         []string
+}{
+	{"trixie", "fetch", []string{"trixie"}},
+	{"sid", "fetch", []string{"sid"}},
+	{"29", "build", nil},
+}
+
+// Engines are those that are to be tested. If all were asked for, one that cannot be
+// had fails the test, which goes on with the rest. The test is one of a package in
+// internal.
+func Engines(t testing.TB) []Engine {
+	t.Helper()
+	engines := []Engine{{Name: "installed"}}
+	if !AllEngines() {
+		if asked := os.Getenv(enginesEnv); asked != "" && asked != engines[0].Name {
+			t.Fatalf("%s=%s: it is installed or all", enginesEnv, asked)
+		}
+		return engines
+	}
+	for _, o := range others {
+		if root, err := brought(o.script, o.name, o.args...); err != nil {
+			t.Errorf("no Docker Engine %s: %v", o.name, err)
+		} else {
+			engines = append(engines, Engine{o.name, root})
+		}
+	}
+	return engines
+}
+
+// brought is the folder of an engine that a script of test/docker brings here,
+// once: it is the script's last argument.
+func brought(script, name string, args ...string) (root string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "bridgetoll", "docker", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("../../test/docker/"+script, append(args, dir)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(dir, "root"), nil
+}
+
+// Env is what a process must find in its environment, after all else, to start this
+// engine as dockerd. The docker command is the installed one with all engines.
+func (e Engine) Env() []string {
+	if e.root == "" {
+		return nil
+	}
+	return []string{"PATH=" + e.root + "/usr/sbin:" + e.root + "/usr/bin:" + os.Getenv("PATH")}
+}
+
+// Says is what its dockerd prints.
+func (e Engine) Says(args ...string) string {
+	program := "dockerd"
+	if e.root != "" {
+		program = e.root + "/usr/sbin/dockerd"
+	}
+	out, _ := exec.Command(program, args...).CombinedOutput()
+	return string(out)
+}
