@@ -4,7 +4,7 @@ GO ?= go
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 .PHONY: build
 build: ## build the static binary ./toll
@@ -36,6 +36,10 @@ VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted|publish-ingr
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
 	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+
+.PHONY: test-vm-swarm
+test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there; no part of make test
+	@GO='$(GO)' test/vm/run -s || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
 ENGINES ?= installed
 .PHONY: test-docker

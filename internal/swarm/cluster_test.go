@@ -92,7 +92,7 @@ func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *cluster {
 		if !strings.Contains(s, "ready") {
 			pathtest.SkipOrFail(t, "no swarm starts here: %s\n%s", &said, c.log(1))
 		}
-	case <-time.After(90 * time.Second):
+	case <-time.After(180 * time.Second): // in an emulated machine
 		t.Fatalf("the swarm does not come up:\n%s\n%s", &said, c.log(1))
 	}
 	c.pid = m.First()

@@ -119,8 +119,11 @@ func (r *run) listen() (err error) {
 // name is a new name.
 func (r *run) name(what string) string {
 	r.made++
-	return "toll-" + r.daemon.ID + "-" + what + strconv.Itoa(r.made)
+	return r.prefix() + what + strconv.Itoa(r.made)
 }
+
+// prefix is what all names begin with.
+func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
 // close lets the agents go, which end themselves, and removes all.
 func (r *run) close() error {

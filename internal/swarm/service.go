@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/api/types/swarm"
@@ -237,7 +239,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	}
 	err = r.owes(docker.Image, name, func(ctx context.Context) error {
 		err := docker.RemoveImage(ctx, r.daemon.API, name)
-		if cerrdefs.IsConflict(err) { // another run uses it by now
+		if cerrdefs.IsConflict(err) && !r.uses(name) { // another run uses it by now
 			return nil
 		}
 		return err
@@ -255,3 +257,17 @@ func (r *run) makeImage(ctx context.Context) error {
 // image even if they have it, and nobody is there to answer: the answer comes at
 // once.
 const Repository = "127.0.0.1:1/bridgetoll"
+
+// uses reports whether a container of the run's own is still there, of which the
+// engine has not yet let go.
+func (r *run) uses(image string) bool {
+	ctx, cancel := r.cleanUp()
+	defer cancel()
+	got, err := r.daemon.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("ancestor", image)})
+	return err == nil && slices.ContainsFunc(got.Items, func(c container.Summary) bool {
+		return strings.HasPrefix(c.Labels[serviceLabel], r.prefix())
+	})
+}
+
+// serviceLabel is the engine's, on the containers of a service's tasks.
+const serviceLabel = "com.docker.swarm.service.name"

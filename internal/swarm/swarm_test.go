@@ -66,6 +66,30 @@ func asAgent(args []string) int {
 
 const testVersion = "test"
 
+// test runs a test of this program on node 1.
+func (c *cluster) test(t *testing.T, tester, name string) {
+	t.Helper()
+	cmd := c.on(1, tester, "-test.run", name, "-test.v")
+	cmd.Env = append(cmd.Env, besideEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// isAs waits until what could be left is what it was before.
+func (c *cluster) isAs(t *testing.T, before, after string) {
+	t.Helper()
+	now := ""
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if now = c.run(t, 1, "sh", "-c", left); now == before {
+			return
+		}
+	}
+	t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
+}
+
 // left is what a run could leave on a manager.
 const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter driver=overlay --filter label=io.bridgetoll.run; " +
 	"docker images -q 127.0.0.1:1/bridgetoll; docker ps -aq; ls $XDG_STATE_HOME/bridgetoll 2>/dev/null || true"
@@ -90,13 +114,7 @@ func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
-		now := ""
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-			if now = c.run(t, 1, "sh", "-c", left); now == before {
-				return
-			}
-		}
-		t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
+		c.isAs(t, before, after)
 	}
 
 	t.Run("no image", func(t *testing.T) {
@@ -114,13 +132,7 @@ func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
 		for _, node := range []int{2, 3} {
 			c.run(t, node, "sh", "-c", tester+" image | docker load")
 		}
-		cmd := c.on(1, tester, "-test.run", "^TestBeside", "-test.v")
-		cmd.Env = append(cmd.Env, besideEnv+"=1")
-		out, err := cmd.CombinedOutput()
-		t.Logf("%s", out)
-		if err != nil {
-			t.Error(err)
-		}
+		c.test(t, tester, "^TestBeside$")
 		clean(t, "the conformance suite")
 	})
 
@@ -365,25 +377,33 @@ func TestBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := pathtest.Options{NoCrowds: true,
-		Lacks: func(u *path.UnsupportedError) bool {
-			return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "CONFIG_INET_ESP") ||
-				strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
-		},
+	o := promises(s)
+	o.Lacks = func(u *path.UnsupportedError) bool {
+		return onOneMachine(u) || strings.Contains(u.Missing, "CONFIG_INET_ESP") || strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
+	}
+	for m := range recipes {
+		o.Only = m
+		pathtest.Run(t, s, o)
+	}
+}
+
+func onOneMachine(u *path.UnsupportedError) bool {
+	return strings.Contains(u.Missing, "between machines")
+}
+
+// promises are what the conformance suite holds a swarm to.
+func promises(s *Swarm) pathtest.Options {
+	return pathtest.Options{NoCrowds: true, Lacks: onOneMachine,
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks
 		Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 			if p.Spec.Mode == mode.Host {
 				return pathtest.Traffic{}, false
 			}
-			other, err := s.Build(ctx, host)
+			other, err := s.Build(context.Background(), path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer other.Close()
 			return pathtest.Exchange(t, other), true
 		}}
-	for m := range recipes {
-		o.Only = m
-		pathtest.Run(t, s, o)
-	}
 }
