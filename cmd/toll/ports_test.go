@@ -87,11 +87,17 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 			if c == ports.Neighbour {
 				in = inside[place]
 			}
-			out := e.run(append(append(slices.Clone(in), echo, "dial"), dials...)...)
-			for line := range strings.Lines(out) {
+			dial := func(addrs ...string) string {
+				return e.run(append(append(slices.Clone(in), echo, "dial"), addrs...)...)
+			}
+			for line := range strings.Lines(dial(dials...)) {
 				f := strings.Fields(line)
 				n++
-				if want := said[f[0]]; want.Answers() != (f[1] == "answered") {
+				want := said[f[0]]
+				if want.Answers() && f[1] == "silent" { // who is asked for an address and does not hear it is asked again after a second
+					f = strings.Fields(dial(f[0]))
+				}
+				if want.Answers() != (f[1] == "answered") {
 					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], c, want.Way, want.Why, f[1])
 				}
 			}
