@@ -125,7 +125,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
-			fmt.Fprintf(e.stderr, "toll: warning: %v\n", oneLine(err))
+			fmt.Fprintf(e.stderr, "toll: warning: %v\n", path.OneLine(err))
 		}
 	}
 	if f.dryRun {
@@ -136,11 +136,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 
 // badMesh refuses a request that cannot be planned.
 func badMesh(err error) error {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return usage(err, h.Hint())
-	}
-	return usage(err, "see toll mesh --help")
+	return usage(err, cmp.Or((&failure{err: err}).Hint(), "see toll mesh --help"))
 }
 
 // checkMesh checks the path between two of the nodes, and between others if one of

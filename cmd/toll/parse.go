@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,12 +17,7 @@ import (
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {
-		var u interface{ Hint() string }
-		hint := ""
-		if errors.As(err, &u) {
-			hint = u.Hint()
-		}
-		return v, usage(err, hint)
+		return v, usage(err, "") // the error knows
 	}
 	return v, nil
 }

@@ -173,31 +173,40 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*rep
 	here := machine.Machine{}
 	facts, _ := here.Read()
 	facts.Tool = version
-	var f *sample.File
-	for i := range tries {
-		var records bytes.Buffer
-		_, err = engine.Run(ctx, engine.Config{Plan: p, Environment: facts, Builders: []path.Builder{b}, Meter: m,
-			Clock: engine.Monotonic{}, Out: sample.NewWriter(&records)})
-		var stop signaled
-		if errors.As(context.Cause(ctx), &stop) {
-			return nil, &failure{code: exitSignalled + int(stop.Signal)}
-		}
+	c := engine.Config{Plan: p, Environment: facts, Builders: []path.Builder{b}, Meter: m, Clock: engine.Monotonic{}}
+	for i := 1; ; i++ {
+		f, err := visitOnce(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if f, err = sample.Read(&records); err != nil {
-			return nil, err
-		}
-		if len(f.Visits) != 1 {
-			return nil, fmt.Errorf("the path was visited %d times", len(f.Visits))
-		}
 		v := f.Visits[0]
-		if v.Failure == "" {
-			break
-		}
-		if i == tries-1 || !strings.Contains(v.Failure, engine.TooBusy) {
+		switch {
+		case v.Failure == "":
+			return &report.Trace{Path: f.Header.Paths[0], Visit: v}, nil
+		case i == tries || !strings.Contains(v.Failure, engine.TooBusy):
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}
 	}
-	return &report.Trace{Path: f.Header.Paths[0], Visit: f.Visits[0]}, nil
+}
+
+// visitOnce makes a run of one visit, which may have failed.
+func visitOnce(ctx context.Context, c engine.Config) (*sample.File, error) {
+	var records bytes.Buffer
+	c.Out = sample.NewWriter(&records)
+	_, err := engine.Run(ctx, c)
+	var stop signaled
+	if errors.As(context.Cause(ctx), &stop) {
+		return nil, &failure{code: exitSignalled + int(stop.Signal)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := sample.Read(&records)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Visits) != 1 {
+		return nil, fmt.Errorf("the path was visited %d times", len(f.Visits))
+	}
+	return f, nil
 }

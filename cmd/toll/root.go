@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // Exit codes; the manual lists them.
@@ -61,16 +62,13 @@ func run(ctx context.Context, e env, args []string) int {
 	f := &failure{code: exitFailed, err: err}
 	errors.As(err, &f)
 	if f.err != nil {
-		fmt.Fprintf(e.stderr, "toll: error: %v\n", oneLine(f.err))
+		fmt.Fprintf(e.stderr, "toll: error: %v\n", path.OneLine(f.err))
 		if h := f.Hint(); h != "" {
 			fmt.Fprintf(e.stderr, "toll: hint: %s\n", h)
 		}
 	}
 	return f.code
 }
-
-// oneLine folds joined errors into one line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func newRoot(e env) *cobra.Command {
 	compare := newCompare(e)

@@ -33,7 +33,7 @@ func (s *site) pipework() error {
 		})
 	}
 	p := s.path
-	p.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	if p.Spec.From == mode.FromContainer {
 		if err := s.letThrough(l.bridge); err != nil {
 			return err

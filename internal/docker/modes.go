@@ -9,9 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
+// ownRules notes that the rules are the daemon's, whatever it writes.
+func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.version() + "'s own" }
+
 // native is a process of the machine, with the rules that Docker has there.
 func (s *site) native() error {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	if s.engine.rootless {
 		s.path.Facts["rules"] = "none of Docker's, which is rootless"
 	}
@@ -20,7 +23,7 @@ func (s *site) native() error {
 
 // host are containers with the machine's network.
 func (s *site) host() error {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	if err := s.addServers(func(int) (order, error) { return order{network: "host"}, nil }); err != nil {
 		return err
 	}
@@ -54,7 +57,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 
 // addUserNetwork makes the user-defined bridge network of the path.
 func (s *site) addUserNetwork(options map[string]string) (err error) {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
 	s.network, err = s.addNetwork("bridge", options)
 	return err
@@ -62,7 +65,7 @@ func (s *site) addUserNetwork(options map[string]string) (err error) {
 
 // useDefaultNetwork makes the path's network that of containers that ask for none.
 func (s *site) useDefaultNetwork() (err error) {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
 		return err
 	}
@@ -117,16 +120,10 @@ func (s *site) bridge() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	if err := s.addServers(s.plain); err != nil {
+	if err := s.onBridge(); err != nil {
 		return err
 	}
-	if err := s.findPorts(s.servers); err != nil {
-		return err
-	}
-	if err := s.noMasquerade(); err != nil {
-		return err
-	}
-	if err := s.onBridge(); err != nil || s.path.Spec.From == mode.FromHost {
+	if err := s.noMasquerade(); err != nil || s.path.Spec.From == mode.FromHost {
 		return err
 	}
 	// Switched, not routed: the machine's own stack sees nothing of it.
@@ -140,17 +137,17 @@ func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
 	}
+	return s.onBridge()
+}
+
+// onBridge makes containers on the path's network, which is a bridge.
+func (s *site) onBridge() error {
 	if err := s.addServers(s.plain); err != nil {
 		return err
 	}
 	if err := s.findPorts(s.servers); err != nil {
 		return err
 	}
-	return s.onBridge()
-}
-
-// onBridge goes to the servers on the bridge of the path's network.
-func (s *site) onBridge() error {
 	p := s.path
 	if p.Spec.From == mode.FromHost {
 		s.placeClients()

@@ -29,7 +29,7 @@ const (
 // bridge and the outer ends of the containers' pairs are in a namespace that only
 // dockerd has a name for.
 func (s *site) overlay() error {
-	s.path.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
 	n, err := s.addNetwork("overlay", nil)
 	if err != nil {

@@ -44,7 +44,7 @@ func (s *site) vswitch() error {
 		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
 	}
 	p := s.path
-	p.Facts["rules"] = s.engine.version() + "'s own"
+	s.ownRules()
 	p.Facts["datapath"] = "kernel, Open vSwitch " + version
 	if !link.HasOVS() {
 		p.Facts["datapath"] = "userspace (datapath_type=netdev), Open vSwitch " + version

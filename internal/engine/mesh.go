@@ -79,7 +79,7 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 		out[i] = sample.Visit{Sweep: r.sweepsIn, Round: round, Pair: pair, Load: phase.Load.Kind, At: r.elapsed()}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
-				out[i].Failure = oneLine(err)
+				out[i].Failure = path.OneLine(err)
 			}
 		})
 	}

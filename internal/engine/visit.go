@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/load"
@@ -54,13 +53,10 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
 	if err != nil {
-		v.Failure = oneLine(err)
+		v.Failure = path.OneLine(err)
 	}
 	return v
 }
-
-// oneLine folds joined errors into one line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // ask makes a visit to an endpoint, between two readings of the meters.
 func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {

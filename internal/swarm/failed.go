@@ -63,3 +63,27 @@ func lacksImage(said, image string) bool {
 	}
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
 }
+
+// gaveUp reports whether an agent ended by itself: it found no way to toll.
+func gaveUp(t swarm.TaskStatus) bool {
+	const exit = 1
+	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
+}
+
+// absent says of a node whose agent did not come what its task did, and what the
+// hub saw.
+func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
+	state := string(task.State)
+	if state == "" {
+		state = "not there"
+	}
+	if task.Err != "" {
+		state += ": " + task.Err
+	}
+	u := &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s: its task is %s", node, state),
+		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
+	if task.State == swarm.TaskStateRunning || gaveUp(task) {
+		u.Remedy = fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
+	}
+	return u
+}

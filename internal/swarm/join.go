@@ -16,7 +16,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/agent"
 	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 // service is the services of one role, with the agents in their tasks.
@@ -227,30 +226,6 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	}
 	got, err := r.daemon.API.TaskList(ctx, client.TaskListOptions{Filters: filters})
 	return got.Items, err
-}
-
-// gaveUp reports whether an agent ended by itself: it found no way to toll.
-func gaveUp(t swarm.TaskStatus) bool {
-	const exit = 1
-	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
-}
-
-// absent says of a node whose agent did not come what its task did, and what the
-// hub saw.
-func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
-	state := string(task.State)
-	if state == "" {
-		state = "not there"
-	}
-	if task.Err != "" {
-		state += ": " + task.Err
-	}
-	u := &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s: its task is %s", node, state),
-		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
-	if task.State == swarm.TaskStateRunning || gaveUp(task) {
-		u.Remedy = fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
-	}
-	return u
 }
 
 // nodeOf is the ID of a task's node. A task that has none yet is that of a service

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -53,7 +54,7 @@ func Drain(spots []Swept, relayed bool) (sample.Room, error) {
 	for _, at := range spots {
 		l, err := at.sweep(func(err error) {
 			// Of many namespaces and tries, once.
-			if text := strings.ReplaceAll(err.Error(), "\n", "; "); !slices.Contains(unswept, text) {
+			if text := path.OneLine(err); !slices.Contains(unswept, text) {
 				unswept = append(unswept, text)
 			}
 		})
