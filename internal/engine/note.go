@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/load"
-	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
@@ -139,37 +138,4 @@ func (e *ends) eachFlow(servers []worker.Reply, f func(s worker.Reply, client, p
 			}
 		}
 	}
-}
-
-// moved is what each of the path's clients moved in the whole visit, as the
-// ends say.
-func (e *ends) moved(l sample.Load, servers, clients []worker.Reply) []path.Moved {
-	out := make([]path.Moved, len(e.path.Clients))
-	for i, r := range clients {
-		client, _ := e.of(i)
-		m := &out[client]
-		m.Backward += r.Done.TotalRecv
-		m.Connections += r.Done.Connections
-		m.Resent += r.Done.TCP.Resent
-		m.Brief = load.Brief(l.Kind)
-		m.Failed += int(r.Done.Counts[load.Failed])
-	}
-	if e.shape.Crowd() {
-		e.eachFlow(servers, func(_ worker.Reply, client, _ int, f load.Flow) {
-			out[client].Forward += f.TotalRecv
-			out[client].Resent += f.Resent
-		})
-	} else {
-		out[0].Forward = servers[0].Done.TotalRecv
-		out[0].Resent += servers[0].Done.TCP.Resent
-	}
-	if sample.UDP(l.Kind) {
-		return lossy(l, servers[0].Done, clients[0].Done, out)
-	}
-	if l.Request > 0 {
-		for i := range out {
-			out[i].Trips = roundTrips(l, out[i])
-		}
-	}
-	return out
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/load"
 	"github.com/bridgetoll/bridgetoll/internal/meter"
-	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/worker"
 )
@@ -77,13 +76,4 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 		return nil, nil, err
 	}
 	return servers, clients, far.sureOf(planned)
-}
-
-// roundTrips is how many a client made in the whole visit. Beside a stream only
-// rr's replies come back.
-func roundTrips(l sample.Load, m path.Moved) int64 {
-	if l.Beside {
-		return m.Backward / int64(max(1, l.Reply))
-	}
-	return m.Forward / int64(l.Request)
 }

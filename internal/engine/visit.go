@@ -120,6 +120,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
+	read := r.Clock.Now()
 	before, err := e.distant.read(hops)
 	if err != nil {
 		return err
@@ -139,7 +140,8 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	v.Hops = readings(hops, before, after)
-	v.Witness = path.Witness(hops, before, after, e.moved(l, servers, clients)...)
+	seconds := time.Duration(r.Clock.Now() - read).Seconds()
+	v.Witness = path.Witness(hops, before, after, e.moved(l, servers, clients, seconds)...)
 	return nil
 }
 

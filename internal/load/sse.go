@@ -131,3 +131,15 @@ func headerValue(s []byte, name string) (value []byte, ok bool) {
 	}
 	return bytes.TrimSpace(s[len(name)+1:]), true
 }
+
+// StreamMessages are the bytes of a request of stream, and of what the server
+// sends of a response at once, on the average.
+func StreamMessages(tokens int) (request, reply int) {
+	frames := tokenFrames()
+	bytes, messages := len(responseHead)+len(finishFrame)+len(doneFrame), 3
+	for i := range min(tokens, len(frames)) { // they recur
+		bytes += len(frames[i].b)
+		messages++
+	}
+	return len(tokenRequest(tokens)), bytes / messages
+}

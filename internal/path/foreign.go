@@ -38,7 +38,12 @@ func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-const lostShare = 10 // a tenth
+const (
+	lostShare = 10 // a tenth
+	// maxHeader bounds a packet's headers without a tunnel's: Ethernet 14, IPv6 40,
+	// TCP 60.
+	maxHeader = 114
+)
 
 // proven is the least that was moved each way, by the hop that proves most. A
 // hop that counts both ways as one proves only their sum.

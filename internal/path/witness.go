@@ -61,42 +61,6 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	return out, errors.Join(errs...)
 }
 
-// Moved is what a load says that a client moved in a whole visit, warm-up
-// included.
-type Moved struct {
-	Forward     int64 // payload bytes, client to server, that arrived
-	Backward    int64 // payload bytes, server to client, that arrived
-	Trips       int64 // request/response pairs, of which only one is under way at a time
-	Resent      int64 // bytes that TCP sent again, or that were lost: a hop may have counted them or not
-	Connections int   // opened
-	// Brief says that the connections ended with their trips, before the counters
-	// were read, and Failed how many more were asked for and came to nothing.
-	Brief  bool
-	Failed int
-}
-
-func (m Moved) plus(o Moved) Moved {
-	return Moved{m.Forward + o.Forward, m.Backward + o.Backward, m.Trips + o.Trips, m.Resent + o.Resent, m.Connections + o.Connections,
-		m.Brief || o.Brief, m.Failed + o.Failed}
-}
-
-// Bounds of the witness. Below, there is no slack: every payload byte that
-// arrived must have been counted, and a packet each way for every trip.
-// Above, a hop also counts headers (at most maxHeader bytes a packet:
-// Ethernet 14, IPv6 40, TCP 60), what was still under way or sent again, and
-// the odd ARP packet.
-const (
-	maxHeader   = 114
-	slackShare  = 0.02
-	slackBytes  = 8 << 20 // the largest send queue that can be under way at the end
-	quietBytes  = 8 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
-	quietPacket = 64
-	eachBytes   = 512 // the same for each connection beyond the first
-	eachPacket  = 8
-	extraProbes = 2 // connections a rule may see beyond the load's own (SYN sent again)
-	probesEach  = 4 // the same for one that failed, whose SYN is sent again and again
-)
-
 // Witness compares what the hops counted with what each client moved, and says
 // which hop contradicts the path.
 func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
@@ -120,10 +84,9 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 
 // judge returns what contradicts the path, or "".
 func (h Hop) judge(c sample.Counters, m Moved) string {
-	const both = 2
 	switch h.Expect {
 	case CarriesBoth:
-		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.Forward+m.Backward, both*m.Trips, m.Resent)
+		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.forward().plus(m.backward()))
 	case Matches:
 		return matched("hit", c.Hits, m)
 	case Relays:
@@ -142,10 +105,10 @@ func (h Hop) judge(c sample.Counters, m Moved) string {
 // carries returns what contradicts that every byte of both directions was
 // counted, or "".
 func (h Hop) carries(c sample.Counters, m Moved) string {
-	if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.Forward, m.Trips, m.Resent); s != "" {
+	if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.forward()); s != "" {
 		return s
 	}
-	if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.Backward, m.Trips, m.Resent); s != "" {
+	if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.backward()); s != "" {
 		return s
 	}
 	// Even if all payload goes one way, its acknowledgements come back.
@@ -158,16 +121,18 @@ func (h Hop) carries(c sample.Counters, m Moved) string {
 
 // carried checks one direction. A hop that counts no packets, as a proxy's
 // sockets, is judged by its bytes alone.
-func carried(way string, bytes, packets uint64, payload, trips, resent int64) string {
-	most := float64(payload+resent)*(1+slackShare) + slackBytes + maxHeader*float64(packets)
+func carried(way string, bytes, packets uint64, f flow) string {
+	most := f.packets()
 	switch {
-	case bytes < uint64(payload):
-		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, payload)
-	case packets > 0 && packets < uint64(trips):
-		return fmt.Sprintf("counted %d packets %s, the load made %d trips", packets, way, trips)
-	case float64(bytes) > most:
-		return fmt.Sprintf("counted %d bytes in %d packets %s, far more than the load's %d: other traffic shares the path",
-			bytes, packets, way, payload)
+	case bytes < uint64(f.arrived):
+		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, f.arrived)
+	case packets > 0 && packets < uint64(f.trips):
+		return fmt.Sprintf("counted %d packets %s, the load made %d trips", packets, way, f.trips)
+	case float64(packets) > most:
+		return fmt.Sprintf("counted %d packets %s, the load can have sent %.0f: other traffic shares the path", packets, way, most)
+	case float64(bytes) > f.bytes(packets):
+		return fmt.Sprintf("counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
+			bytes, packets, way, f.bytes(packets))
 	}
 	return ""
 }
@@ -193,7 +158,7 @@ func untouched(c sample.Counters, more int) string {
 		return fmt.Sprintf("hit %d times, the path must not use it", c.Hits)
 	}
 	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
-	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPacket+eachPacket*uint64(more) {
+	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPackets+eachPacket*uint64(more) {
 		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes, packets)
 	}
 	return ""
