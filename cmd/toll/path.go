@@ -183,7 +183,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*rep
 		switch {
 		case v.Failure == "":
 			return &report.Trace{Path: f.Header.Paths[0], Visit: v}, nil
-		case i == tries || !strings.Contains(v.Failure, engine.TooBusy):
+		case i == tries || !v.Starved:
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}
 	}

@@ -26,6 +26,8 @@ type judged struct {
 	base   map[group]int // index of the baseline's cell
 	ctl    map[group]int // index of the control's cell
 	floors map[group]map[string]float64
+	// troubles are what went wrong with each cell.
+	troubles []trouble
 }
 
 // Judge judges a results file.
@@ -96,8 +98,9 @@ func collect(f *sample.File) *judged {
 			j.base[g] = i
 		}
 	}
+	j.troubles = troublesOf(f)
 	for _, v := range f.Visits {
-		if p.Counts(v) {
+		if p.Counts(v) && !j.troubles[v.Cell].fatal() {
 			j.series[v.Cell].add(v)
 		}
 	}
@@ -181,40 +184,6 @@ func (j *judged) cell(i int) Cell {
 	}
 	out.Warnings = j.cellWarnings(i)
 	return out
-}
-
-// failed reports whether cell i has no result.
-func (j *judged) failed(i int) bool { return len(j.series[i].visits) == 0 || j.contradicted(i) }
-
-// contradictedShare is the share of a cell's visits that may contradict its
-// path before none of them is believed.
-const contradictedShare = 0.2
-
-// contradicted reports whether too many of cell i's visits took another way.
-func (j *judged) contradicted(i int) bool {
-	n := 0
-	for _, v := range j.file.Visits {
-		if v.Cell == i && v.Failure == "" && !j.file.Header.Plan.Counts(v) {
-			n++
-		}
-	}
-	return float64(n) > contradictedShare*float64(n+len(j.series[i].visits))
-}
-
-// failure says why cell i has no result, from its last bad visit.
-func (j *judged) failure(i int) Failed {
-	c := j.series[i].cell
-	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Reason: "it was never visited"}
-	for _, v := range j.file.Visits {
-		switch {
-		case v.Cell != i, j.file.Header.Plan.Counts(v):
-		case v.Failure == "":
-			f.Reason, f.Evidence = "the path was not witnessed", v.Witness.Evidence
-		default:
-			f.Reason, f.Evidence = "the visit failed", v.Failure
-		}
-	}
-	return f
 }
 
 func (j *judged) floorList() []Floor {

@@ -89,8 +89,7 @@ func widest(a, b float64) float64 {
 
 // holds reports whether series i is cell c and has a result.
 func (p *Pairing) holds(i int, c sample.Cell) bool {
-	s := p.j.series[i]
-	return same(s.cell, c) && len(s.visits) > 0 && !p.j.contradicted(i)
+	return same(p.j.series[i].cell, c) && !p.j.failed(i)
 }
 
 // same reports whether have is the cell that is looked for.

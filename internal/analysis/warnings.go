@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,16 +142,8 @@ func (j *judged) cellWarnings(i int) []Warning {
 		out = append(out, s.streamWarnings(j.file.Header.Plan.LoadOf("stream"))...)
 	}
 	out = append(out, s.chatWarnings()...)
-	failed, last := 0, ""
-	for _, v := range j.file.Visits {
-		if v.Cell == i && !j.file.Header.Plan.Counts(v) {
-			failed++
-			last = cmp.Or(v.Failure, v.Witness.Evidence)
-		}
-	}
-	if failed > 0 {
-		out = append(out, Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one so: %s",
-			failed, failed+len(s.visits), last)})
+	if w, ok := j.troubles[i].forgiven(); ok {
+		out = append(out, w)
 	}
 	l := j.file.Header.Plan.LoadFor(s.cell)
 	out = append(out, s.briefWarnings(j.file.Visits, i)...)
@@ -267,8 +258,8 @@ func (j *judged) withoutBaseline() []string {
 		switch {
 		case !ok:
 			why = "cannot be reached from there"
-		case len(j.series[b].visits) == 0 && len(j.file.Visits) > 0:
-			why = "has no good visit"
+		case j.failed(b) && len(j.file.Visits) > 0:
+			why = "has no result"
 		default:
 			continue
 		}

@@ -302,25 +302,48 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 				continue
 			}
 			r.tell(round, i, cell)
-			v := r.visit(ctx, round, cell)
-			if ctx.Err() != nil {
-				return sample.EndedByInterrupt, nil
-			}
-			r.fails[cell]++
-			if r.Plan.Counts(v) {
-				r.fails[cell] = 0
-			}
-			r.visits = append(r.visits, v)
-			if err := r.Out.Visit(v); err != nil {
-				return sample.EndedByFailure, err
+			if reason, err := r.record(ctx, round, cell); reason != "" {
+				return reason, err
 			}
 		}
 		r.roundsIn++
 		took := r.elapsed() - began
 		if reason := r.enough(round+1, took); reason != "" {
-			return reason, nil
+			return r.confirm(ctx, round, reason)
 		}
 	}
+}
+
+// record makes a visit and writes it; what it returns ends the run.
+func (r *run) record(ctx context.Context, round, cell int) (reason string, err error) {
+	v := r.visit(ctx, round, cell)
+	if ctx.Err() != nil {
+		return sample.EndedByInterrupt, nil
+	}
+	r.fails[cell]++
+	if r.Plan.Counts(v) {
+		r.fails[cell] = 0
+	}
+	r.visits = append(r.visits, v)
+	if err := r.Out.Visit(v); err != nil {
+		return sample.EndedByFailure, err
+	}
+	return "", nil
+}
+
+// confirm visits those cells once more whose last visit failed and the one before
+// did not: a path that broke in the last round must not pass for a visit that a
+// busy machine spoilt.
+func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
+	for cell, n := range r.fails {
+		if n != 1 {
+			continue
+		}
+		if reason, err := r.record(ctx, round, cell); reason != "" {
+			return reason, err
+		}
+	}
+	return ended, nil
 }
 
 // enough says what ends the run after so many rounds, the last of which took

@@ -278,6 +278,35 @@ func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 	}
 }
 
+// A path that breaks in the last round is visited once more: it is no row, and one
+// whose visit went wrong only once is.
+func TestLastVisitIsMadeAgain(t *testing.T) {
+	const perRound, rounds = 2, 6 // visits to bridge's path, one of each load
+	for _, tt := range []struct {
+		name string
+		die  func(n int) bool
+		want int // cells
+	}{
+		{"broke", func(n int) bool { return n >= perRound*(rounds-1) }, 2},
+		{"spoilt", func(n int) bool { return n == perRound*(rounds-1) }, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &fake.Builder{Die: func(s path.Spec, n int) bool { return s == bridgeSpec && tt.die(n) }}
+			req := request()
+			req.Rounds = rounds
+			r := try(t, context.Background(), b, req, nil)
+			if len(r.report.Cells) != tt.want || r.end.Rounds != rounds {
+				t.Errorf("%d cells after %d rounds, failed %+v", len(r.report.Cells), r.end.Rounds, r.report.Failed)
+			}
+			for _, f := range r.report.Failed {
+				if !strings.Contains(f.Reason, "broke in round 6") {
+					t.Errorf("failed %+v", f)
+				}
+			}
+		})
+	}
+}
+
 func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	missing := &path.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
 	r := try(t, context.Background(), &fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)

@@ -53,7 +53,7 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
 	if err != nil {
-		v.Failure = path.OneLine(err)
+		v.Failure, v.Starved = path.OneLine(err), errors.Is(err, errStarved)
 	}
 	return v
 }
@@ -242,15 +242,15 @@ const maxMeterError = 0.1
 // stretch is how much shorter or longer than planned a window may have been.
 const stretch = 2
 
-// TooBusy is in the failure of a visit that may go well if it is made again.
-const TooBusy = "the machine was too busy"
+// errStarved is the failure of a visit that may go well if it is made again.
+var errStarved = errors.New("the machine was too busy")
 
 // punctual refuses a visit whose ends were kept off their CPUs for so long
 // that they measured another window than the plan's: its rates mean nothing.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch || e.Window > planned*stretch {
-			return fmt.Errorf(TooBusy+": a window of %.3g s was planned, and %.3g s were measured", planned, e.Window)
+			return fmt.Errorf("%w: a window of %.3g s was planned, and %.3g s were measured", errStarved, planned, e.Window)
 		}
 	}
 	return nil

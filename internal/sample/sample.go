@@ -268,11 +268,14 @@ type Visit struct {
 	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
 	// Machines are the path's other machines, if it has any. This machine's CPUs stand
 	// first in Machine if an end is here.
-	Machines []MachineUse  `json:"machines,omitempty"`
-	Hops     []HopReading  `json:"hops,omitempty"`
-	Witness  Witness       `json:"witness"`
-	Failure  string        `json:"failure,omitempty"`
-	Latency  *EncodedHisto `json:"latency,omitempty"`
+	Machines []MachineUse `json:"machines,omitempty"`
+	Hops     []HopReading `json:"hops,omitempty"`
+	Witness  Witness      `json:"witness"`
+	Failure  string       `json:"failure,omitempty"`
+	// Starved says that it failed because the machine was too busy, which says
+	// nothing of the path.
+	Starved bool          `json:"starved,omitempty"`
+	Latency *EncodedHisto `json:"latency,omitempty"`
 	// Times are what only this load times, by name; Latency is of those that make
 	// round trips.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`

@@ -290,7 +290,7 @@ func (p place) move(o worker.Order, when load.Schedule) (worker.Reply, error) {
 		}
 	}
 	if b.Bypass == nil || !b.Bypass(p.spec, n) {
-		p.count(party)
+		p.count(o.Role, party)
 	}
 	return reply, nil
 }
@@ -337,16 +337,12 @@ func (l *line) visit(when load.Schedule) int {
 }
 
 // count is what the hop sees of one end's receiving.
-func (p place) count(party sample.Party) {
-	if party.TotalRecv == 0 {
-		return
-	}
-	if party.TotalSent > 0 { // rr and both ways: each end counts its own direction once
+func (p place) count(role worker.Role, party sample.Party) {
+	if role == worker.Server {
+		p.counted.ForwardBytes += uint64(party.TotalRecv)
+	} else {
 		p.counted.BackwardBytes += uint64(party.TotalRecv)
-		p.counted.ForwardBytes += uint64(party.TotalSent)
-		return
 	}
-	p.counted.ForwardBytes += uint64(party.TotalRecv)
 }
 
 // Clock is a clock that only moves when somebody sleeps.
