@@ -26,6 +26,8 @@ type judged struct {
 	base   map[group]int // index of the baseline's cell
 	ctl    map[group]int // index of the control's cell
 	floors map[group]map[string]float64
+	// changes are those of each cell's path, by index.
+	changes map[int][]sample.Change
 }
 
 // Judge judges a results file.
@@ -83,7 +85,13 @@ func Judge(f *sample.File) *Report {
 
 func collect(f *sample.File) *judged {
 	p := f.Header.Plan
-	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{}}
+	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{},
+		changes: map[int][]sample.Change{}}
+	for _, c := range f.Changes {
+		for _, i := range c.Cells {
+			j.changes[i] = append(j.changes[i], c)
+		}
+	}
 	for i, c := range p.Cells {
 		j.series = append(j.series, newSeries(c, p.LoadOf(c.Load)))
 		g := groupOf(c)
@@ -97,7 +105,7 @@ func collect(f *sample.File) *judged {
 		}
 	}
 	for _, v := range f.Visits {
-		if p.Counts(v) {
+		if p.Counts(v) && len(j.changes[v.Cell]) == 0 {
 			j.series[v.Cell].add(v)
 		}
 	}
@@ -205,6 +213,10 @@ func (j *judged) contradicted(i int) bool {
 func (j *judged) failure(i int) Failed {
 	c := j.series[i].cell
 	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Reason: "it was never visited"}
+	if text := j.changed(i); text != "" {
+		f.Reason, f.Evidence = "its path was changed while it was measured", text
+		return f
+	}
 	for _, v := range j.file.Visits {
 		switch {
 		case v.Cell != i, j.file.Header.Plan.Counts(v):
