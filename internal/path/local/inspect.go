@@ -30,7 +30,6 @@ type Inspected struct {
 // deciding are the sysctls that decide how the traffic of a namespace is made and
 // passed on. Those that the kernel does not have, or not there, are left out.
 var deciding = []string{
-	"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables",
 	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
 	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
 	"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries", "net.core.somaxconn", "net.core.wmem_default",
@@ -43,8 +42,11 @@ var deciding = []string{
 	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies",
 	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor", "net.ipv4.tcp_tw_reuse",
 	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
-	"net.ipv4.vs.conn_reuse_mode", "net.ipv4.vs.conntrack", "net.ipv4.vs.expire_nodest_conn", "net.ipv4.vs.expire_quiescent_template",
 }
+
+// bridging are those of namespaces with a bridge. They come with a module, which
+// others may load, and say nothing where there is none.
+var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
 // Inspect reads the settings of a path's namespaces, in their order.
 func Inspect(spots []Inspected) (out []path.Setting, err error) {
@@ -87,12 +89,7 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
 		}
 	}
-	sysctls, err := at.sysctls()
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, sysctls...)
-	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.routes, at.filters} {
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters} {
 		more, err := read(devices)
 		if err != nil {
 			return nil, err
@@ -106,8 +103,12 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 	return append(out, rules...), err
 }
 
-func (at Inspected) sysctls() (out []path.Setting, err error) {
-	for _, key := range deciding {
+func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err error) {
+	keys := deciding
+	if slices.ContainsFunc(devices, func(d link.Inspected) bool { return d.Kind == "bridge" }) {
+		keys = slices.Concat(deciding, bridging)
+	}
+	for _, key := range keys {
 		v, err := sysctl.Get(key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
