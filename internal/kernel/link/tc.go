@@ -79,7 +79,11 @@ const (
 	tcaHTBInit      = 2
 	tcaBPFName      = 7
 
+	tcaTBFParms  = 1
+	tcaTBFRate64 = 4
+
 	htbDirectPackets = 16 // offset in struct tc_htb_glob, which counts there
+	tbfRate          = 8  // offset in struct tc_tbf_qopt
 )
 
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
@@ -116,7 +120,7 @@ func withoutCount(options []byte) []byte {
 
 // String is the discipline in few words: options only as a checksum.
 func (d discipline) String() string {
-	text := d.kind + d.blocks
+	text := d.kind + d.blocks + d.rate()
 	if d.parent != netlink.HANDLE_ROOT && !d.hook() {
 		text += " under " + netlink.HandleStr(d.parent)
 	}
@@ -124,6 +128,25 @@ func (d discipline) String() string {
 		text += fmt.Sprintf(" with options %06x", crc32.ChecksumIEEE(d.options)&0xffffff)
 	}
 	return text
+}
+
+// rate is how much tbf lets through: it is what people shape links with.
+func (d discipline) rate() string {
+	attrs, err := nl.ParseRouteAttr(d.options)
+	if err != nil || d.kind != "tbf" {
+		return ""
+	}
+	var bytes uint64
+	for _, a := range attrs {
+		switch {
+		case a.Attr.Type == tcaTBFParms && len(a.Value) >= tbfRate+4 && bytes == 0:
+			bytes = uint64(binary.NativeEndian.Uint32(a.Value[tbfRate:]))
+		case a.Attr.Type == tcaTBFRate64 && len(a.Value) == 8:
+			bytes = binary.NativeEndian.Uint64(a.Value)
+		}
+	}
+	const bitsPerByte, mega = 8, 1e6
+	return fmt.Sprintf(" of %g Mbit/s", float64(bytes)*bitsPerByte/mega)
 }
 
 // hook reports whether it is a place for filters rather than a queue.
@@ -144,8 +167,9 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves are disciplines of the kernel's own choice, which have no classes.
-var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "clsact", "ingress"}
+// leaves are disciplines without classes that matter: what is below them is listed
+// as a discipline, and filters, if any, are their own.
+var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
 
 // classes are those of a discipline.
 func (d discipline) classes(index int) (out []discipline) {
@@ -186,8 +210,8 @@ func (t trafficControl) filters(index int) ([]string, error) {
 			}
 		case d.kind == "ingress":
 			err = add("ingress", netlink.HANDLE_MIN_INGRESS)
-		case d.handle != 0 && d.kind != "noqueue":
-			err = add("egress", d.handle)
+		case d.kind != "noqueue":
+			err = add("egress", d.handle) // 0 stands for the root, which is right there
 			for _, c := range d.classes(index) {
 				if err == nil {
 					err = add("egress", c.handle)
