@@ -211,7 +211,9 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	}
 	reason, err := visitAll(ctx)
 	if err == nil { // else nothing can be written
-		err = r.inspect(ctx, r.roundsIn)
+		if err = r.inspect(ctx, r.roundsIn); err != nil {
+			reason = sample.EndedByFailure
+		}
 	}
 	end = r.end(ctx, reason, err)
 	return end, errors.Join(err, c.Out.End(end))
@@ -304,7 +306,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		began := r.elapsed()
 		for i, cell := range plan.Order(r.Plan, round) {
-			if err := r.inspectNowAndThen(ctx, round); err != nil {
+			if err := r.inspectIfDue(ctx, round); err != nil {
 				return sample.EndedByFailure, err
 			}
 			if r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0 {

@@ -55,9 +55,9 @@ func (r *run) timed(round int, read func()) {
 	in.took = time.Duration(in.at - at)
 }
 
-// inspectNow and then reads the paths' settings before a visit of the round, if it
-// is time to.
-func (r *run) inspectNowAndThen(ctx context.Context, round int) error {
+// inspectIfDue reads the paths' settings before a visit of the round, if it is time
+// to.
+func (r *run) inspectIfDue(ctx context.Context, round int) error {
 	in := &r.inspection
 	since := time.Duration(r.Clock.Now() - in.at)
 	if since < inspectEvery || in.took.Seconds() > inspectShare*since.Seconds() {
@@ -113,9 +113,9 @@ func (r *run) compare(k key) []sample.Difference {
 	now, err := r.paths[k].Inspect()
 	switch {
 	case err != nil:
-		return []sample.Difference{{Where: k.on, What: "the path", Was: "to be read", Is: "not: " + path.OneLine(err)}}
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}
 	case !ok:
-		return []sample.Difference{{Where: k.on, What: "the path", Was: "not to be read", Is: "now"}}
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}
 	}
 	return path.Differences(built, now)
 }
