@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"kernel/sock":   {},
 	"kernel/xfrm":   {},
 	"path":          {"mode", "sample", "undo"},
-	"path/local":    {"kernel/conntrack", "kernel/link", "kernel/sock", "kernel/sysctl", "path", "sample"},
+	"path/local":    {"kernel/conntrack", "kernel/link", "kernel/nft", "kernel/sock", "kernel/sysctl", "path", "sample"},
 	"path/pathtest": {"mode", "path", "sample"},
 	"owner":         {},
 	"docker":        {"dockerhost", "firewall", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "lab/ovs", "mode", "owner", "path", "path/local", "sample", "undo"},

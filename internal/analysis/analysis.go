@@ -85,7 +85,7 @@ func Judge(f *sample.File) *Report {
 
 func collect(f *sample.File) *judged {
 	p := f.Header.Plan
-	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{}}
+	j := &judged{file: f, base: map[group]int{}, ctl: map[group]int{}, floors: map[group]map[string]float64{}, troubles: troublesOf(f)}
 	for i, c := range p.Cells {
 		j.series = append(j.series, newSeries(c, p.LoadOf(c.Load)))
 		g := groupOf(c)
@@ -98,7 +98,6 @@ func collect(f *sample.File) *judged {
 			j.base[g] = i
 		}
 	}
-	j.troubles = troublesOf(f)
 	for _, v := range f.Visits {
 		if p.Counts(v) && !j.troubles[v.Cell].fatal() {
 			j.series[v.Cell].add(v)

@@ -21,11 +21,12 @@ const (
 type trouble struct {
 	good, bad, contradicted int
 	starved                 int
-	run, longest            int          // bad ones in a row: at the end, and at most
-	since                   sample.Visit // the first of the run at the end
-	worst, worstEnd         sample.Visit // the first and the last of the longest run
-	last                    sample.Visit // that is no result, starved ones included
-	reached                 bool         // it was visited
+	run, longest            int             // bad ones in a row: at the end, and at most
+	since                   sample.Visit    // the first of the run at the end
+	worst, worstEnd         sample.Visit    // the first and the last of the longest run
+	last                    sample.Visit    // that is no result, starved ones included
+	reached                 bool            // it was visited
+	changes                 []sample.Change // of its path while it was measured
 }
 
 // troublesOf are the troubles of all cells of a file, by index.
@@ -34,6 +35,11 @@ func troublesOf(f *sample.File) []trouble {
 	for _, v := range f.Visits {
 		if f.Header.Plan.Mesh == nil {
 			out[v.Cell].add(v, f.Header.Plan.Counts(v))
+		}
+	}
+	for _, c := range f.Changes {
+		for _, i := range c.Cells {
+			out[i].changes = append(out[i].changes, c)
 		}
 	}
 	return out
@@ -65,7 +71,7 @@ func (t *trouble) add(v sample.Visit, counts bool) {
 
 // fatal reports whether the cell has no result.
 func (t trouble) fatal() bool {
-	return t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
+	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
 }
 
 func (t trouble) often() bool {
@@ -81,6 +87,8 @@ func (j *judged) failure(i int) Failed {
 	c, t := j.series[i].cell, j.troubles[i]
 	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Evidence: seen(t.last)}
 	switch {
+	case len(t.changes) > 0:
+		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
 	case !t.reached:
 		f.Reason = "it was never visited"
 	case t.good == 0 && t.last.Failure == "":

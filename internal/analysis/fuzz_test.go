@@ -114,6 +114,7 @@ func FuzzJudge(f *testing.F) {
 		`{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"visit":{"cell":3,"witness":{"ok":true}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
 	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" + `{"end":{"reason":"budget"}}`))
+	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"change":{"cells":[0,1,2],"what":"MTU","was":"1500","is":"600","seen_s":1}}`))
 	const visit = `{"visit":{"pair":[%d,%d],"sweep":%d,"round":%d,"load":"%s","witness":{"ok":true},"values":{"latency_p50":%g,"throughput":%g}}}` + "\n"
 	mesh := `{"header":{"schema":"bridgetoll.results/1","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
 		`"mesh":{"nodes":[{"name":"a","boot_id":"x"},{"name":"b","boot_id":"x","mtu":9000},{"name":"c","mtu":1500}],"mode":"host","on":"swarm"}}}}` + "\n"

@@ -25,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 )
 
 // Name is the backend's name.
@@ -126,6 +127,13 @@ func (e *engine) build(ctx context.Context, build func(*site) error, p *path.Pat
 	s.connect()
 	p.Drain = s.drain
 	if err := s.describe(); err != nil {
+		return err
+	}
+	spots, err := s.inspected()
+	if err != nil {
+		return err
+	}
+	if err := local.Guard(p, spots); err != nil {
 		return err
 	}
 	return ctx.Err()

@@ -67,7 +67,7 @@ func TestEngines(t *testing.T) {
 				continue
 			}
 			native := b
-			native.tests = "(Conformance|Second|Daemon|Keeps)" // the others' users have rules of iptables
+			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)" // the others' users have rules of iptables
 			native.flags += " " + nativeFlag
 			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
@@ -96,7 +96,7 @@ const (
 )
 
 var benches = []bench{
-	{name: "proxy", modes: "native,host,shared,bridge,bridge-default,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Second|Daemon|Keeps|Cleans|Refuses)"},
+	{name: "proxy", modes: "native,host,shared,bridge,bridge-default,publish-proxy,routed,macvlan-bridge", tests: "(Conformance|Inspect|Second|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: "pipework,ovs,macvlan-vepa,overlay", tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: "publish-nat,publish-proxy,link", tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false"},
 }

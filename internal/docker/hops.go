@@ -31,6 +31,7 @@ func (b *box) hop(kind mode.HopKind, server bool) path.Hop {
 // bridgeHop is a bridge as its machine's own device: it counts what goes
 // between the machine's stack and the containers.
 func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
+	s.spans(n)
 	return path.Hop{Kind: mode.HopBridge, Name: n.bridge, Where: thisMachine, Read: local.Device(s.engine.ns, n.bridge, !toServer)}
 }
 
@@ -38,6 +39,7 @@ func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
 // the servers and out of those towards the clients. (A bridge's own counters
 // do not count frames that it only forwards.)
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
+	s.spans(n)
 	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " ports", Where: cmp.Or(n.where, thisMachine),
 		Read: local.SentBy(together(s.servers), together(s.clients))}
 }
@@ -61,6 +63,7 @@ func together(boxes []*box) func() (sample.Counters, error) {
 // to the server: what the machine took in from the bridge, and what it sent
 // out to it. Each counts both directions of the load, once a leg.
 func (s *site) bridgeLeg(n *bridgeNet, way string) path.Hop {
+	s.spans(n)
 	return path.Hop{Kind: mode.HopBridge, Name: n.bridge + " " + way, Where: thisMachine, Expect: path.CarriesBoth,
 		Read: local.OneWay(local.Device(s.engine.ns, n.bridge, way == "in"))}
 }

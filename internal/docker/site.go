@@ -36,6 +36,7 @@ type site struct {
 	made   int    // names
 
 	network *bridgeNet
+	bridges []string // of this machine that hops or guards are
 	servers []*box
 	clients []*box
 	dial    []netip.AddrPort // each server

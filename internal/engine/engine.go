@@ -177,6 +177,8 @@ type run struct {
 	began    int64
 	roundsIn int // complete rounds
 	sweepsIn int // of a mesh
+
+	inspection inspection
 }
 
 // A cell that failed giveUpAfter times in a row is only tried in every
@@ -202,11 +204,17 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		Plan: r.Plan, Paths: described}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
+	r.survey()
 	visitAll := r.rounds
 	if r.Plan.Mesh != nil {
 		visitAll = r.mesh
 	}
 	reason, err := visitAll(ctx)
+	if err == nil { // else nothing can be written
+		if err = r.inspect(ctx, r.roundsIn); err != nil {
+			reason = sample.EndedByFailure
+		}
+	}
 	end = r.end(ctx, reason, err)
 	return end, errors.Join(err, c.Out.End(end))
 }
@@ -298,7 +306,10 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		began := r.elapsed()
 		for i, cell := range plan.Order(r.Plan, round) {
-			if r.fails[cell] >= giveUpAfter && round%retryEvery != 0 {
+			if err := r.inspectIfDue(ctx, round); err != nil {
+				return sample.EndedByFailure, err
+			}
+			if r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0 {
 				continue
 			}
 			r.tell(round, i, cell)

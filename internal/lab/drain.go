@@ -34,3 +34,12 @@ func (s *site) spots() []spot {
 	}
 	return append(out, s.more...)
 }
+
+// inspected are all of them, and all that is in them.
+func (s *site) inspected() []local.Inspected {
+	var all []local.Inspected
+	for _, at := range s.spots() {
+		all = append(all, local.Inspected{Space: at.ns, Where: at.where})
+	}
+	return all
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -169,6 +170,9 @@ func (l *Lab) build(ctx context.Context, build func(*site) error, p *path.Path) 
 	s.guardWire()
 	if l.test.built != nil {
 		l.test.built(s)
+	}
+	if err := local.Guard(p, s.inspected()); err != nil {
+		return err
 	}
 	return ctx.Err()
 }

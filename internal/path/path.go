@@ -196,6 +196,11 @@ type Path struct {
 	// called while no load runs. Nil: the backend cannot.
 	Drain func() (sample.Room, error)
 
+	// Inspect reads the path's settings. Undisturbed they are the same as long as the
+	// path lives, whatever it carries. It is called while no load runs, and costs
+	// milliseconds. Nil: the backend cannot.
+	Inspect func() ([]Setting, error)
+
 	Undo undo.Stack // run by Close
 }
 

@@ -23,6 +23,7 @@ const (
 type line struct {
 	Header *Header `json:"header,omitempty"`
 	Visit  *Visit  `json:"visit,omitempty"`
+	Change *Change `json:"change,omitempty"`
 	End    *End    `json:"end,omitempty"`
 }
 
@@ -59,6 +60,9 @@ func (w *Writer) Header(h Header) error {
 // Visit writes a visit.
 func (w *Writer) Visit(v Visit) error { return w.write(line{Visit: &v}) }
 
+// Change writes a change.
+func (w *Writer) Change(c Change) error { return w.write(line{Change: &c}) }
+
 // End writes the closing record.
 func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
 
@@ -67,7 +71,9 @@ type File struct {
 	Header Header
 	Visits []Visit
 	Pairs  []PairVisit // of a mesh, in place of Visits
-	End    End
+	// Changes are what was found on the paths that was not so when they were built.
+	Changes []Change
+	End     End
 	// Truncated is true if the file has no End record or ends in the middle
 	// of one: its visits are good, but the run was killed.
 	Truncated bool
@@ -159,10 +165,12 @@ func (f *File) add(l line, seen *bool) error {
 			return err
 		}
 		f.Visits = append(f.Visits, *l.Visit)
+	case l.Change != nil:
+		return f.addChange(*l.Change)
 	case l.End != nil:
 		f.End, f.Truncated = *l.End, false
 	default:
-		return errors.New("neither a header, a visit nor an end")
+		return errors.New("neither a header, a visit, a change nor an end")
 	}
 	return nil
 }

@@ -64,6 +64,8 @@ func full(t testing.TB) *File {
 				Witness: Witness{OK: true}, Latency: latency, Throttled: 1})
 		}
 	}
+	f.Changes = []Change{{Difference: Difference{Where: "machine A", What: "MTU of eth0", Was: "1500", Is: "600"}, Cells: []int{0, 1}, Round: 1, Right: 1, Seen: 2},
+		{Difference: Difference{Where: "machine A", What: "eth0", Was: "veth"}, Cells: []int{0}, Right: 1, Seen: 2}}
 	return f
 }
 
@@ -73,6 +75,9 @@ func write(w io.Writer, f *File) error {
 	err := out.Header(f.Header)
 	for _, v := range f.Visits {
 		err = errors.Join(err, out.Visit(v))
+	}
+	for _, c := range f.Changes {
+		err = errors.Join(err, out.Change(c))
 	}
 	if !f.Truncated {
 		err = errors.Join(err, out.End(f.End))
@@ -159,7 +164,7 @@ func TestReadCutAnywhere(t *testing.T) {
 			whole++
 		}
 		want := min(whole-1, len(f.Visits))
-		if ended := whole == 2+len(f.Visits); len(got.Visits) != want || got.Truncated == ended {
+		if ended := whole == 2+len(f.Visits)+len(f.Changes); len(got.Visits) != want || got.Truncated == ended {
 			t.Fatalf("cut at %d: %d visits, truncated %t; want %d, %t", n, len(got.Visits), got.Truncated, want, !ended)
 		}
 		if got.Truncated && (got.End.Reason != EndedCutShort || got.End.Rounds != want/2) {
@@ -211,10 +216,15 @@ func TestRead(t *testing.T) {
 		{name: "record-after-the-end", lines: []string{okHeader, end, visit(`"cell":0`)}, line: 3, fails: "a record after the end"},
 		{name: "second-end", lines: []string{okHeader, end, end}, line: 3, fails: "a record after the end"},
 		{name: "cut-record-after-the-end", lines: []string{okHeader, end, `{"vis`}, line: 3, fails: "a record after the end"},
-		{name: "neither", lines: []string{okHeader, `{}`}, line: 2, fails: "neither a header, a visit nor an end"},
-		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2, fails: "neither a header, a visit nor an end"},
+		{name: "neither", lines: []string{okHeader, `{}`}, line: 2, fails: "neither a header, a visit, a change nor an end"},
+		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2, fails: "neither a header, a visit, a change nor an end"},
 
 		{name: "cell-beyond-the-plan", lines: []string{okHeader, visit(`"cell":2`)}, line: 2, fails: "cell 2, the plan has 2"},
+		{name: "change-before-the-header", lines: []string{`{"change":{"cells":[0]}}`, okHeader}, fails: ErrEmpty.Error()},
+		{name: "change-of-a-cell-beyond-the-plan", lines: []string{okHeader, `{"change":{"cells":[0,2]}}`}, line: 2, fails: "cell 2, the plan has 2"},
+		{name: "change-of-too-many-cells", lines: []string{okHeader, `{"change":{"cells":[0,1,1]}}`}, line: 2, fails: "a change of 3 cells"},
+		{name: "change-in-a-negative-round", lines: []string{okHeader, `{"change":{"round":-1}}`}, line: 2, fails: "round -1"},
+		{name: "change-at-an-absurd-time", lines: []string{okHeader, `{"change":{"seen_s":1e10}}`}, line: 2, fails: "impossible time 1e+10"},
 		{name: "negative-cell", lines: []string{okHeader, visit(`"cell":-1`)}, line: 2, fails: "cell -1"},
 		{name: "negative-round", lines: []string{okHeader, visit(`"round":-1`)}, line: 2, fails: "round -1"},
 		{name: "absurd-round", lines: []string{okHeader, visit(`"round":1000001`)}, line: 2, fails: "round 1000001"},
@@ -357,7 +367,7 @@ func TestWriterIsUnbuffered(t *testing.T) {
 	if err := write(out, f); err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 + len(f.Visits); out.writes != want {
+	if want := 2 + len(f.Visits) + len(f.Changes); out.writes != want {
 		t.Errorf("%d writes for %d records", out.writes, want)
 	}
 }
@@ -424,6 +434,13 @@ func FuzzRead(f *testing.F) {
 			}
 			if v.Latency != nil {
 				_, _ = v.Latency.Decode() // must not panic
+			}
+		}
+		for _, c := range got.Changes {
+			for _, i := range c.Cells {
+				if i < 0 || i >= len(got.Header.Plan.Cells) {
+					t.Fatalf("a change of cell %d of %d", i, len(got.Header.Plan.Cells))
+				}
 			}
 		}
 		for _, v := range got.Pairs {

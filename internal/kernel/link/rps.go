@@ -99,3 +99,39 @@ func mask(list string) (string, error) {
 	}
 	return strings.Join(out, ","), nil
 }
+
+// steering reads which CPUs devices' packets are steered to.
+type steering struct{ root int }
+
+// openSteering returns one that reads nothing where sysfs cannot be mounted: there
+// nobody but the machine's root could steer.
+func openSteering() *steering {
+	root, err := mountSysfs()
+	if err != nil {
+		root = -1
+	}
+	return &steering{root}
+}
+
+// read is the device's mask of CPUs; "" if it is not to be read.
+func (s *steering) read(name string) string {
+	if s.root < 0 {
+		return ""
+	}
+	fd, err := unix.Openat(s.root, "class/net/"+name+"/queues/rx-0/rps_cpus", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, os.Getpagesize())
+	n, err := unix.Read(fd, b)
+	if errors.Join(err, unix.Close(fd)) != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b[:n]))
+}
+
+func (s *steering) close() {
+	if s.root >= 0 {
+		_ = unix.Close(s.root)
+	}
+}

@@ -45,6 +45,9 @@ type Builder struct {
 	// Room is what a path has for connections that end, and is asked each time
 	// that one is drained; nil means that paths cannot be.
 	Room func(s path.Spec) sample.Room
+	// Settings are what a path's settings are after so many visits to it; nil means
+	// that the backend cannot tell.
+	Settings func(s path.Spec, visits int) ([]path.Setting, error)
 
 	mu     sync.Mutex // guards following
 	Open   int        // paths that were built and not closed
@@ -79,6 +82,9 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	if b.Room != nil {
 		p.Drain = func() (sample.Room, error) { return b.Room(s), nil }
 	}
+	if b.Settings != nil {
+		p.Inspect = func() ([]path.Setting, error) { return b.Settings(s, b.visited(s)) }
+	}
 	servers, clients := s.Count()
 	for i := range servers {
 		p.Servers = append(p.Servers, path.Server{Place: place{l, i}, Listen: addr})
@@ -96,6 +102,18 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 		return nil
 	})
 	return p, nil
+}
+
+// visited is how often the path was visited.
+func (b *Builder) visited(s path.Spec) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.Visits {
+		if v == s {
+			n++
+		}
+	}
+	return n
 }
 
 // line is the path's state.

@@ -39,6 +39,8 @@ type Options struct {
 	// Common reports whether all paths of the backend cross the hop, because there
 	// is one machine: then another path's traffic is counted there too. May be nil.
 	Common func(h path.Hop) bool
+	// Uninspected says that the backend's paths cannot be inspected.
+	Uninspected bool
 }
 
 // Run holds b to the promises of every route in the catalogue.
@@ -113,7 +115,8 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 		t.Errorf("%d servers, %d clients", len(p.Servers), len(p.Clients))
 	}
 	own := slices.ContainsFunc(p.Hops, func(h path.Hop) bool { return h.Clients != nil })
-	v := move(t, p, func() Traffic { return Exchange(t, p) })
+	var v visit
+	unchanged(t, p, o, func() { v = move(t, p, func() Traffic { return Exchange(t, p) }) })
 	if w := v.witness(v.moved); !w.OK {
 		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
 	}
@@ -149,11 +152,13 @@ func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options
 	if o.Truth != nil {
 		o.Truth(t, p)
 	}
-	RightWay(t, p)
-	elsewhere(t, b, p, o)
-	if o.Around != nil {
-		around(t, p, o)
-	}
+	unchanged(t, p, o, func() {
+		RightWay(t, p)
+		elsewhere(t, b, p, o)
+		if o.Around != nil {
+			around(t, p, o)
+		}
+	})
 
 	closed = true
 	if err := p.Close(); err != nil {
@@ -192,6 +197,28 @@ func RightWay(t *testing.T, p *path.Path) {
 		if !w.OK {
 			t.Errorf("visit %d: the right path was not witnessed: %s\n%v", visit, w.Evidence, readings)
 		}
+	}
+}
+
+// unchanged holds a path to settings that are the same after what f does, which is
+// traffic and other paths that come and go.
+func unchanged(t *testing.T, p *path.Path, o Options, f func()) {
+	t.Helper()
+	if o.Uninspected {
+		f()
+		return
+	}
+	read := func() []path.Setting {
+		all, err := p.Inspect()
+		if err != nil {
+			t.Fatalf("Inspect: %v", err)
+		}
+		return all
+	}
+	before := read()
+	f()
+	if d := path.Differences(before, read()); len(d) > 0 || len(before) == 0 {
+		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
 	}
 }
 

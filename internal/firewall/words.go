@@ -1,0 +1,65 @@
+package firewall
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// String is the rule in the words of iptables, as far as it is understood. The
+// elements of sets and maps are left out.
+func (r Rule) String() string {
+	var out []string
+	word := func(option, value string, not bool) {
+		if value == "" {
+			return
+		}
+		if not {
+			out = append(out, "!")
+		}
+		out = append(out, option, value)
+	}
+	word("-i", r.In.Name, r.In.Not)
+	word("-o", r.Out.Name, r.Out.Not)
+	word("-s", prefixText(r.Src.Prefix), r.Src.Not)
+	word("-d", prefixText(r.Dst.Prefix), r.Dst.Not)
+	word("-p", r.Proto, false)
+	if p := r.Ports; p.High != 0 {
+		text := fmt.Sprint(p.Low)
+		if p.High != p.Low {
+			text = fmt.Sprintf("%d:%d", p.Low, p.High)
+		}
+		word("--dport", text, p.Not)
+	}
+	if r.SrcLocal != Any {
+		word("--src-type", "LOCAL", r.SrcLocal == Other)
+	}
+	if r.DstLocal != Any {
+		word("--dst-type", "LOCAL", r.DstLocal == Other)
+	}
+	if r.NotNew {
+		out = append(out, "of known connections")
+	}
+	for range r.Sets {
+		out = append(out, "by a set")
+	}
+	word("and", r.Unread, false)
+	switch {
+	case r.Map != nil:
+		out = append(out, "by a map")
+	case r.Verdict == Jump, r.Verdict == Goto:
+		word("-j", r.Chain, false)
+	case r.Verdict == DNAT:
+		word("-j", "DNAT to "+r.To.String(), false)
+	default:
+		word("-j", strings.ToUpper(string(r.Verdict)), false)
+	}
+	return strings.Join(out, " ")
+}
+
+func prefixText(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
+}

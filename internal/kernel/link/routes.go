@@ -1,0 +1,87 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Routed is a route of IPv4 with the device that it leaves by, in words.
+type Routed struct{ Device, Text string }
+
+// Routes lists the IPv4 routes of all tables but the local one, which follows from
+// the addresses.
+func Routes() ([]Routed, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	var out []Routed
+	for _, r := range routes {
+		if r.Table == unix.RT_TABLE_LOCAL {
+			continue
+		}
+		to := "default"
+		if r.Dst != nil && !isAll(r.Dst) {
+			to = r.Dst.String()
+		}
+		text := to
+		word := func(name, value string) {
+			if value != "" && value != "0" {
+				text += " " + name + " " + value
+			}
+		}
+		word("via", address(r.Gw))
+		word("dev", names[r.LinkIndex])
+		for _, hop := range r.MultiPath {
+			word("nexthop", strings.TrimSpace(address(hop.Gw)+" "+names[hop.LinkIndex]))
+		}
+		word("src", address(r.Src))
+		for _, n := range []struct {
+			name string
+			is   int
+		}{{"table", r.Table}, {"metric", r.Priority}, {"type", r.Type}, {"scope", int(r.Scope)}, {"mtu", r.MTU}, {"advmss", r.AdvMSS},
+			{"window", r.Window}, {"cwnd", r.Cwnd}, {"initcwnd", r.InitCwnd}, {"initrwnd", r.InitRwnd}, {"rto_min", r.RtoMin},
+			{"quickack", r.QuickACK}} {
+			word(n.name, fmt.Sprint(n.is))
+		}
+		word("congctl", r.Congctl)
+		out = append(out, Routed{names[r.LinkIndex], text})
+	}
+	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
+	return out, nil
+}
+
+func address(ip net.IP) string {
+	if ip == nil {
+		return ""
+	}
+	return ip.String()
+}
+
+// Policies are the rules that choose a routing table for IPv4, in words.
+func Policies() (string, error) {
+	rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(unix.AF_INET) })
+	if err != nil {
+		return "", fmt.Errorf("list routing policies: %w", err)
+	}
+	var all []string
+	for _, r := range rules {
+		all = append(all, r.String())
+	}
+	return list(all), nil
+}

@@ -1,0 +1,46 @@
+package sample
+
+import "fmt"
+
+// Difference is a setting of a path that is not what it was.
+type Difference struct {
+	Where string `json:"where"` // "machine A"
+	What  string `json:"what"`  // "MTU of veth-server"
+	Was   string `json:"was,omitempty"`
+	Is    string `json:"is,omitempty"` // of both, empty: it was not there
+}
+
+// Change is a difference that was found during a run. What was measured between
+// the two readings may be of either, so none of its cells has a result.
+type Change struct {
+	Difference
+	Cells []int   `json:"cells"`   // indexes into Plan.Cells: those of the path
+	Round int     `json:"round"`   // from 0: the first that it may have been in
+	Right float64 `json:"right_s"` // since the run's start, when it last was as built
+	Seen  float64 `json:"seen_s"`  // when it was not
+}
+
+// maxChanges is how many are read: some for each path.
+const maxChanges = 100_000
+
+func (f *File) addChange(c Change) error {
+	if len(f.Changes) >= maxChanges {
+		return fmt.Errorf("more than %d changes", maxChanges)
+	}
+	if n := len(f.Header.Plan.Cells); len(c.Cells) > n {
+		return fmt.Errorf("a change of %d cells, the plan has %d", len(c.Cells), n)
+	}
+	for _, i := range c.Cells {
+		if n := len(f.Header.Plan.Cells); i < 0 || i >= n {
+			return fmt.Errorf("cell %d, the plan has %d", i, n)
+		}
+	}
+	if c.Round < 0 || c.Round > maxVisits {
+		return fmt.Errorf("round %d", c.Round)
+	}
+	if err := times(c.Right, c.Seen); err != nil {
+		return err
+	}
+	f.Changes = append(f.Changes, c)
+	return nil
+}
