@@ -69,16 +69,16 @@ func TestInspectNoticesChanges(t *testing.T) {
 		{"tbf-inside", "server", []string{"tc qdisc add dev eth0 root tbf rate 200mbit burst 32kb latency 50ms"},
 			sample.Difference{Where: "server container", What: "queueing discipline of eth0", Was: "noqueue", Is: "tbf"}, sample.Difference{}, false},
 		{"mirred", "A", roundTheBridge,
-			sample.Difference{Where: "machine A", What: "tc filters of veth-server", Was: "none", Is: "ingress u32"},
-			sample.Difference{Where: "machine A", What: "tc filters of veth-client", Was: "none", Is: "ingress u32"}, true},
+			sample.Difference{Where: "machine A", What: "tc filter of veth-server", Was: "none", Is: "ingress u32"},
+			sample.Difference{Where: "machine A", What: "tc filter of veth-client", Was: "none", Is: "ingress u32"}, true},
 		{"filter-of-a-class", "A", []string{"tc qdisc add dev veth-server root handle 1: htb default 1", "tc class add dev veth-server parent 1: classid 1:1 htb rate 1gbit",
 			"tc filter add dev veth-server parent 1:1 protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
-			sample.Difference{Where: "machine A", What: "tc filters of veth-server", Was: "none", Is: "egress u32"}, sample.Difference{}, true},
+			sample.Difference{Where: "machine A", What: "tc filter of veth-server", Was: "none", Is: "egress u32"}, sample.Difference{}, true},
 		{"filter-of-a-queue", "A", []string{"tc qdisc add dev veth-server root handle 1: htb",
 			"tc filter add dev veth-server parent 1: protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
-			sample.Difference{Where: "machine A", What: "tc filters of veth-server", Was: "none", Is: "egress u32"}, sample.Difference{}, true},
+			sample.Difference{Where: "machine A", What: "tc filter of veth-server", Was: "none", Is: "egress u32"}, sample.Difference{}, true},
 		{"ingress-qdisc", "A", []string{"tc qdisc add dev br-toll ingress", "tc filter add dev br-toll ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
-			sample.Difference{Where: "machine A", What: "tc filters of br-toll", Was: "none", Is: "ingress u32"}, sample.Difference{}, true},
+			sample.Difference{Where: "machine A", What: "tc filter of br-toll", Was: "none", Is: "ingress u32"}, sample.Difference{}, true},
 		{"netdev-hook", "A", []string{"nft add table netdev x", "nft add chain netdev x y { type filter hook ingress device veth-client priority 0 ; }",
 			"nft add rule netdev x y fwd to veth-server"},
 			sample.Difference{Where: "machine A", What: "chain netdev x y", Is: "filter hook 0 priority 0 policy accept with 1 rule"}, sample.Difference{}, true},
@@ -91,11 +91,11 @@ func TestInspectNoticesChanges(t *testing.T) {
 			sample.Difference{Where: "machine A", What: "chain bridge x y", Is: "with 1 rule"}, sample.Difference{}, false},
 		{"macvlan-on-top", "A", []string{"ip link add mv0 link br-toll type macvlan mode passthru"},
 			sample.Difference{Where: "machine A", What: "mv0", Is: "macvlan"},
-			sample.Difference{Where: "machine A", What: "devices on top of br-toll", Was: "none", Is: "mv0 (macvlan)"}, false},
+			sample.Difference{Where: "machine A", What: "device on top of br-toll", Was: "none", Is: "mv0 (macvlan)"}, false},
 		{"other-bridge", "A", []string{"ip link set veth-server master docker0"},
 			sample.Difference{Where: "machine A", What: "master of veth-server", Was: "br-toll", Is: "docker0"}, sample.Difference{}, false},
 		{"hairpin", "A", []string{"bridge link set dev veth-server hairpin on"},
-			sample.Difference{Where: "machine A", What: "bridge port's flags of veth-server", Was: "hairpin false", Is: "hairpin true"}, sample.Difference{}, false},
+			sample.Difference{Where: "machine A", What: "bridge port setting of veth-server", Was: "hairpin false", Is: "hairpin true"}, sample.Difference{}, false},
 		{"flushed", "A", []string{"nft flush ruleset"},
 			sample.Difference{Where: "machine A", What: "chain ip nat DOCKER", Was: "rules"}, sample.Difference{Where: "machine A", What: "table ip filter", Was: "active"}, false},
 		{"one-rule-more", "A", []string{"nft add rule ip filter DOCKER-USER drop"},
@@ -113,7 +113,7 @@ func TestInspectNoticesChanges(t *testing.T) {
 		{"route", "server", []string{"ip route add 203.0.113.0/24 dev eth0 initcwnd 99"},
 			sample.Difference{Where: "server container", What: "initcwnd 99", Is: "there"}, sample.Difference{}, false},
 		{"address", "A", []string{"ip addr add 203.0.113.1/24 dev br-toll"},
-			sample.Difference{Where: "machine A", What: "IPv4 addresses of br-toll", Was: "172.30.0.1/16", Is: "203.0.113.1/24"}, sample.Difference{}, false},
+			sample.Difference{Where: "machine A", What: "IPv4 address of br-toll", Was: "172.30.0.1/16", Is: "203.0.113.1/24"}, sample.Difference{}, false},
 		{"gone", "A", []string{"ip link del veth-server"},
 			sample.Difference{Where: "machine A", What: "veth-server", Was: "veth"}, sample.Difference{Where: "server container", What: "eth0", Was: "veth"}, false},
 	} {
@@ -190,7 +190,7 @@ func TestBypassedBridgeIsRefused(t *testing.T) {
 		t.Fatal("a path was built whose bridge is bypassed")
 	}
 	var u *path.UnsupportedError
-	if !errors.As(err, &u) || !strings.Contains(err.Error(), "tc filters of veth-server (machine A): ingress u32") || u.Hint() == "" {
+	if !errors.As(err, &u) || !strings.Contains(err.Error(), "tc filter of veth-server (machine A): ingress u32") || u.Hint() == "" {
 		t.Errorf("%v", err)
 	}
 }

@@ -94,7 +94,7 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	set("administrative state", map[bool]string{true: "up", false: "down"}[a.Flags&net.FlagUp != 0])
 	set("master", in.nameOf(a.MasterIndex))
 	set("queue length", strconv.Itoa(a.TxQLen))
-	set("number of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
+	set("count of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
 	set("promiscuity", strconv.Itoa(a.Promisc)) // also of who is on top of it from another namespace
 	for _, size := range []struct {
 		what string
@@ -103,7 +103,7 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 		{"gso_ipv4_max_size", a.GSOIPv4MaxSize}, {"gro_ipv4_max_size", a.GROIPv4MaxSize}} {
 		set(size.what, strconv.FormatUint(uint64(size.is), 10))
 	}
-	set("devices on top", in.onTop(a.Index))
+	set("device on top", in.onTop(a.Index))
 	if mode := modeOf(l); mode != "" {
 		set("mode", mode)
 	}
@@ -121,7 +121,7 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	}
 	set("queueing discipline", in.control.disciplines(a.Index))
 	diverting, err := in.diverting(l)
-	out.Settings = append(out.Settings, diverting...)
+	out.Settings = append(diverting, out.Settings...) // what is worst is said first
 	return out, err
 }
 
@@ -182,7 +182,7 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	if err != nil {
 		return fmt.Errorf("read bridge port %s: %w", l.Attrs().Name, err)
 	}
-	set("bridge port's flags", fmt.Sprintf("hairpin %t, isolated %t, learning %t, flood %t, guard %t, neighbour suppression %t",
+	set("bridge port setting", fmt.Sprintf("hairpin %t, isolated %t, learning %t, flood %t, guard %t, neighbour suppression %t",
 		p.Hairpin, p.Isolated, p.Learning, p.Flood, p.Guard, p.NeighSuppress))
 	return nil
 }
@@ -201,7 +201,7 @@ func (in inspector) addresses(l netlink.Link, set func(what, value string)) erro
 			all = append(all, netip.PrefixFrom(ip.Unmap(), ones).String())
 		}
 	}
-	set("IPv4 addresses", list(all))
+	set("IPv4 address", list(all))
 	return nil
 }
 
@@ -233,11 +233,11 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list filters of %s: %w", a.Name, err)
 	}
-	add("tc filters", list(filters))
+	add("tc filter", list(filters))
 	programs, err := attached(a.Index, l.Type() == "netkit")
 	if err != nil {
 		return nil, fmt.Errorf("list BPF programs of %s: %w", a.Name, err)
 	}
-	add("BPF programs", list(programs))
+	add("BPF program", list(programs))
 	return out, nil
 }

@@ -120,13 +120,13 @@ func TestInspectSeesPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"tcx-ingress", "BPF programs", "tcx ingress program ", func(t *testing.T, l netlink.Link) {
+		{"tcx-ingress", "BPF program", "tcx ingress program ", func(t *testing.T, l netlink.Link) {
 			attach(t, l.Attrs().Index, verdict(t, kindSchedCLS, next), tcxIngress)
 		}},
-		{"tcx-egress", "BPF programs", "tcx egress program ", func(t *testing.T, l netlink.Link) {
+		{"tcx-egress", "BPF program", "tcx egress program ", func(t *testing.T, l netlink.Link) {
 			attach(t, l.Attrs().Index, verdict(t, kindSchedCLS, next), tcxEgress)
 		}},
-		{"clsact-bpf", "tc filters", "ingress bpf cil_from_container", func(t *testing.T, l netlink.Link) {
+		{"clsact-bpf", "tc filter", "ingress bpf cil_from_container", func(t *testing.T, l netlink.Link) {
 			q := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
 			err := netlink.QdiscAdd(q)
 			if err == nil {

@@ -136,7 +136,7 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 		return out, nil
 	}
 	policies, err := link.Policies()
-	return append(out, path.Setting{Where: at.Where, What: "routing policies", Value: policies}), err
+	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
 }
 
 // legacyTables names the tables of iptables that nf_tables does not show.
