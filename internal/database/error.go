@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/secret"
 )
 
 // Error says in one line what is wrong with a DSN, a database or the way to
@@ -179,19 +179,14 @@ const (
 	shortSecret = 4   // bytes: to leave out so short a one would spell it
 )
 
-// scrub leaves the secrets out, also as they look quoted or escaped.
+// scrub leaves the secrets out of what was cleaned.
 func scrub(msg string, secrets ...string) string {
 	for _, s := range secrets {
-		quoted := strings.Trim(strconv.Quote(s), `"`)
-		for _, form := range []string{s, quoted, clean(s), url.QueryEscape(s), url.PathEscape(s)} {
-			if form == "" || !strings.Contains(msg, form) {
-				continue
-			}
-			if len(s) < shortSecret {
-				return "the message is left out: it has the password's characters"
-			}
-			msg = strings.ReplaceAll(msg, form, "xxxxx")
+		hide := secret.New("xxxxx", s, clean(s))
+		if 0 < len(s) && len(s) < shortSecret && hide.Has(msg) {
+			return "the message is left out: it has the password's characters"
 		}
+		msg = hide.Hide(msg)
 	}
 	return msg
 }

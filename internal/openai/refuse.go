@@ -128,7 +128,7 @@ func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if text := e.secrets.scrub(err.Error()); text != err.Error() {
+	if text := e.secrets.Hide(err.Error()); text != err.Error() {
 		err = errors.New(text)
 	}
 	return fmt.Errorf("%s %s: %w", what, e, err)
