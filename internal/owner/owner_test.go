@@ -85,7 +85,7 @@ func TestJudgeHidden(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command("unshare", "-m", "sh", "-c", c.command+bin)
 			cmd.Env = append(os.Environ(), judgeEnv+"="+c.mark)
-			out, err := cmd.CombinedOutput()
+			out, err := cmd.Output()
 			if got := strings.TrimSpace(string(out)); err != nil || got != fmt.Sprint(c.want) {
 				t.Errorf("judged %q, %v, want %d", got, err, c.want)
 			}
