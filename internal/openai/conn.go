@@ -35,6 +35,7 @@ type socket struct {
 	reads int
 	left  int   // bytes that may yet come
 	over  error // if more do
+	err   error // that ended the last read
 }
 
 // allow bounds what may come from now on.
@@ -43,9 +44,11 @@ func (s *socket) allow(n int, over error) { s.left, s.over = n, over }
 func (s *socket) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
 		if s.left == 0 {
+			s.err = s.over
 			return 0, s.over
 		}
 		n, err := s.Conn.Read(s.buf[:min(len(s.buf), s.left)])
+		s.err = err
 		s.at = time.Now()
 		s.reads++
 		s.left -= n
@@ -65,7 +68,6 @@ type conn struct {
 	socket   *socket
 	br       *bufio.Reader
 	tls      string // its version; "": none
-	before   int    // reads of the socket before the request
 	hints    int    // informational responses before the one that is waited for
 	hint     string // the status of the last
 }

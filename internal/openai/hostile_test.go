@@ -28,6 +28,7 @@ func TestHostileResponses(t *testing.T) {
 	for _, tt := range []struct{ name, raw, want string }{
 		{"nothing", "", "closed the connection without a response"},
 		{"half-a-head", "HTTP/1.1 200 OK\r\nA: b\r\n", "closed the connection within the head of its response, after 23 bytes"},
+		{"half-a-status", "HTTP/1.1 2", "closed the connection within the head of its response, after 10 bytes"},
 		{"garbage", "SSH-2.0-OpenSSH\r\n\x00\xff", `malformed HTTP response "SSH-2.0-OpenSSH"`},
 		{"bad-header", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "malformed MIME header"},
 		{"endless-head", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 70_000), "the head of the response is longer than 64 KiB"},
@@ -118,6 +119,8 @@ func TestHostileWaits(t *testing.T) {
 	}{
 		{"no-answer", stall(""), "no response within 400ms"},
 		{"head-drips", drip("HTTP/1.1 200 OK\r\nA: ", "x"), "the head of the response did not end within 400ms: "},
+		{"status-stalls", stall("HTTP/1.1 2"), "the head of the response did not end within 400ms: 10 bytes came"},
+		{"status-drips", drip("", "HTTP/1.1 2"), "the head of the response did not end within 400ms: "},
 		{"hints-drip", drip("", "HTTP/1.1 103 Early Hints\r\n\r\n"), "no response, but 100 informational ones, the last of which was 103 Early Hints"},
 		{"hints-stall", stall("HTTP/1.1 100 Continue\r\n\r\n"), "no response within 400ms, but 1 informational, the last of which was 100 Continue"},
 		{"head-only", stall(head), "no token within 400ms, after 0 tokens"},

@@ -107,6 +107,9 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 
 // noAnswer says why no head of a response came on a connection.
 func (e *Endpoint) noAnswer(c *conn, err error) error {
+	if c.socket.err != nil { // of a line that was cut off, what is read is the front
+		err = c.socket.err
+	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
 	came := maxHead - c.socket.left // bytes
 	switch {
@@ -115,7 +118,7 @@ func (e *Endpoint) noAnswer(c *conn, err error) error {
 	case late && c.hints > 0:
 		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s", e.o.Timeout, c.hints, e.secrets.clean(c.hint))
 	case late && came > 0:
-		return fmt.Errorf("the head of the response did not end within %v: %d bytes came, in %d pieces", e.o.Timeout, came, c.socket.reads-c.before)
+		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", e.o.Timeout, came)
 	case late:
 		return fmt.Errorf("no response within %v", e.o.Timeout)
 	case gone(err) && came > 0:

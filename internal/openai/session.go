@@ -95,7 +95,7 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		}
 	}()
 	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB", maxHead>>10))
-	a.conn, a.begun, c.before = c, time.Now(), c.socket.reads
+	a.conn, a.begun = c, time.Now()
 	if err := c.SetDeadline(a.begun.Add(s.e.o.Timeout)); err != nil {
 		return err
 	}
