@@ -62,7 +62,7 @@ FUZZTIME ?= 1m
 FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
 	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
 	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet kernel/nft:Elements \
-	ports/collect:ProxyArgs kernel/ipvs:Parse agent:Wire agent:Bundle
+	ports/collect:ProxyArgs kernel/ipvs:Parse agent:Wire agent:Bundle secret:Hide
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	@printf '%s\n' $(FUZZ) | xargs -P 2 -I{} sh -c 'f={}; $(GO) test -run "^$$" -fuzz "^Fuzz$${f#*:}$$" \

@@ -20,7 +20,10 @@ made: with --on docker containers, networks and images from Docker, and devices,
 bridges of Open vSwitch and a rule in DOCKER-USER from the machine; with --on
 swarm services, secrets and networks, if this node manages the swarm. The lab can
 leave nothing else: its namespaces have no names and the kernel removes them, with
-every link, address and rule in them, when their last process ends.`,
+every link, address and rule in them, when their last process ends.
+
+It asks the Docker daemon that docker uses now, and removes only what carries toll's
+label with the mark of a toll that is gone.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			killed, err := lab.Clean()
@@ -31,8 +34,8 @@ every link, address and rule in them, when their last process ends.`,
 			for _, what := range removed {
 				fmt.Fprintf(e.stdout, "removed %s\n", what)
 			}
-			for _, what := range d.Left {
-				fmt.Fprintf(e.stdout, "left alone: %s, of a toll on another machine; toll clean --others removes it\n", what)
+			for _, l := range d.Left {
+				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", l.What, l.Why)
 			}
 			if err := errors.Join(err, dockerErr); err != nil {
 				return err
@@ -44,6 +47,6 @@ every link, address and rule in them, when their last process ends.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm, whether they still run or not")
+	c.Flags().BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm, and those whose process cannot be seen, whether they still run or not")
 	return c
 }

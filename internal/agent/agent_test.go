@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -654,5 +655,114 @@ func TestStrangersDisturbNobody(t *testing.T) {
 		t.Errorf("strangers count as %d bytes of the channel", moved)
 	}
 }
+
+// However many connections from elsewhere say nothing, agents get in at once, and so
+// they do from the same address.
+func TestSilentDialsDoNotStarveAgents(t *testing.T) {
+	for _, attack := range []struct {
+		name, from string
+		says       []byte
+	}{
+		{"silent", "127.0.0.9:0", nil},
+		{"beginning", "127.0.0.9:0", []byte("\x16\x03\x01\x02\x00\x01")}, // of a handshake
+		{"silent-beside", "127.0.0.1:0", nil},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			s := newSite(t, silence)
+			from, err := net.ResolveTCPAddr("tcp", attack.from)
+			check(t, err)
+			over := make(chan struct{})
+			var dialled atomic.Int64
+			var all sync.WaitGroup
+			all.Go(func() {
+				var conns []net.Conn
+				defer func() {
+					for _, c := range conns {
+						c.Close()
+					}
+				}()
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(4 * time.Millisecond): // some 200 a second
+					}
+					_ = s.ns.Do(func() error {
+						d := net.Dialer{LocalAddr: from}
+						c, err := d.Dial("tcp", s.hub.Addr().String())
+						if err == nil {
+							conns = append(conns, c)
+							_, _ = c.Write(attack.says)
+							dialled.Add(1)
+						}
+						return err
+					})
+				}
+			})
+			defer all.Wait()
+			defer close(over)
+			for dialled.Load() < 400 { // within two seconds
+				time.Sleep(10 * time.Millisecond)
+			}
+			began := time.Now()
+			for i := range 3 {
+				b := s.node(setup{id: fmt.Sprint("b", i)})
+				sleeper(t, b) // which takes another connection
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("three agents took %s, while %d others had dialled", took, dialled.Load())
+			}
+		})
+	}
+}
+
+// Who must make room is one of the crowd.
+func TestCrowdedOut(t *testing.T) {
+	d := newDoor()
+	addr := 0
+	come := func(from string, spoke bool) (*guest, *closing) {
+		addr++
+		c := &closing{at: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), uint16(addr)))}
+		g := d.enter(c)
+		g.spoke.Store(spoke)
+		return g, c
+	}
+	agent, agentConn := come("10.0.0.2", true)
+	_, spoke := come("10.0.0.9", true)
+	_, first := come("10.0.0.9", false)
+	for range 2 * strangers {
+		come("10.0.0.9", false)
+	}
+	if agentConn.closed || spoke.closed || !first.closed || len(d.inside) != neighbours+1 {
+		t.Errorf("after a crowd from one address: the agent is out: %t, who spoke: %t, the first: %t; inside: %d",
+			agentConn.closed, spoke.closed, first.closed, len(d.inside))
+	}
+	for i := range strangers { // each from an address of its own, in one network
+		come(fmt.Sprintf("2001:db8::%x", i+1), false)
+	}
+	for i := range 2 * strangers {
+		come(fmt.Sprintf("10.%d.%d.1", 1+i/200, i%200), false)
+	}
+	if agentConn.closed || len(d.inside) != strangers {
+		t.Errorf("after a crowd from many addresses: the agent is out: %t; inside: %d", agentConn.closed, len(d.inside))
+	}
+	for g := range d.inside {
+		d.leave(g)
+		d.leave(g)
+	}
+	if d.leave(agent); len(d.from) > 0 {
+		t.Errorf("left: %v", d.from)
+	}
+}
+
+// closing is a connection from an address.
+type closing struct {
+	net.Conn
+	at     net.Addr
+	closed bool
+}
+
+func (c *closing) RemoteAddr() net.Addr { return c.at }
+func (c *closing) Close() error         { c.closed = true; return nil }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")

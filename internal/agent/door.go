@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,66 +14,108 @@ const (
 	// handshake bounds how long a stranger may take to show its key and to say who it
 	// is.
 	handshake = 5 * time.Second
-	// strangers are how many may be at it at once.
-	strangers = 64
-	// pressed is how long each may take when more want to come in, and looked how
-	// often that is seen to: connections that say nothing must not keep agents waiting.
-	pressed = time.Second
-	looked  = 100 * time.Millisecond
+	// strangers are how many may be at it at once, and neighbours how many of them from
+	// one address: more than agents ever are, of which many may be behind one address.
+	strangers  = 512
+	neighbours = 256
 )
 
-// door lets so many strangers in at once.
+// door is where those are who have not shown their key. Nobody waits before it: who
+// comes when it is full takes the place of another one, see crowdedOut.
 type door struct {
-	slots chan struct{}
-
 	mu     sync.Mutex // guards following
-	inside map[net.Conn]time.Time
+	inside map[*guest]bool
+	from   map[netip.Prefix]int
+	count  uint64
 	turned int
 	last   error
 }
 
-func newDoor() door {
-	return door{slots: make(chan struct{}, strangers), inside: map[net.Conn]time.Time{}}
+// guest is somebody who has not shown its key.
+type guest struct {
+	conn  net.Conn
+	from  netip.Prefix
+	came  uint64      // its number
+	spoke atomic.Bool // something came from it
 }
 
-// enter waits for a place. Leave gives it back, and may be called twice.
-func (d *door) enter(c net.Conn) (leave func()) {
-	wait := time.NewTicker(looked)
-	defer wait.Stop()
-	for in := false; !in; {
-		select {
-		case d.slots <- struct{}{}:
-			in = true
-		case <-wait.C:
-			d.putOut()
-		}
-	}
-	d.mu.Lock()
-	d.inside[c] = time.Now()
-	d.mu.Unlock()
-	return sync.OnceFunc(func() {
-		d.mu.Lock()
-		delete(d.inside, c)
-		d.mu.Unlock()
-		<-d.slots
-	})
-}
+func newDoor() door { return door{inside: map[*guest]bool{}, from: map[netip.Prefix]int{}} }
 
-// putOut ends the connections of those who take too long.
-func (d *door) putOut() {
+// enter lets somebody in, and another one out if there is no room.
+func (d *door) enter(c net.Conn) *guest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for c, came := range d.inside {
-		if time.Since(came) > pressed {
-			c.Close()
+	d.count++
+	g := &guest{conn: c, from: neighbourhood(c.RemoteAddr()), came: d.count}
+	d.inside[g] = true
+	d.from[g.from]++
+	if d.from[g.from] > neighbours || len(d.inside) > strangers {
+		out := d.crowdedOut(g)
+		d.remove(out)
+		out.conn.Close()
+	}
+	return g
+}
+
+// leave is for one who has shown its key, or is gone. It may be called twice.
+func (d *door) leave(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.remove(g)
+}
+
+func (d *door) remove(g *guest) {
+	if !d.inside[g] {
+		return
+	}
+	delete(d.inside, g)
+	if d.from[g.from]--; d.from[g.from] == 0 {
+		delete(d.from, g.from)
+	}
+}
+
+// crowdedOut chooses who must make room for one who came: of those whose address has
+// the most, so that a crowd from one address is its own loss; of these one that has
+// said nothing, which an agent does not do; of these the oldest, which had the most
+// time.
+func (d *door) crowdedOut(came *guest) (out *guest) {
+	worse := func(a, b *guest) bool {
+		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
+			return na > nb
+		}
+		if sa, sb := a.spoke.Load(), b.spoke.Load(); sa != sb {
+			return !sa
+		}
+		return a.came < b.came
+	}
+	for g := range d.inside {
+		if g != came && (out == nil || worse(g, out)) {
+			out = g
 		}
 	}
+	return out
+}
+
+// neighbourhood is the addresses that one machine may have all of: an IPv6 network's.
+func neighbourhood(a net.Addr) netip.Prefix {
+	const network = 64 // bits
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr := at.Addr().Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = network
+	}
+	p, _ := addr.Prefix(bits) // of so many bits there always is one
+	return p
 }
 
 // turn notes that somebody was turned away.
 func (d *door) turn(from net.Addr, err error) {
 	if errors.Is(err, net.ErrClosed) {
-		err = errors.New("it said nothing")
+		err = errors.New("it did not show its key, and made room for others")
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -99,10 +99,10 @@ func (h *Hub) accept() {
 			c.Close()
 			return
 		}
-		leave := h.door.enter(c)
+		g := h.door.enter(c)
 		h.tasks.Go(func() {
-			defer leave()
-			if err := h.meet(c, leave); err != nil {
+			defer h.door.leave(g)
+			if err := h.meet(g); err != nil {
 				h.door.turn(c.RemoteAddr(), err)
 				h.drop(c)
 			}
@@ -129,11 +129,12 @@ func (h *Hub) drop(c net.Conn) {
 }
 
 // meet finds out who dialled, who leaves the door then.
-func (h *Hub) meet(raw net.Conn, leave func()) error {
+func (h *Hub) meet(g *guest) error {
+	raw := g.conn
 	if err := raw.SetDeadline(time.Now().Add(handshake)); err != nil {
 		return err
 	}
-	counted := &counted{Conn: raw, all: &h.moved}
+	counted := &counted{Conn: raw, all: &h.moved, spoke: &g.spoke}
 	c := tls.Server(counted, h.tls)
 	if err := c.Handshake(); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (h *Hub) meet(raw net.Conn, leave func()) error {
 	if err != nil {
 		return err
 	}
-	leave()
+	h.door.leave(g)
 	if err := raw.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -377,12 +378,16 @@ func (h *Hub) Close() error {
 // counted is a connection whose bytes are counted once it is on.
 type counted struct {
 	net.Conn
-	on  atomic.Bool
-	all *atomic.Uint64
+	on    atomic.Bool
+	all   *atomic.Uint64
+	spoke *atomic.Bool // something was read
 }
 
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 && !c.on.Load() {
+		c.spoke.Store(true)
+	}
 	c.add(n)
 	return n, err
 }

@@ -34,6 +34,8 @@
 //     and, over TLS, the MySQL driver as many columns as are declared. It costs
 //     address space rather than memory, but Go ends a process that has no more.
 //   - SQL Server encrypts only the login unless the DSN says encrypt=true.
+//   - Where the server is not on this machine, a password goes in the clear only
+//     over TLS that the DSN makes a must, or if the DSN allows it (plain.go).
 package database
 
 import (
@@ -69,6 +71,8 @@ type Database struct {
 type target struct {
 	where     string                                 // host:port or a socket's path
 	password  bool                                   // there is one
+	plain     string                                 // what to do if the server wants it in the clear
+	noVerify  string                                 // the option with which any certificate will do
 	secrets   []string                               // what no message may contain
 	connector func(*link) (driver.Connector, error)  // of one session, over its link
 	alive     func(error) (answer string, live bool) // the server's own answer, if the error is one

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/secret"
 )
 
 // Error says in one line what is wrong with a DSN, a database or the way to
@@ -50,15 +50,19 @@ func (s *Session) explain(op string, err error) *Error {
 			if len(read) == 0 && p.first != "" {
 				e.hint = p.first + "; is there one at this address?"
 			}
+		case errors.Is(cause, errPlain):
+			e.err, e.hint = nil, s.d.target.plain
 		case errors.Is(cause, errTooMuch), errors.Is(cause, errColumns):
 			e.err = nil
 		}
+	case strings.Contains(err.Error(), asksPassword):
+		e.msg, e.hint = errPlain.Error(), s.d.target.plain
 	case answer != "":
 		e.msg, e.live, e.hint = clean(answer), live, s.loginHint(answer)
 	case netErr != nil:
 		e.msg, e.hint = network(netErr)
 	default:
-		e.msg, e.hint = driverSaid(err, s.d.target.where)
+		e.msg, e.hint = driverSaid(err, s.d.target)
 	}
 	if it := speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
 		e.msg, e.hint = "this is not "+p.name+": "+it, "check the port"
@@ -66,6 +70,9 @@ func (s *Session) explain(op string, err error) *Error {
 	e.msg = op + ": " + short(scrub(e.msg, s.d.target.secrets...))
 	return e
 }
+
+// asksPassword is what pgx says if require_auth forbids the password in the clear.
+const asksPassword = "failed: server requested password authentication"
 
 // ranOut says why the link was cut.
 func (s *Session) ranOut(cause error, read int) string {
@@ -114,15 +121,19 @@ func network(err error) (msg, hint string) {
 }
 
 // driverSaid is the driver's own message, if nothing better is known.
-func driverSaid(err error, where string) (msg, hint string) {
+func driverSaid(err error, t target) (msg, hint string) {
+	certHint := "name its authority in the DSN, or take any with " + t.noVerify
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
-		return "the server's certificate: " + clean(cert.Err.Error()), "name its authority in the DSN, or choose a mode that does not verify"
+		return "the server's certificate: " + clean(cert.Err.Error()), certHint
+	}
+	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb keeps the text only
+		return "the server's certificate: " + clean(why), certHint
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	// pgx tells of each attempt in a line; the last is the one that counts.
 	msg = lines[len(lines)-1]
-	if _, after, ok := strings.Cut(msg, where+" ("); ok {
+	if _, after, ok := strings.Cut(msg, t.where+" ("); ok {
 		if _, after, ok = strings.Cut(after, "): "); ok {
 			msg = after
 		}
@@ -179,19 +190,14 @@ const (
 	shortSecret = 4   // bytes: to leave out so short a one would spell it
 )
 
-// scrub leaves the secrets out, also as they look quoted or escaped.
+// scrub leaves the secrets out of what was cleaned.
 func scrub(msg string, secrets ...string) string {
 	for _, s := range secrets {
-		quoted := strings.Trim(strconv.Quote(s), `"`)
-		for _, form := range []string{s, quoted, clean(s), url.QueryEscape(s), url.PathEscape(s)} {
-			if form == "" || !strings.Contains(msg, form) {
-				continue
-			}
-			if len(s) < shortSecret {
-				return "the message is left out: it has the password's characters"
-			}
-			msg = strings.ReplaceAll(msg, form, "xxxxx")
+		hide := secret.New("xxxxx", s, clean(s))
+		if 0 < len(s) && len(s) < shortSecret && hide.Has(msg) {
+			return "the message is left out: it has the password's characters"
 		}
+		msg = hide.Hide(msg)
 	}
 	return msg
 }

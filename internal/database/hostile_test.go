@@ -3,6 +3,7 @@ package database
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -106,6 +107,18 @@ func TestLoginRefused(t *testing.T) {
 			}, nil))
 			e := probe(t, "postgres://app@"+addr, Options{Password: password, Timeout: patience}, "check the user and the password")
 			if strings.Contains(e.Error(), password) {
+				t.Errorf("the error has the password: %q", e)
+			}
+		})
+	}
+	for name, quoted := range map[string]string{
+		"basic":   "Basic " + base64.StdEncoding.EncodeToString([]byte("app:hunter22")),
+		"url":     base64.RawURLEncoding.EncodeToString([]byte("hunter22")),
+		"percent": "%68%75%6E%74%65%72%32%32",
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := serve(t, pgServer(func(string) string { return pgError("FATAL", "28P01", "no entry for "+quoted) }, nil))
+			if e := probe(t, "postgres://app@"+addr, Options{Password: "hunter22", Timeout: patience}, "no entry for"); strings.Contains(e.Error(), quoted[len(quoted)-8:]) {
 				t.Errorf("the error has the password: %q", e)
 			}
 		})

@@ -42,6 +42,10 @@ type link struct {
 	tls    string   // the version
 	answer []byte   // the first bytes since the last write
 
+	// leaks, if not nil, says of what a driver writes in a login without TLS whether
+	// it must not leave, because it tells the password.
+	leaks func(out []byte) error
+
 	// hostile, if not nil, says of the first bytes of a plain answer whether
 	// the driver must not see it.
 	hostile func(answer []byte) error
@@ -131,6 +135,10 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 func (c *conn) Write(b []byte) (int, error) {
+	if err := c.l.checkLogin(b); err != nil {
+		c.l.cut(err)
+		return 0, err
+	}
 	n, err := c.Conn.Write(b)
 	c.l.sent.Add(int64(n))
 	if n > 1 {
@@ -141,6 +149,16 @@ func (c *conn) Write(b []byte) (int, error) {
 	c.l.answer = c.l.answer[:0]
 	c.l.mu.Unlock()
 	return n, err
+}
+
+// checkLogin shows what a login without TLS writes to leaks.
+func (l *link) checkLogin(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leaks == nil || l.closed || l.tls != "" {
+		return nil
+	}
+	return l.leaks(b)
 }
 
 // checkAnswer shows the first bytes of an answer to hostile.

@@ -42,15 +42,22 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
 	cfg.Timeout = 0 // ours also covers the login
 	cfg.Logger = &mysql.NopLogger{}
+	host, _, _ := net.SplitHostPort(addr)
+	guarded := network == "tcp" && !isLocal(host) && password != "" && !cfg.AllowCleartextPasswords
 	return target{
 		where:    addr,
 		password: password != "",
+		plain:    "make TLS a must (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
+		noVerify: "tls=skip-verify",
 		secrets:  []string{password},
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Clone()
 			c.DialFunc = l.dial
 			c.TLS = l.noteTLS(c.TLS)
 			l.hostile = manyColumns
+			if guarded {
+				l.leaks = tellsMySQL
+			}
 			return mysql.NewConnector(c)
 		},
 		alive: func(err error) (string, bool) {
@@ -75,4 +82,25 @@ func manyColumns(answer []byte) error {
 		return errColumns
 	}
 	return nil
+}
+
+// tellsMySQL refuses, of what is written in a login, all answers to a server's
+// challenge but those that are known to keep the password to themselves. The others
+// are the password in the clear, and encrypted with whatever key the server gave.
+func tellsMySQL(out []byte) error {
+	const (
+		header   = 4
+		response = 1 // the number of the packet that answers the greeting
+		native   = 20
+		sha2     = 32
+		ed25519  = 64
+	)
+	if len(out) < header || out[3] <= response {
+		return nil
+	}
+	switch len(out) - header {
+	case 0, native, sha2, ed25519:
+		return nil
+	}
+	return errPlain
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -33,10 +34,15 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	cfg.MaxProtocolMessageBodyLen = maxReceived
 	// The dialer looks names up itself and tries both families at once.
 	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	if cfg.RequireAuth == "" && !isLocal(cfg.Host) && !alwaysTLS(cfg) {
+		cfg.RequireAuth = "!password" // libpq's name for the password itself
+	}
 	_, where := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 	return target{
 		where:    where,
 		password: cfg.Password != "",
+		plain:    "make TLS a must (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
+		noVerify: "sslmode=require",
 		secrets:  []string{password, cfg.Password},
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Copy()
@@ -56,6 +62,12 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			return fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code), !fatal
 		},
 	}, nil
+}
+
+// alwaysTLS reports whether no attempt to connect goes without TLS. Where one does,
+// the server chooses.
+func alwaysTLS(cfg *pgx.ConnConfig) bool {
+	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
 // noteTLS makes the link learn the version once a handshake is done.

@@ -5,8 +5,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	mssql "github.com/microsoft/go-mssqldb"
@@ -20,6 +22,14 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}
 	v := *u
 	v.Path = ""
+	q := v.Query()
+	chosen := slices.ContainsFunc(slices.Collect(maps.Keys(q)), aboutTLS)
+	guarded := password != "" && !isLocal(v.Hostname())
+	if guarded && !chosen {
+		// The login is in TLS anyway. The driver's default takes any certificate.
+		q.Set("TrustServerCertificate", "false")
+		v.RawQuery = q.Encode()
+	}
 	cfg, err := msdsn.Parse(v.String())
 	if err != nil {
 		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
@@ -33,12 +43,17 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	return target{
 		where:    net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)),
 		password: password != "",
+		plain:    "let the server have a certificate, or allow it with encrypt=disable in the DSN",
+		noVerify: "TrustServerCertificate=true",
 		secrets:  []string{password},
 		connector: func(l *link) (driver.Connector, error) {
 			p := cfg
 			p.TLSConfig = l.noteTLS(p.TLSConfig)
 			c := mssql.NewConnectorConfig(p)
 			c.Dialer = hostDialer{l, p.Host}
+			if guarded && p.Encryption != msdsn.EncryptionDisabled {
+				l.leaks = tellsSQLServer
+			}
 			return c, nil
 		},
 		alive: func(err error) (string, bool) {
@@ -49,6 +64,24 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			return fmt.Sprintf("error %d: %s", e.Number, e.Message), true
 		},
 	}, nil
+}
+
+// aboutTLS reports whether an option decides on encryption or on who is trusted.
+func aboutTLS(key string) bool {
+	switch strings.ReplaceAll(strings.ToLower(key), " ", "") {
+	case "encrypt", "trustservercertificate":
+		return true
+	}
+	return false
+}
+
+// tellsSQLServer refuses a login that is not in TLS: its password is only disguised.
+func tellsSQLServer(out []byte) error {
+	const login7 = 0x10 // the type of its packets
+	if len(out) > 0 && out[0] == login7 {
+		return errPlain
+	}
+	return nil
 }
 
 // hostDialer is a dialer that looks names up itself: the driver would do it

@@ -4,148 +4,159 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/owner"
 )
 
 // Clean removes what runs left whose toll is gone, and says what it removed: what
-// has their label at the daemon that this environment names and at those that
-// their journals name, and what they made on the machine beside Docker. A daemon
-// that is not there is no error, unless a journal says that it has something of
-// ours.
+// has their label at the daemon that this environment names, and what they made on
+// the machine beside Docker. Journals only say where to look: nothing is removed at a
+// daemon for its name, and no other daemon is talked to because a journal names it. A
+// daemon that is not there is no error, unless a journal says that it has something
+// of ours.
 type Clean struct {
 	// StateDir is as Docker's.
 	StateDir string
-	// Others removes also what tolls of other machines made in this one's swarm:
-	// whether they still run cannot be known here.
+	// Others removes also what is not known to be over: what tolls of other machines
+	// made in this one's swarm, and those whose process cannot be seen from here.
 	Others bool
 
 	// Left is what they made and was left alone, after Run.
-	Left []string
+	Left []Left
 }
 
 // Run cleans.
 func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
-	journals, err := leftJournals(c.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	var hosts []string
-	if host, err := findHost(os.Getenv); err == nil {
-		if file, err := socketOf(host); err == nil && reachable(file) == nil {
-			hosts = append(hosts, host)
-		}
-	}
-	for _, j := range journals {
-		if !slices.Contains(hosts, j.host) {
-			hosts = append(hosts, j.host)
-		}
-	}
-	removed, failed, errs := c.daemons(ctx, hosts, journals)
-	some, still, err := cleanMachine(journals)
-	removed, errs = append(removed, some...), append(errs, err)
-	for _, j := range journals {
-		if !failed[j.host] && !still[j.file] {
-			errs = append(errs, os.Remove(j.file))
+	js, err := openJournals(c.StateDir, c.Others)
+	defer js.close()
+	c.Left = slices.Clone(js.dark)
+	removed, kept, errDaemon := c.daemon(ctx, js)
+	some, still, errMachine := cleanMachine(js.left, js.dead)
+	removed = append(removed, some...)
+	errs := []error{err, errDaemon, errMachine}
+	for _, j := range js.left {
+		if !kept[j.file] && !still[j.file] {
+			errs = append(errs, js.remove(j))
 		}
 	}
 	return removed, errors.Join(errs...)
 }
 
-// daemons removes what dead tolls made at the daemons, whose addresses are hosts.
-// Failed are those where something could not be removed.
-func (c *Clean) daemons(ctx context.Context, hosts []string, journals []leftJournal) (removed []string, failed map[string]bool, errs []error) {
-	failed = map[string]bool{}
-	c.Left = nil
-	for _, host := range hosts {
-		var made []entry
-		for _, j := range journals {
-			if j.host == host {
-				made = append(made, slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)...)
-			}
-		}
-		some, spared, err := c.until(ctx, host, made)
-		removed = append(removed, some...)
-		for _, what := range spared {
-			if !slices.Contains(c.Left, what) { // two addresses may be one daemon's
-				c.Left = append(c.Left, what)
-			}
-		}
-		if err != nil {
-			failed[host] = true
-			errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+// daemon removes what dead tolls made at the daemon that docker uses now. Kept are
+// the files of journals that tell of what may still be there, or at another one.
+func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
+	host, hostErr := findHost(os.Getenv)
+	var made []entry
+	var errs []error
+	here := map[string]bool{}
+	kept = map[string]bool{}
+	for _, j := range js.left {
+		things := slices.DeleteFunc(slices.Clone(j.made), entry.ofMachine)
+		switch {
+		case len(things) == 0:
+		case hostErr == nil && sameDaemon(j.host, host):
+			made, here[j.file] = append(made, things...), true
+		default:
+			kept[j.file] = true
+			errs = append(errs, &otherDaemon{j.file, j.host})
 		}
 	}
-	return removed, failed, errs
+	if hostErr != nil || len(made) == 0 && !listens(host) {
+		return nil, kept, errors.Join(errs...)
+	}
+	if removed, err = c.until(ctx, host, made, js.judge); err != nil {
+		errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+		maps.Copy(kept, here)
+	}
+	return removed, kept, errors.Join(errs...)
+}
+
+// listens reports whether there is a daemon at the address.
+func listens(host string) bool {
+	file, err := socketOf(host)
+	return err == nil && reachable(file) == nil
+}
+
+// sameDaemon reports whether two addresses are those of one socket.
+func sameDaemon(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fileA, errA := socketOf(a)
+	fileB, errB := socketOf(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	isA, errA := os.Stat(fileA)
+	isB, errB := os.Stat(fileB)
+	return errA == nil && errB == nil && os.SameFile(isA, isB)
+}
+
+// otherDaemon says that a journal tells of things at a daemon that docker does not
+// use now.
+type otherDaemon struct{ file, host string }
+
+func (e *otherDaemon) Error() string {
+	return fmt.Sprintf("journal %q tells of things at another Docker daemon, %q, which is not asked because a journal names it", e.file, e.host)
+}
+
+// plainHost is an address that a shell takes as one word.
+var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
+
+// Hint is the command that asks it.
+func (e *otherDaemon) Hint() string {
+	if !plainHost.MatchString(e.host) {
+		return "if you know that daemon, run toll clean with DOCKER_HOST set to it"
+	}
+	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
 // until removes what dead tolls made, also what their daemon still makes:
-// it goes on with what it was asked for when the toll was killed. Spared is what
-// was left alone in the end.
-func (c *Clean) until(ctx context.Context, host string, made []entry) (removed, spared []string, err error) {
+// it goes on with what it was asked for when the toll was killed.
+func (c *Clean) until(ctx context.Context, host string, made []entry, j judge) (removed []string, err error) {
 	const (
 		latest = 3 * time.Second
 		again  = 200 * time.Millisecond
 	)
+	before := c.Left
 	for began := time.Now(); ; {
-		some, spared, err := c.at(ctx, host, made)
+		some, spared, err := cleanOnce(ctx, host, made, j)
+		c.Left = append(slices.Clone(before), spared...)
 		for _, e := range some {
 			removed = append(removed, e.kind+" "+e.name)
 			made = slices.DeleteFunc(made, func(m entry) bool { return m == e })
 		}
 		if err != nil || len(made) == 0 || time.Since(began) > latest {
-			return removed, spared, err
+			return removed, err
 		}
 		select {
 		case <-ctx.Done():
-			return removed, spared, context.Cause(ctx)
+			return removed, context.Cause(ctx)
 		case <-time.After(again):
 		}
 	}
 }
 
-// leftJournals are the journals of runs whose toll is gone.
-func leftJournals(dir string) ([]leftJournal, error) {
-	dir, err := stateDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for journals: %w", err)
-	}
-	var out []leftJournal
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), journalSuffix) {
-			continue
-		}
-		name := filepath.Join(dir, f.Name())
-		j, err := readJournal(name)
-		if err != nil {
-			return nil, fmt.Errorf("read journal: %w", err)
-		}
-		if j.mark != "" && j.host != "" && !owner.Alive(j.mark) {
-			out = append(out, j)
-		}
-	}
-	return out, nil
+// sweep is one look at a daemon.
+type sweep struct {
+	*engine
+	judge
+	removed []entry
+	spared  []Left
+	errs    []error
 }
 
-// at removes what has the label of a dead toll: containers first, because they hold
-// the others. Spared is what has that of a toll on another machine.
-func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []entry, spared []string, err error) {
+// cleanOnce removes what has the label of a dead toll: containers first, because they
+// hold the others. Spared is what has that of one that may live.
+func cleanOnce(ctx context.Context, host string, made []entry, j judge) (removed []entry, spared []Left, err error) {
 	file, err := socketOf(host)
 	if err != nil {
 		return nil, nil, err
@@ -157,81 +168,69 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &engine{api: api, host: host, journal: &journal{open: map[entry]bool{}}}
 	defer func() { err = errors.Join(err, api.Close()) }()
-	ours := make(client.Filters).Add("label", runLabel)
-	dead := func(labels map[string]string) bool {
-		mark := labels[runLabel]
-		return mark != "" && (!owner.Alive(mark) || c.Others && owner.Elsewhere(mark))
+	s := &sweep{engine: &engine{api: api, host: host, journal: &journal{open: map[entry]bool{}}}, judge: j}
+	err = s.containers(ctx)
+	if err == nil {
+		err = s.services(ctx, made)
 	}
-	spare := func(kind, name string, labels map[string]string) {
-		if owner.Elsewhere(labels[runLabel]) && !c.Others {
-			spared = append(spared, kind+" "+name)
-		}
+	if err == nil {
+		err = s.networks(ctx)
 	}
-	var errs []error
-	remove := func(kind, name string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
-			return
-		}
-		removed = append(removed, entry{kind, name})
+	if err == nil {
+		err = s.images(ctx, made)
 	}
+	return s.removed, s.spared, errors.Join(append(s.errs, err)...)
+}
 
-	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
-	if err != nil {
-		return nil, nil, err
+// labelled asks for what has the label of a run.
+func labelled() client.Filters { return make(client.Filters).Add("label", runLabel) }
+
+// over reports whether a thing is that of a dead toll, and notes it if that cannot be
+// told. What tolls on other machines make is told of a swarm's services and secrets:
+// the rest goes with them.
+func (s *sweep) over(kind, name string, labels map[string]string) bool {
+	mark := labels[runLabel]
+	if mark == "" {
+		return false
 	}
+	state := s.of(mark)
+	if state == owner.Unclear && (!owner.Elsewhere(mark) || kind == ofService || kind == ofSecret) {
+		s.spared = append(s.spared, Left{kind + " " + name, why(mark)})
+	}
+	return state == owner.Gone
+}
+
+// done notes what came of removing a thing.
+func (s *sweep) done(kind, name string, err error) {
+	if err != nil {
+		s.errs = append(s.errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
+		return
+	}
+	s.removed = append(s.removed, entry{kind, name})
+}
+
+func (s *sweep) containers(ctx context.Context) error {
+	containers, err := s.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled()})
 	for _, b := range containers.Items {
-		if dead(b.Labels) {
-			remove(ofContainer, strings.TrimPrefix(strings.Join(b.Names, ","), "/"), e.removeContainer(b.ID))
+		name := strings.TrimPrefix(strings.Join(b.Names, ","), "/")
+		if s.over(ofContainer, name, b.Labels) {
+			s.done(ofContainer, name, s.removeContainer(b.ID))
 		}
 	}
-	if err := e.removeServices(ctx, made, dead, remove, spare); err != nil {
-		return removed, spared, err
-	}
-	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
-	if err != nil {
-		return removed, spared, err
-	}
+	return err
+}
+
+func (s *sweep) networks(ctx context.Context) error {
+	networks, err := s.api.NetworkList(ctx, client.NetworkListOptions{Filters: labelled()})
 	for _, n := range networks.Items {
-		if dead(n.Labels) {
-			if n.Scope == scopeSwarm {
-				remove(ofNetwork, n.Name, RemoveNetwork(ctx, api, n.ID))
-				continue
-			}
-			remove(ofNetwork, n.Name, e.removeNetwork(n.ID))
-		}
-	}
-	images, err := api.ImageList(ctx, client.ImageListOptions{Filters: ours})
-	if err != nil {
-		return removed, spared, err
-	}
-	for _, i := range images.Items {
-		if !dead(i.Labels) {
-			continue
-		}
-		for _, tag := range i.RepoTags {
-			if !strings.HasPrefix(tag, repository) {
-				continue // somebody gave it another name
-			}
-			_, err := api.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
-			if cerrdefs.IsNotFound(err) {
-				err = nil
-			}
-			remove(ofImage, tag, err)
-		}
-	}
-	for _, m := range made { // those that every node has the same carry no mark
-		if m.kind != ofImage || slices.Contains(removed, m) {
-			continue
-		}
-		switch err := RemoveImage(ctx, api, m.name); {
-		case cerrdefs.IsNotFound(err):
-		case cerrdefs.IsConflict(err): // another run uses it
+		switch {
+		case !s.over(ofNetwork, n.Name, n.Labels):
+		case n.Scope == scopeSwarm:
+			s.done(ofNetwork, n.Name, RemoveNetwork(ctx, s.api, n.ID))
 		default:
-			remove(ofImage, m.name, err)
+			s.done(ofNetwork, n.Name, s.removeNetwork(n.ID))
 		}
 	}
-	return removed, spared, errors.Join(errs...)
+	return err
 }

@@ -13,10 +13,10 @@ import (
 // scopeSwarm is the scope of networks that are a swarm's.
 const scopeSwarm = "swarm"
 
-// removeServices removes the services and secrets of dead tolls, if the daemon
-// manages a swarm.
-func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map[string]string) bool, remove func(kind, name string, err error), spare func(kind, name string, labels map[string]string)) error {
-	info, err := e.api.Info(ctx, client.InfoOptions{})
+// services removes the services and secrets of dead tolls, if the daemon manages a
+// swarm.
+func (s *sweep) services(ctx context.Context, made []entry) error {
+	info, err := s.api.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return err
 	}
@@ -26,30 +26,24 @@ func (e *engine) removeServices(ctx context.Context, made []entry, dead func(map
 		}
 		return nil
 	}
-	ours := make(client.Filters).Add("label", runLabel)
-	services, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: ours})
+	services, err := s.api.ServiceList(ctx, client.ServiceListOptions{Filters: labelled()})
 	if err != nil {
 		return err
 	}
-	for _, s := range services.Items {
-		if dead(s.Spec.Labels) {
-			_, err := e.api.ServiceRemove(ctx, s.ID, client.ServiceRemoveOptions{})
-			remove(ofService, s.Spec.Name, err)
+	for _, b := range services.Items {
+		if s.over(ofService, b.Spec.Name, b.Spec.Labels) {
+			_, err := s.api.ServiceRemove(ctx, b.ID, client.ServiceRemoveOptions{})
+			s.done(ofService, b.Spec.Name, err)
 		}
-		spare(ofService, s.Spec.Name, s.Spec.Labels)
 	}
-	secrets, err := e.api.SecretList(ctx, client.SecretListOptions{Filters: ours})
-	if err != nil {
-		return err
-	}
-	for _, s := range secrets.Items {
-		if dead(s.Spec.Labels) {
-			_, err := e.api.SecretRemove(ctx, s.ID, client.SecretRemoveOptions{})
-			remove(ofSecret, s.Spec.Name, err)
+	secrets, err := s.api.SecretList(ctx, client.SecretListOptions{Filters: labelled()})
+	for _, b := range secrets.Items {
+		if s.over(ofSecret, b.Spec.Name, b.Spec.Labels) {
+			_, err := s.api.SecretRemove(ctx, b.ID, client.SecretRemoveOptions{})
+			s.done(ofSecret, b.Spec.Name, err)
 		}
-		spare(ofSecret, s.Spec.Name, s.Spec.Labels)
 	}
-	return nil
+	return err
 }
 
 // RemoveImage removes an image, as soon as no container needs it: those of a

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -35,7 +36,11 @@ func TestJournal(t *testing.T) {
 	}
 	j.gone(ofNetwork, "b")
 	j.gone(ofRule, "iptables e")
-	got, err := readJournal(j.file)
+	b, err := os.ReadFile(j.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readJournal(bytes.NewReader(b))
 	if err != nil || got.mark != "pid:[1]/2/3" || got.host != "unix:///x" ||
 		!slices.Equal(got.made, []entry{{ofImage, "a"}, {ofContainer, "c"}, {ofLink, "d"}, {ofSwitch, "f"}}) {
 		t.Errorf("%+v %v", got, err)

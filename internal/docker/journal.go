@@ -1,10 +1,8 @@
 package docker
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,12 +29,13 @@ type journal struct {
 // entry is a thing that a run makes.
 type entry struct{ kind, name string }
 
-// The kinds of entries. The first three say whose journal it is; the last three
+// The kinds of entries. The first four say whose journal it is; the last three
 // are things of the machine, not of its daemon.
 const (
 	ofOwner     = "owner"
 	ofDaemon    = "daemon"
 	ofNamespace = "namespace" // in which links and rules are
+	ofLock      = "lock"      // the run holds the file's, for as long as it lives
 	ofImage     = "image"
 	ofNetwork   = "network"
 	ofContainer = "container"
@@ -57,32 +56,13 @@ const removedMark = "-"
 
 const journalSuffix = ".docker"
 
-// stateDir is where journals are: the user's state directory.
-func stateDir(given string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "bridgetoll"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "/run/bridgetoll", nil //nolint:nilerr // a service has no home
-	}
-	return filepath.Join(home, ".local", "state", "bridgetoll"), nil
-}
-
 // newJournal prepares the journal of a run. The file comes with the first entry.
 func newJournal(dir, id, mark, host string) (*journal, error) {
-	dir, err := stateDir(dir)
-	if err != nil {
-		return nil, err
-	}
 	where, err := namespace()
 	if err != nil {
 		return nil, err
 	}
-	return &journal{file: filepath.Join(dir, id+journalSuffix), open: map[entry]bool{},
+	return &journal{file: filepath.Join(statePath(dir), id+journalSuffix), open: map[entry]bool{},
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
@@ -107,14 +87,11 @@ func (j *journal) add(kind, name string) error {
 	defer j.mu.Unlock()
 	text := line(kind, name)
 	if j.f == nil {
-		if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
-			return fmt.Errorf("write journal: %w", err)
-		}
-		f, err := os.OpenFile(j.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+		head, err := j.create()
 		if err != nil {
 			return fmt.Errorf("write journal: %w", err)
 		}
-		j.f, text = f, j.head+text
+		text = head + text
 	}
 	if _, err := j.f.WriteString(text); err != nil {
 		return fmt.Errorf("write journal: %w", err)
@@ -124,6 +101,32 @@ func (j *journal) add(kind, name string) error {
 	}
 	j.open[entry{kind, name}] = true
 	return nil
+}
+
+// create makes the file, locks it and returns what it begins with. Until that is
+// written it says nothing, and clean leaves it alone.
+func (j *journal) create() (head string, err error) {
+	if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
+		return "", err
+	}
+	dir, err := openStateDir(filepath.Dir(j.file))
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	f, err := dir.create(filepath.Base(j.file))
+	if err != nil {
+		return "", err
+	}
+	can, err := lockOwn(f)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("lock %s: %w", j.file, err), f.Close())
+	}
+	j.f = f
+	if can {
+		return j.head + line(ofLock, "held"), nil
+	}
+	return j.head, nil
 }
 
 // gone notes that a thing was removed.
@@ -143,48 +146,11 @@ func (j *journal) close(clean bool) error {
 	if j.f == nil {
 		return nil
 	}
-	err := j.f.Close()
-	j.f = nil
+	var err error
 	if clean && len(j.open) == 0 {
-		err = errors.Join(err, os.Remove(j.file))
+		err = os.Remove(j.file) // while it is locked, or clean could take it
 	}
+	err = errors.Join(err, j.f.Close())
+	j.f = nil
 	return err
-}
-
-// leftJournal is what a journal tells: what was made, or was to be made, and not
-// removed.
-type leftJournal struct {
-	file, mark, host, namespace string
-	made                        []entry
-}
-
-// readJournal reads a journal. What is no entry, as a line that was cut off, is
-// left out.
-func readJournal(file string) (j leftJournal, err error) {
-	j.file = file
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, nil // removed meanwhile, by its owner
-	}
-	if err != nil {
-		return j, err
-	}
-	defer f.Close()
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		kind, name, _ := strings.Cut(sc.Text(), " ")
-		was, removed := strings.CutPrefix(kind, removedMark)
-		switch {
-		case kind == ofOwner:
-			j.mark = name
-		case kind == ofDaemon:
-			j.host = name
-		case kind == ofNamespace:
-			j.namespace = name
-		case removed:
-			j.made = slices.DeleteFunc(j.made, func(e entry) bool { return e == entry{was, name} })
-		case slices.Contains(things, kind):
-			j.made = append(j.made, entry{kind, name})
-		}
-	}
-	return j, nil
 }

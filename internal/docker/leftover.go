@@ -3,18 +3,18 @@ package docker
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/owner"
 )
 
 // cleanMachine removes what dead tolls made on the machine beside Docker: rules,
 // bridges of Open vSwitch and devices that have their mark, and what their journals
 // name. Still are the files of journals that tell of what could not be removed.
-func cleanMachine(journals []leftJournal) (removed []string, still map[string]bool, err error) {
+func cleanMachine(journals []leftJournal, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
 	ns, err := here()
 	if err != nil {
 		if slices.ContainsFunc(journals, func(j leftJournal) bool { return slices.ContainsFunc(j.made, entry.ofMachine) }) {
@@ -27,11 +27,11 @@ func cleanMachine(journals []leftJournal) (removed []string, still map[string]bo
 	if err != nil {
 		return nil, nil, err
 	}
-	c := machineCleaner{ns: ns, still: map[string]bool{}}
+	c := machineCleaner{ns: ns, dead: dead, still: map[string]bool{}}
 	for _, j := range journals {
 		if slices.ContainsFunc(j.made, entry.inNamespace) && j.elsewhere(where) {
 			c.still[j.file] = true
-			c.errs = append(c.errs, fmt.Errorf("journal %s tells of devices in another network namespace: run toll clean there", j.file))
+			c.errs = append(c.errs, fmt.Errorf("journal %q tells of devices in another network namespace: run toll clean there", j.file))
 			continue
 		}
 		c.here = append(c.here, j)
@@ -65,6 +65,7 @@ func stillOf(journals []leftJournal, of func(entry) bool) map[string]bool {
 // machineCleaner collects what came of cleaning.
 type machineCleaner struct {
 	ns      *netns.NS
+	dead    func(mark string) bool
 	here    []leftJournal
 	removed []string
 	still   map[string]bool
@@ -97,8 +98,6 @@ func (c *machineCleaner) failed(kind string, err error) {
 	c.errs = append(c.errs, err)
 }
 
-func dead(mark string) bool { return mark != "" && !owner.Alive(mark) }
-
 func (c *machineCleaner) rules() {
 	ran := 0
 	var last error
@@ -109,10 +108,10 @@ func (c *machineCleaner) rules() {
 			continue
 		}
 		ran++
-		if !slices.ContainsFunc(rules, func(r rule) bool { return dead(r.mark()) }) {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return c.dead(r.mark()) }) {
 			continue
 		}
-		n, err := removeRules(c.ns, p, func(r rule) bool { return dead(r.mark()) })
+		n, err := removeRules(c.ns, p, func(r rule) bool { return c.dead(r.mark()) })
 		for range n {
 			c.removed = append(c.removed, ofRule+" of "+userChain)
 		}
@@ -127,7 +126,7 @@ func (c *machineCleaner) rules() {
 }
 
 func (c *machineCleaner) switches() {
-	left, err := leftSwitches(dead)
+	left, err := leftSwitches(c.dead)
 	if err != nil {
 		c.failed(ofSwitch, err)
 		return
@@ -160,7 +159,7 @@ func (c *machineCleaner) links() {
 	named := c.names(ofLink)
 	for _, name := range all {
 		mark := markOf(aliases[name])
-		if !isOurName(name) || !dead(mark) && (mark != "" || !slices.Contains(named, name)) {
+		if !isOurName(name) || !c.dead(mark) && (mark != "" || !(slices.Contains(named, name) && ownName.MatchString(name))) {
 			continue
 		}
 		if err := c.ns.Do(func() error { return link.Remove(name) }); err != nil {
@@ -171,6 +170,10 @@ func (c *machineCleaner) links() {
 		c.removed = append(c.removed, ofLink+" "+name)
 	}
 }
+
+// ownName is what toll names devices. A journal's word for one that has no mark yet is
+// taken for no other name.
+var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
 // isOurName reports whether a device may be one that toll named.
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

@@ -24,10 +24,10 @@ func TestBesideCleansTheMachine(t *testing.T) {
 	daemon(t)
 	before := truth(t)
 	gone := owner.Mark() + "9" // of another start of this PID
-	if owner.Alive(gone) {
-		t.Fatalf("%s is alive", gone)
+	if owner.Judge(gone) != owner.Gone {
+		t.Fatalf("%s is not gone", gone)
 	}
-	sh(t, `for d in marked named alive other; do ip link add toll$d type bridge; done; ip link add users type bridge
+	sh(t, `for d in marked 00000001 alive 00000002; do ip link add toll$d type bridge; done; ip link add users type bridge
 ip link set tollmarked alias `+tagOf(gone)+`; ip link set tollalive alias `+tagOf(owner.Mark())+`; ip link set users alias `+tagOf(gone)+`
 iptables -I DOCKER-USER -i tollmarked -m comment --comment `+tagOf(gone)+` -j ACCEPT
 iptables -I DOCKER-USER -i tollalive -m comment --comment `+tagOf(owner.Mark())+` -j ACCEPT
@@ -52,14 +52,14 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 			t.Fatal(err)
 		}
 	}
-	write("here", "", entry{ofLink, "tollnamed"}, entry{ofLink, "tollalive"}, entry{ofLink, "users"}, entry{ofLink, "tollgone"}, entry{ofRule, "iptables tollmarked"})
-	write("before", "an earlier boot ", entry{ofLink, "tollother"})
+	write("here", "", entry{ofLink, "toll00000001"}, entry{ofLink, "tollalive"}, entry{ofLink, "users"}, entry{ofLink, "toll00000003"}, entry{ofRule, "iptables tollmarked"})
+	write("before", "an earlier boot ", entry{ofLink, "toll00000002"})
 	removed, err := (&Clean{StateDir: dir}).Run(context.Background())
 	if err != nil {
 		t.Error(err)
 	}
 	slices.Sort(removed)
-	want := []string{"bridge tollovs1 of Open vSwitch", "link tollmarked", "link tollnamed", "link tollother", "rule of DOCKER-USER"}
+	want := []string{"bridge tollovs1 of Open vSwitch", "link toll00000001", "link toll00000002", "link tollmarked", "rule of DOCKER-USER"}
 	if diff := cmp.Diff(want, removed); diff != "" {
 		t.Errorf("-want +removed:\n%s", diff)
 	}
@@ -91,6 +91,33 @@ func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	if _, err := os.Stat(j.file); err != nil {
 		t.Error("the journal is gone")
 	}
+}
+
+// Whatever a journal names, nothing of a user's is removed for it, here or at another
+// daemon.
+func TestBesideCleansOnlyOurs(t *testing.T) {
+	daemon(t)
+	aUsers(t)
+	before := truth(t)
+	dir := t.TempDir()
+	j, err := newJournal(dir, "hostile", owner.Mark()+"9", os.Getenv("DOCKER_HOST"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []entry{{ofImage, "users:1"}, {ofNetwork, "users"}, {ofContainer, "users"}, {ofLink, "tollusers"}, {ofLink, "lo"},
+		{ofSwitch, "tollovs"}, {ofRule, "iptables tollusers"}} {
+		if err := j.add(e.kind, e.name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.close(false); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := (&Clean{StateDir: dir}).Run(context.Background())
+	if err != nil || len(removed) > 0 {
+		t.Errorf("removed %q, %v", removed, err)
+	}
+	sameTruth(t, "after clean", before)
 }
 
 // What the machine lacks is refused by name, before anything is made.

@@ -39,7 +39,7 @@ func Clean() ([]Leftover, error) {
 	)
 	for _, f := range procs {
 		mark, ok := ownerOf(f)
-		if !ok || owner.Alive(mark) {
+		if !ok || owner.Judge(mark) != owner.Gone {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))

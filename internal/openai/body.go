@@ -17,9 +17,18 @@ type body struct {
 	br      *bufio.Reader
 	framing framing
 	left    uint64 // bytes of the chunk, or of the body
+	most    uint64 // that may come
 	within  bool   // a chunk's end has not been read
+	broken  string // the part of the coding whose end did not come; "": none
 	err     error  // that ended it; io.EOF if it is whole
 }
+
+const (
+	chunkSize  = "size of a chunk"
+	chunkEnd   = "end of a chunk"
+	trailers   = "trailers"
+	maxTrailer = maxHead // bytes of all of them
+)
 
 // framing is what tells where a body ends.
 type framing int
@@ -30,13 +39,14 @@ const (
 	byClose // the connection's end
 )
 
-func newBody(br *bufio.Reader, resp *http.Response) *body {
-	b := &body{br: br, framing: byClose}
+func newBody(br *bufio.Reader, resp *http.Response, most int) *body {
+	b := &body{br: br, framing: byClose, most: uint64(most)}
 	switch {
 	case slices.Contains(resp.TransferEncoding, "chunked"):
 		b.framing = byChunks
 	case resp.ContentLength >= 0:
 		b.framing, b.left = byLength, uint64(resp.ContentLength)
+		b.err = b.bearable("a response", strconv.FormatUint(b.left, 10)+" bytes")
 	}
 	return b
 }
@@ -67,44 +77,65 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// bearable refuses what is announced to be longer than any response may be. Who
+// means it would send that for ever, and who does not cannot be read on.
+func (b *body) bearable(what, size string) error {
+	if b.left <= b.most {
+		return nil
+	}
+	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size, b.most>>20)
+}
+
 // next reads up to the data of the next chunk. Behind the last one it is io.EOF.
 func (b *body) next() error {
 	if b.within {
-		if end, err := b.line(); err != nil {
+		if end, err := b.line(chunkEnd); err != nil {
 			return err
 		} else if end != "" {
 			return errors.New("a chunk is longer than it says")
 		}
 	}
-	size, err := b.line()
+	size, err := b.line(chunkSize)
 	if err != nil {
 		return err
 	}
 	digits, _, _ := strings.Cut(size, ";") // an extension may follow
 	digits = strings.TrimRight(digits, " \t")
-	if b.left, err = strconv.ParseUint(digits, 16, 64); err != nil {
+	b.left, err = strconv.ParseUint(digits, 16, 64) // the greatest number, if it is greater still
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("malformed size of a chunk: %.40q", size)
+	}
+	if err := b.bearable("a chunk", fmt.Sprintf("0x%.40s bytes", digits)); err != nil {
+		return err
 	}
 	if b.within = b.left > 0; b.within {
 		return nil
 	}
-	for { // trailers
-		if t, err := b.line(); err != nil {
+	for n := 0; ; {
+		t, err := b.line(trailers)
+		if err != nil {
 			return err
-		} else if t == "" {
+		}
+		if t == "" {
 			return io.EOF
+		}
+		if n += len(t); n > maxTrailer {
+			return fmt.Errorf("the trailers of the response are longer than %d KiB", maxTrailer>>10)
 		}
 	}
 }
 
 // line reads a line of the coding.
-func (b *body) line() (string, error) {
+func (b *body) line(part string) (string, error) {
 	s, err := b.br.ReadSlice('\n')
+	if err != nil && (len(s) > 0 || part == trailers) {
+		b.broken = part
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		return "", io.ErrUnexpectedEOF
 	case errors.Is(err, bufio.ErrBufferFull):
-		return "", errors.New("a line of the chunked coding is too long")
+		return "", fmt.Errorf("the line with the %s is longer than %d KiB", part, b.br.Size()>>10)
 	case err != nil:
 		return "", err
 	}

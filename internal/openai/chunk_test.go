@@ -78,7 +78,7 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte("5;a=b\r\nhello\r\n1 \r\nx\r\n0\r\nA: b\r\n\r\nrest"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want, stdErr := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(b)))
-		ours := newBody(bufio.NewReader(bytes.NewReader(b)), &http.Response{TransferEncoding: []string{"chunked"}})
+		ours := newBody(bufio.NewReader(bytes.NewReader(b)), &http.Response{TransferEncoding: []string{"chunked"}}, maxBody)
 		got, err := io.ReadAll(ours)
 		if len(got) > len(b) {
 			t.Fatalf("%d bytes out of %d", len(got), len(b))

@@ -2,11 +2,13 @@ package openai
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,6 +48,18 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	}
 	whole := "HTTP/1.1 401 Unauthorized\r\nContent-Length: 1000\r\n\r\n" // and then it breaks off
 	raw = append(raw, whole+"key "+key[:len(key)-1], whole+`{"error":"`+key)
+	// Whoever sees the header may quote it as basic authentication has it, or escaped.
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
+		for _, user := range []string{"", "Bearer ", "user:"} {
+			encoded := enc.EncodeToString([]byte(user + key))
+			raw = append(raw, status("401 Unauthorized", "Basic "+encoded), status("401 Unauthorized", url.QueryEscape(encoded)), whole+encoded[:len(encoded)-3])
+		}
+	}
+	for _, format := range []string{"%%%02x", "%%%02X"} {
+		raw = append(raw, status("401 Unauthorized", everyByte(key, format)))
+	}
+	// What is decoded of a message must not have the key's front in it.
+	const front = 6
 	for i, r := range raw {
 		e := endpoint(t, answering(t, r), Options{Model: "m", Key: key})
 		_, err := session(t, e).Ask(t.Context())
@@ -55,6 +69,11 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		}
 		for ; err != nil; err = errors.Unwrap(err) {
 			for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err)} {
+				for _, decoded := range decodings(text) {
+					if strings.Contains(decoded, key[:front]) {
+						t.Errorf("response %d: %s: %q", i, text, decoded)
+					}
+				}
 				for _, form := range []string{key, escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), key[:len(key)-1]} {
 					if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
 						t.Errorf("response %d: %s", i, text)
@@ -63,6 +82,34 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// everyByte writes each byte in a format.
+func everyByte(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+var words = regexp.MustCompile(`[A-Za-z0-9+/_-]{4,}`)
+
+// decodings are what can be got out of a text by undoing percent escapes and base64.
+func decodings(text string) (out []string) {
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	out = append(out, text)
+	for _, word := range words.FindAllString(text, -1) {
+		word = strings.NewReplacer("-", "+", "_", "/").Replace(word)
+		for skip := range min(4, len(word)) {
+			whole := word[skip : len(word)-(len(word)-skip)%4]
+			b, _ := base64.RawStdEncoding.DecodeString(whole)
+			out = append(out, string(b))
+		}
+	}
+	return out
 }
 
 func TestKeyIsInNoFact(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	pieceSize    = 64 << 10 // bytes of one read
 	maxHandshake = 1 << 20  // bytes
 	maxHead      = 64 << 10
+	maxHints     = 100 // informational responses before a response; servers send one or two
 	maxBody      = 64 << 20
 )
 
@@ -34,6 +35,7 @@ type socket struct {
 	reads int
 	left  int   // bytes that may yet come
 	over  error // if more do
+	err   error // that ended the last read
 }
 
 // allow bounds what may come from now on.
@@ -42,9 +44,11 @@ func (s *socket) allow(n int, over error) { s.left, s.over = n, over }
 func (s *socket) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
 		if s.left == 0 {
+			s.err = s.over
 			return 0, s.over
 		}
 		n, err := s.Conn.Read(s.buf[:min(len(s.buf), s.left)])
+		s.err = err
 		s.at = time.Now()
 		s.reads++
 		s.left -= n
@@ -64,6 +68,8 @@ type conn struct {
 	socket   *socket
 	br       *bufio.Reader
 	tls      string // its version; "": none
+	hints    int    // informational responses before the one that is waited for
+	hint     string // the status of the last
 }
 
 // connect opens one and says how long that took, without looking up the name.
@@ -120,9 +126,12 @@ func (c *conn) drop() { c.socket.Close() }
 // which the next read tells better.
 func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
+// errHints says that informational responses do not end.
+var errHints = errors.New("too many informational responses")
+
 // head reads the head of a response, and those of informational ones before it.
 func (c *conn) head() (*http.Response, error) {
-	for {
+	for c.hints, c.hint = 0, ""; c.hints < maxHints; c.hints++ {
 		resp, err := http.ReadResponse(c.br, nil)
 		if err != nil {
 			return nil, err
@@ -130,7 +139,9 @@ func (c *conn) head() (*http.Response, error) {
 		if resp.StatusCode/100 != 1 || resp.StatusCode == http.StatusSwitchingProtocols {
 			return resp, nil
 		}
+		c.hint = resp.Status
 	}
+	return nil, errHints
 }
 
 // quiet reports whether nothing came on an idle connection: neither its end nor

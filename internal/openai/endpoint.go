@@ -149,7 +149,7 @@ func (e *Endpoint) String() string {
 		}
 	}
 	shown.RawQuery = strings.Join(pairs, "&")
-	return e.secrets.scrub(shown.String())
+	return e.secrets.Hide(shown.String())
 }
 
 // addr is where to connect.

@@ -105,11 +105,24 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 	return b, err == nil && int64(len(b)) < most
 }
 
-// noAnswer says why no head of a response came.
-func (e *Endpoint) noAnswer(err error) error {
+// noAnswer says why no head of a response came on a connection.
+func (e *Endpoint) noAnswer(c *conn, err error) error {
+	if c.socket.err != nil { // of a line that was cut off, what is read is the front
+		err = c.socket.err
+	}
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	came := maxHead - c.socket.left // bytes
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, errHints):
+		return fmt.Errorf("no response, but %d informational ones, the last of which was %s", c.hints, e.secrets.clean(c.hint))
+	case late && c.hints > 0:
+		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s", e.o.Timeout, c.hints, e.secrets.clean(c.hint))
+	case late && came > 0:
+		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", e.o.Timeout, came)
+	case late:
 		return fmt.Errorf("no response within %v", e.o.Timeout)
+	case gone(err) && came > 0:
+		return fmt.Errorf("the server closed the connection within the head of its response, after %d bytes", came)
 	case gone(err):
 		return errors.New("the server closed the connection without a response")
 	}
@@ -128,7 +141,7 @@ func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if text := e.secrets.scrub(err.Error()); text != err.Error() {
+	if text := e.secrets.Hide(err.Error()); text != err.Error() {
 		err = errors.New(text)
 	}
 	return fmt.Errorf("%s %s: %w", what, e, err)

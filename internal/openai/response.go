@@ -52,7 +52,9 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	st.events.Unknown = st.unknown
 	for !st.done {
 		n, err := a.body.Read(s.buf)
-		if err := st.events.Feed(s.buf[:n], st.event); errors.Is(err, sse.ErrTooLong) {
+		if err := st.events.Feed(s.buf[:n], st.event); errors.Is(err, sse.ErrLongLine) {
+			return nil, fmt.Errorf("the server sent a line longer than %d MiB in its events", sse.DefaultLimit>>20)
+		} else if errors.Is(err, sse.ErrTooLong) {
 			return nil, fmt.Errorf("the server sent an event longer than %d MiB", sse.DefaultLimit>>20)
 		} else if err != nil {
 			return nil, err
@@ -154,12 +156,24 @@ func (st *stream) ended(err error) error {
 		return fmt.Errorf("the server closed the connection after %s, before the end of its response and in the middle of an event", tokens(n))
 	case gone(err):
 		return fmt.Errorf("the server closed the connection after %s, before the end of its response", tokens(n))
-	case errors.Is(err, os.ErrDeadlineExceeded) && st.r.Finish != "":
-		return fmt.Errorf("the response did not end within %v after %s, though the model had finished", st.e.o.Timeout, tokens(n))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("no token within %v, after %s", st.e.o.Timeout, tokens(n))
+		return st.late()
 	}
 	return fmt.Errorf("read the response after %s: %w", tokens(n), err)
+}
+
+// late says what did not come in time.
+func (st *stream) late() error {
+	limit, after := st.e.o.Timeout, tokens(len(st.r.Arrivals))
+	switch {
+	case st.a.body.broken != "":
+		return fmt.Errorf("the %s did not end within %v, after %s", st.a.body.broken, limit, after)
+	case st.r.Finish != "":
+		return fmt.Errorf("the response did not end within %v after %s, though the model had finished", limit, after)
+	case st.events.Pending():
+		return fmt.Errorf("an event did not end within %v, after %s", limit, after)
+	}
+	return fmt.Errorf("no token within %v, after %s", limit, after)
 }
 
 // tokens is a number of them in words.

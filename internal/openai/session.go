@@ -106,10 +106,10 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		if reused && c.socket.left == maxHead && gone(err) {
 			return errStale
 		}
-		return s.e.noAnswer(err)
+		return s.e.noAnswer(c, err)
 	}
 	c.socket.allow(s.e.mostBytes, fmt.Errorf("the response is longer than %d MiB", s.e.mostBytes>>20))
-	a.body = newBody(c.br, a.Response)
+	a.body = newBody(c.br, a.Response, s.e.mostBytes)
 	return read(a)
 }
 

@@ -3,10 +3,12 @@
 package owner
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // The parts of a mark, in their order.
@@ -22,25 +24,58 @@ const (
 // Mark names this process: its machine and boot, its PID namespace, PID and start
 // time, which together nobody else has.
 func Mark() string {
-	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime(os.Getpid())}, "/")
+	// As self it is found in a /proc of another PID namespace, too.
+	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime("self")}, "/")
 }
 
-// Alive reports whether the process of a mark still runs. One of another machine
-// or PID namespace is not ours to judge: it counts as alive, as does what is no
-// mark.
-func Alive(mark string) bool {
+// State is what can be known of the process of a mark.
+type State int
+
+// Unclear is also what is no mark, and what runs on another machine, see Elsewhere.
+const (
+	Unclear State = iota // it may run
+	Alive
+	Gone
+)
+
+// Judge tells whether the process of a mark still runs. A process that is not seen
+// may be hidden: of another PID namespace, or by a /proc that shows each user only
+// the own ones (hidepid, see proc(5)). It is gone only if that is proved.
+func Judge(mark string) State {
 	p := strings.Split(mark, "/")
 	if len(p) != parts || Elsewhere(mark) {
-		return true
+		return Unclear
 	}
-	if p[boot] != bootID() {
-		return p[machine] == "" // without an ID it may be another machine
-	}
-	if p[namespace] != pidNamespace() {
-		return true
+	if here := bootID(); here == "" || p[boot] == "" {
+		return Unclear
+	} else if p[boot] != here {
+		if p[machine] == "" { // it may be another machine
+			return Unclear
+		}
+		return Gone
 	}
 	n, err := strconv.Atoi(p[pid])
-	return err == nil && startTime(n) == p[start]
+	if ns := pidNamespace(); ns == "" || p[namespace] != ns || err != nil || n < 1 {
+		return Unclear
+	}
+	if errors.Is(syscall.Kill(n, 0), syscall.ESRCH) { // the kernel hides no process from this
+		return Gone
+	}
+	switch began := seenStart(n); {
+	case began == "" || p[start] == "":
+		return Unclear
+	case began == p[start]:
+		return Alive
+	}
+	return Gone // another one has its PID now
+}
+
+// seenStart is when the process with this PID started; "" if that cannot be seen.
+func seenStart(pid int) string {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return "" // the PIDs there are those of another PID namespace
+	}
+	return startTime(strconv.Itoa(pid))
 }
 
 // Elsewhere reports whether a mark is that of a process of another machine.
@@ -68,9 +103,9 @@ func pidNamespace() string {
 }
 
 // startTime is when a process started, in the kernel's ticks since boot; ""
-// if it is gone.
-func startTime(pid int) string {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+// if it cannot be seen.
+func startTime(pid string) string {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
 		return ""
 	}

@@ -23,8 +23,12 @@ import (
 // DefaultLimit is how long a line or an event may be, in bytes.
 const DefaultLimit = 1 << 20
 
-// ErrTooLong says that a line or an event is longer than the limit.
-var ErrTooLong = errors.New("an event is too long")
+// The errors say that an event, or a line, which may be none of an event, is longer
+// than the limit.
+var (
+	ErrTooLong  = errors.New("an event is too long")
+	ErrLongLine = errors.New("a line is too long")
+)
 
 // Event is one that has data.
 type Event struct {
@@ -77,7 +81,7 @@ func (d *Decoder) take(b []byte, emit func(Event) error) (rest []byte, err error
 		part = b[:end]
 	}
 	if len(d.line)+len(part) > d.limit() {
-		return nil, ErrTooLong
+		return nil, ErrLongLine
 	}
 	if end < 0 {
 		d.line = append(d.line, part...)

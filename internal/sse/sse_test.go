@@ -81,9 +81,9 @@ var streams = []struct {
 	{"pending-type", "event: a\n", outcome{Pending: true}},
 	{"nothing-pending-after-comment", ": a\n", outcome{}},
 	{"longest-line", "data: " + strings.Repeat("x", 58) + "\n\n", outcome{Events: []string{"message||" + strings.Repeat("x", 58)}}},
-	{"line-too-long", "data: " + strings.Repeat("x", 59) + "\n\n", outcome{Err: ErrTooLong}},
-	{"line-without-end", strings.Repeat("x", 1000), outcome{Err: ErrTooLong}},
-	{"comment-without-end", ":" + strings.Repeat("x", 1000), outcome{Err: ErrTooLong}},
+	{"line-too-long", "data: " + strings.Repeat("x", 59) + "\n\n", outcome{Err: ErrLongLine}},
+	{"line-without-end", strings.Repeat("x", 1000), outcome{Err: ErrLongLine}},
+	{"comment-without-end", ":" + strings.Repeat("x", 1000), outcome{Err: ErrLongLine}},
 	{"event-too-long", strings.Repeat("data: 0123456789\n", 6) + "\n", outcome{Err: ErrTooLong}},
 	{"event-without-end", strings.Repeat("data\n", 65), outcome{Err: ErrTooLong}},
 }
@@ -170,7 +170,7 @@ func TestDefaultLimit(t *testing.T) {
 	if err := d.Feed(b, nil); err != nil {
 		t.Errorf("a line of the limit: %v", err)
 	}
-	if err := d.Feed(append([]byte{'x'}, b...), nil); !errors.Is(err, ErrTooLong) {
+	if err := d.Feed(append([]byte{'x'}, b...), nil); !errors.Is(err, ErrLongLine) {
 		t.Errorf("a longer one: %v", err)
 	}
 }
