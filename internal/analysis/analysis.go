@@ -96,9 +96,12 @@ func collect(f *sample.File) *judged {
 			j.base[g] = i
 		}
 	}
-	for _, v := range f.Visits {
-		if p.Counts(v) {
-			j.series[v.Cell].add(v)
+	for i := range f.Visits {
+		v := &f.Visits[i]
+		s := j.series[v.Cell]
+		s.all = append(s.all, v)
+		if p.Counts(*v) {
+			s.add(v)
 		}
 	}
 	for g, i := range j.ctl {
@@ -193,8 +196,8 @@ const contradictedShare = 0.2
 // contradicted reports whether too many of cell i's visits took another way.
 func (j *judged) contradicted(i int) bool {
 	n := 0
-	for _, v := range j.file.Visits {
-		if v.Cell == i && v.Failure == "" && !j.file.Header.Plan.Counts(v) {
+	for _, v := range j.series[i].all {
+		if v.Failure == "" && !j.file.Header.Plan.Counts(*v) {
 			n++
 		}
 	}
@@ -205,9 +208,9 @@ func (j *judged) contradicted(i int) bool {
 func (j *judged) failure(i int) Failed {
 	c := j.series[i].cell
 	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Reason: "it was never visited"}
-	for _, v := range j.file.Visits {
+	for _, v := range j.series[i].all {
 		switch {
-		case v.Cell != i, j.file.Header.Plan.Counts(v):
+		case j.file.Header.Plan.Counts(*v):
 		case v.Failure == "":
 			f.Reason, f.Evidence = "the path was not witnessed", v.Witness.Evidence
 		default:

@@ -64,8 +64,8 @@ func (s *series) busy() string {
 	for _, v := range s.visits {
 		client += v.Client.BusiestCPU / n
 		server += v.Server.BusiestCPU / n
-		clientCPU += pinnedBusy(v, v.Client, v.Server) / n
-		serverCPU += pinnedBusy(v, v.Server, v.Client) / n
+		clientCPU += pinnedBusy(*v, v.Client, v.Server) / n
+		serverCPU += pinnedBusy(*v, v.Server, v.Client) / n
 		if v.Elapsed < shortest {
 			continue
 		}
@@ -78,7 +78,7 @@ func (s *series) busy() string {
 		}
 		softirq += one / n
 		if len(v.Machine) > 0 {
-			all += busyTime(v) / v.Elapsed / float64(len(v.Machine)) / n
+			all += busyTime(*v) / v.Elapsed / float64(len(v.Machine)) / n
 		}
 	}
 	switch {
@@ -144,8 +144,8 @@ func (j *judged) cellWarnings(i int) []Warning {
 	}
 	out = append(out, s.chatWarnings()...)
 	failed, last := 0, ""
-	for _, v := range j.file.Visits {
-		if v.Cell == i && !j.file.Header.Plan.Counts(v) {
+	for _, v := range s.all {
+		if !j.file.Header.Plan.Counts(*v) {
 			failed++
 			last = cmp.Or(v.Failure, v.Witness.Evidence)
 		}
@@ -155,10 +155,10 @@ func (j *judged) cellWarnings(i int) []Warning {
 			failed, failed+len(s.visits), last)})
 	}
 	l := j.file.Header.Plan.LoadFor(s.cell)
-	out = append(out, s.briefWarnings(j.file.Visits, i)...)
+	out = append(out, s.briefWarnings()...)
 	late := 0
 	for _, v := range s.visits {
-		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, v) {
+		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, *v) {
 			late++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Limits of the reader, so that a hostile file costs bounded memory and time.
@@ -158,6 +159,8 @@ func (f *File) add(l line, seen *bool) error {
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}
+		// The decoder left room for more; there are many visits.
+		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.End != nil:
 		f.End, f.Truncated = *l.End, false
