@@ -6,12 +6,14 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/report"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
 // printPlan prints what a run would do.
 func printPlan(w io.Writer, p sample.Plan, format string) error {
+	printable.Fields(&p) // reasons of engines, command lines of the user
 	if format == "json" {
 		return writeJSON(w, p)
 	}
@@ -65,7 +67,7 @@ func printLoads(w io.Writer, p sample.Plan) {
 		case l.Bytes > 0:
 			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
 		case l.Program != nil:
-			fmt.Fprintf(w, "server: %s\nclient: %s\n", l.Program.Server, l.Program.Client)
+			fmt.Fprintf(w, "server: %s\nclient: %s\n", printable.Line(l.Program.Server), printable.Line(l.Program.Client))
 		case l.Kind == "chat":
 			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
 		default:

@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
@@ -125,7 +126,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
-			fmt.Fprintf(e.stderr, "toll: warning: %v\n", path.OneLine(err))
+			fmt.Fprintf(e.stderr, "toll: warning: %s\n", printable.Line(path.OneLine(err)))
 		}
 	}
 	if f.dryRun {

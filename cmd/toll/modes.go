@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/report"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
@@ -118,6 +119,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		}
 		out = append(out, info)
 	}
+	printable.Fields(&out) // what an engine says is missing
 	return out
 }
 

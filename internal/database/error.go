@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // Error says in one line what is wrong with a DSN, a database or the way to
@@ -197,15 +198,7 @@ func scrub(msg string, secrets ...string) string {
 }
 
 // clean makes one printable line of what others wrote.
-func clean(msg string) string {
-	msg = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(msg, " "))
-	return strings.Join(strings.Fields(msg), " ")
-}
+func clean(msg string) string { return printable.Words(msg) }
 
 // short comes after scrub, which would not find half a secret.
 func short(msg string) string {

@@ -216,7 +216,7 @@ func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
-		e.Detail = err.Error()
+		e.Detail = path.OneLine(err)
 	}
 	return e
 }

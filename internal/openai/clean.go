@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // hidden is shown for what must not be.
@@ -53,7 +54,7 @@ func newSecrets(key string, u *url.URL) secrets {
 func (s *secrets) add(secret string) {
 	asJSON, _ := json.Marshal(secret) // a string can always be
 	inner := func(q string) string { return q[1 : len(q)-1] }
-	s.forms = append(s.forms, secret, url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret),
+	s.forms = append(s.forms, secret, printable.Words(secret), url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret),
 		inner(strconv.Quote(secret)), inner(string(asJSON)))
 }
 
@@ -82,23 +83,13 @@ func (s secrets) scrubCut(text string) string {
 
 // clean makes one short line out of a text of the server. Characters are replaced
 // before the secrets are looked for and never taken out, which could put a secret
-// together.
-func (s secrets) clean(text string) string { return shorten(s.scrub(printable(text))) }
+// together: of white space a space stays.
+func (s secrets) clean(text string) string { return shorten(s.scrub(printable.Words(text))) }
 
 // cleanCut is clean for a text whose end is missing.
-func (s secrets) cleanCut(text string) string { return shorten(s.scrubCut(printable(text))) }
-
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return ' '
-		}
-		return c // of bytes that are no UTF-8, U+FFFD
-	}, text)
-}
+func (s secrets) cleanCut(text string) string { return shorten(s.scrubCut(printable.Words(text))) }
 
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
 	n := 0
 	for i := range text {
 		if n++; n > maxText {

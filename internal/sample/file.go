@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // Limits of the reader, so that a hostile file costs bounded memory and time.
@@ -109,6 +111,9 @@ func Read(r io.Reader) (*File, error) {
 		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
 			pending = &SyntaxError{n, err}
 			continue
+		}
+		if !printable.Plain(sc.Bytes()) { // the door for text of files
+			printable.Fields(&l)
 		}
 		if err := f.add(l, &seen); errors.Is(err, ErrEmpty) {
 			return nil, err
