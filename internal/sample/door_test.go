@@ -97,3 +97,14 @@ func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
 		t.Errorf("failure %q", v.Failure)
 	}
 }
+
+// A program's negative figure, which older tolls took, is no result.
+func TestReadRefusesNegativeMetrics(t *testing.T) {
+	f := full(t)
+	f.Visits[0].Values = map[string]float64{"a": 1, "rate": -3}
+	f.Visits[1].Values = map[string]float64{"a": 0, "rate": 3}
+	got, err := Read(strings.NewReader(written(t, f)))
+	if err != nil || got.Visits[0].Failure != "metric rate: -3 is negative" || got.Visits[1].Failure != "" {
+		t.Errorf("%q, %q, %v", got.Visits[0].Failure, got.Visits[1].Failure, err)
+	}
+}
