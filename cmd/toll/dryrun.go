@@ -29,6 +29,9 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 			100*p.Precision, p.Budget, plan.MinRounds)
 	}
 	fmt.Fprintf(w, "; seed %d\n", p.Seed)
+	if over := overBudget(p); over != "" {
+		fmt.Fprintln(w, over)
+	}
 	printLoads(w, p)
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape
@@ -53,6 +56,20 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 		fmt.Fprintln(w, "  "+report.Skipped(s))
 	}
 	return nil
+}
+
+// overBudget says that the run will take longer than its budget, and how long; "" if
+// it fits, or if the number of rounds is fixed.
+func overBudget(p sample.Plan) string {
+	least := plan.LeastTime(p)
+	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
+		return ""
+	}
+	what := fmt.Sprintf("%d rounds at least, without which nothing can be judged", plan.MinRounds)
+	if p.Mesh != nil {
+		what = "one sweep at least"
+	}
+	return fmt.Sprintf("the run will take about %.0f s, longer than its budget of %g s: it makes %s", least, p.Budget, what)
 }
 
 // nameOf is a cell's label and, of a crowd, its shape.

@@ -168,7 +168,7 @@ func unsupported(err error) error {
 
 // meshRequest reads the flags; the nodes come later.
 func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
-	if err := f.out.check(); err != nil {
+	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
 	if !slices.Equal(f.on, []string{swarm.Name}) {

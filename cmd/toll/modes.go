@@ -67,6 +67,9 @@ func newModes(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := pathRoom(); err != nil {
+				return err
+			}
 			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
 				list := checkModes(c.Context(), b[0], names)
 				return out.write(e, func(w io.Writer) error {

@@ -89,6 +89,8 @@ Without a command it is "toll compare".`,
 		SilenceErrors: true,
 		Args:          noCommand,
 		RunE:          compare.RunE,
+
+		PersistentPreRunE: prepare,
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.Flags().AddFlagSet(compare.Flags())

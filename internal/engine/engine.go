@@ -356,11 +356,9 @@ func (r *run) tell(round, i, cell int) {
 		return
 	}
 	n := len(r.Plan.Cells)
-	total := r.Plan.Budget
-	least := float64(plan.MinRounds)
-	if r.Plan.Rounds > 0 {
-		least, total = float64(r.Plan.Rounds), 0
+	total := plan.LeastTime(r.Plan)
+	if r.Plan.Rounds == 0 {
+		total = max(total, r.Plan.Budget)
 	}
-	total = max(total, plan.RoundTime(r.Plan)*least)
 	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[cell], Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
 }
