@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/docker"
 	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 func newClean(e env) *cobra.Command {
@@ -28,14 +29,14 @@ label with the mark of a toll that is gone.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			killed, err := lab.Clean()
 			for _, p := range killed {
-				fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, p.Command)
+				fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, printable.Line(p.Command))
 			}
 			removed, dockerErr := d.Run(c.Context())
 			for _, what := range removed {
-				fmt.Fprintf(e.stdout, "removed %s\n", what)
+				fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
 			}
 			for _, l := range d.Left {
-				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", l.What, l.Why)
+				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
 			}
 			if err := errors.Join(err, dockerErr); err != nil {
 				return err

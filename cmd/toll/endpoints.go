@@ -34,7 +34,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
-	if err := f.out.check(); err != nil {
+	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return err
 	}
 	names := w.Names()
@@ -57,9 +57,8 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 		return f.out.write(e, func(out io.Writer) error { return printPlan(out, p, f.out.format) })
 	}
 	if err := w.Check(c.Context()); err != nil {
-		var stop signaled
-		if errors.As(context.Cause(c.Context()), &stop) {
-			return &failure{code: exitSignalled + int(stop.Signal)}
+		if stop := interrupted(c.Context()); stop != nil {
+			return stop
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}

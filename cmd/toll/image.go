@@ -21,7 +21,7 @@ image.`,
 		Example: `  toll image | ssh node-b docker load
   for n in node-b node-c; do toll image | ssh $n docker load; done`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: atOnce(func(*cobra.Command, []string) error {
 			if isTerminal(e.stdout) {
 				return usage(errors.New("an image is not for a terminal"), "toll image | ssh NODE docker load")
 			}
@@ -34,6 +34,6 @@ image.`,
 			}
 			fmt.Fprintf(e.stderr, "toll: image %s\n", name)
 			return nil
-		},
+		}),
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,6 +74,30 @@ const (
 	maxQueries = 10_000
 )
 
+// loadsWith are the loads that a flag is for; the flags' help says the same.
+var loadsWith = map[string][]string{
+	"streams": {"bulk", "udp"}, "reverse": {"bulk"}, "write-size": {"bulk"}, "bidir": {"bulk"}, "bytes": {"bulk"}, "send": {"bulk"},
+	"request": {"rr", "crr", "udp-rr", "query"}, "reply": {"rr", "crr", "udp-rr", "query"}, "queries": {"query"},
+	"connections": {"rr", "crr"}, "rate": {"rr"}, "under-load": {"rr"},
+	"sessions": {"stream"}, "tokens": {"stream"}, "tokens-per-second": {"stream"},
+	"bitrate": {"udp"}, "datagram": {"udp"}, "batch": {"udp"}, "gso": {"udp"},
+	"nodelay": {"bulk", "rr", "crr", "stream", "query"},
+}
+
+// idle refuses flags that the user gave and that none of the loads has.
+func (f *loadFlags) idle() error {
+	for _, flag := range slices.Sorted(maps.Keys(loadsWith)) {
+		loads := loadsWith[flag]
+		has := func(kind string) bool { return slices.Contains(loads, kind) }
+		if f.given == nil || !f.given(flag) || slices.ContainsFunc(f.kinds, has) || flag == "write-size" && f.options.underLoad {
+			continue
+		}
+		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag, strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
+			"leave --"+flag+" out, or add --load "+loads[0])
+	}
+	return nil
+}
+
 func (f *loadFlags) check() error {
 	for _, n := range []struct {
 		flag       string
@@ -81,6 +106,9 @@ func (f *loadFlags) check() error {
 		if n.value < 1 || n.value > n.top {
 			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
 		}
+	}
+	if err := f.idle(); err != nil {
+		return err
 	}
 	if err := f.options.check(f.reverse); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 	"github.com/bridgetoll/bridgetoll/internal/swarm"
 )
@@ -125,7 +126,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
-			fmt.Fprintf(e.stderr, "toll: warning: %v\n", path.OneLine(err))
+			fmt.Fprintf(e.stderr, "toll: warning: %s\n", printable.Line(path.OneLine(err)))
 		}
 	}
 	if f.dryRun {
@@ -167,7 +168,7 @@ func unsupported(err error) error {
 
 // meshRequest reads the flags; the nodes come later.
 func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
-	if err := f.out.check(); err != nil {
+	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
 	if !slices.Equal(f.on, []string{swarm.Name}) {

@@ -30,6 +30,9 @@ func printMesh(w io.Writer, p sample.Plan) {
 			100*p.Precision, plan.MinSweeps, p.Budget)
 	}
 	fmt.Fprintf(w, "; seed %d\n", p.Seed)
+	if over := overBudget(p); over != "" {
+		fmt.Fprintln(w, over)
+	}
 	if m.AtOnce > 0 {
 		fmt.Fprintf(w, "at most %d pairs at once\n", m.AtOnce)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/report"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
@@ -66,6 +67,9 @@ func newModes(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := pathRoom(); err != nil {
+				return err
+			}
 			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
 				list := checkModes(c.Context(), b[0], names)
 				return out.write(e, func(w io.Writer) error {
@@ -118,6 +122,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		}
 		out = append(out, info)
 	}
+	printable.Fields(&out) // what an engine says is missing
 	return out
 }
 

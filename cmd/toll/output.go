@@ -19,6 +19,7 @@ type outputFlags struct {
 	format string
 	file   string
 	to     *os.File // nil: the standard output, or not yet open
+	close  func() error
 }
 
 func (o *outputFlags) add(fl *pflag.FlagSet) {
@@ -26,36 +27,35 @@ func (o *outputFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&o.file, "output", "", "write to this file instead of the standard output")
 }
 
-func (o *outputFlags) check() error {
+// check checks the flags of a command that has these other files.
+func (o *outputFlags) check(others ...place) error {
 	if report.Formats[o.format] == nil {
 		return usage(fmt.Errorf("unknown format %q", o.format), "formats are: table, json")
 	}
-	return nil
+	return o.apart(others)
 }
 
 // open opens the file, so that a place that cannot be written is known before
 // anything is measured. write opens it if nobody did.
-func (o *outputFlags) open() error {
+func (o *outputFlags) open(e env) (err error) {
 	if o.file == "" || o.to != nil {
 		return nil
 	}
-	f, err := os.Create(o.file)
-	if err != nil {
+	if o.to, o.close, err = create(o.file, e.stdout); err != nil {
 		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a place that can be written"}
 	}
-	o.to = f
 	return nil
 }
 
 // write gives f the place to print to, and closes it.
 func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
-	if err := o.open(); err != nil {
+	if err := o.open(e); err != nil {
 		return err
 	}
 	if o.to == nil {
 		return f(e.stdout)
 	}
-	return errors.Join(f(o.to), o.to.Close())
+	return errors.Join(f(o.to), o.close())
 }
 
 func (o *outputFlags) report(e env, r *analysis.Report) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -68,6 +67,9 @@ with what it counted before and after.`,
 			}
 			between, err := parseWire(f.wire)
 			if err != nil {
+				return err
+			}
+			if err := pathRoom(); err != nil {
 				return err
 			}
 			return f.with(c.Context(), []string{on}, between, func(b []path.Builder) error {
@@ -194,9 +196,8 @@ func visitOnce(ctx context.Context, c engine.Config) (*sample.File, error) {
 	var records bytes.Buffer
 	c.Out = sample.NewWriter(&records)
 	_, err := engine.Run(ctx, c)
-	var stop signaled
-	if errors.As(context.Cause(ctx), &stop) {
-		return nil, &failure{code: exitSignalled + int(stop.Signal)}
+	if stop := interrupted(ctx); stop != nil {
+		return nil, stop
 	}
 	if err != nil {
 		return nil, err

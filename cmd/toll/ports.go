@@ -36,15 +36,15 @@ It changes nothing. Without root it names what it could not see.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := out.check(place{"results", results}); err != nil {
 				return err
 			}
 			port, err := parsePort(args)
 			if err != nil {
 				return err
 			}
-			r, err := readPorts(c, port, results)
+			r, err := readPorts(c, e, port, results)
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ It changes nothing. Without root it names what it could not see.`,
 				err = &failure{code: exitCells}
 			}
 			return err
-		},
+		}),
 	}
 	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
 	out.add(c.Flags())
@@ -67,14 +67,14 @@ It changes nothing. Without root it names what it could not see.`,
 
 // readPorts judges this machine's ports; one that was asked for is checked by
 // connecting. A results file, if there is one, is read before anything else.
-func readPorts(c *cobra.Command, port uint16, results string) (*ports.Report, error) {
+func readPorts(c *cobra.Command, e env, port uint16, results string) (*ports.Report, error) {
 	var judged *analysis.Report
 	if results != "" {
-		f, err := readResults(results, c.InOrStdin())
+		f, err := readResults(e, results, c.InOrStdin())
 		if err != nil {
 			return nil, err
 		}
-		judged = analysis.Judge(f)
+		judged = judge(e, f)
 	}
 	facts, err := collect.Facts(c.Context())
 	if err != nil {

@@ -35,8 +35,8 @@ shows its arithmetic.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
+		RunE: atOnce(func(c *cobra.Command, _ []string) error {
+			if err := out.check(place{"results", results}); err != nil {
 				return err
 			}
 			var err error
@@ -49,7 +49,7 @@ shows its arithmetic.`,
 			if results == "" {
 				return usage(fmt.Errorf("predict needs measured costs"), "toll compare --load rr,bulk --save run.jsonl, then toll predict --results run.jsonl")
 			}
-			f, err := readResults(results, c.InOrStdin())
+			f, err := readResults(e, results, c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ shows its arithmetic.`,
 				}
 				return report.Prediction(to, p, report.Options{Color: out.file == "" && colored(e.stdout)})
 			})
-		},
+		}),
 	}
 	fl := c.Flags()
 	fl.SortFlags = false

@@ -43,6 +43,55 @@ func (p *progress) show(s engine.Progress) {
 		nameOf(s.Cell), s.Cell.From, s.Cell.Load, left)
 }
 
+// readProgress is a reader that tells how much it has read.
+type readProgress struct {
+	*progress
+	io.Reader
+	read, size int64
+	next       time.Time // not before then
+}
+
+// How long reading may take before it is told of, and how often that is.
+const (
+	toldAfter = 500 * time.Millisecond
+	toldEvery = 200 * time.Millisecond
+)
+
+// reading is r, which tells how much of size bytes it has read; 0: of nobody knows
+// how many.
+func (p *progress) reading(r io.Reader, size int64) io.Reader {
+	if p.w == nil {
+		return r
+	}
+	return &readProgress{progress: p, Reader: r, size: size, next: time.Now().Add(toldAfter)}
+}
+
+func (r *readProgress) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.read += int64(n)
+	if now := time.Now(); now.After(r.next) {
+		r.next = now.Add(toldEvery)
+		fmt.Fprintf(r.w, "%sreading results, %s", clearLine, r.share())
+	}
+	return n, err
+}
+
+func (r *readProgress) share() string {
+	const megabyte, percent = 1e6, 100
+	if r.size <= 0 {
+		return fmt.Sprintf("%.0f MB", float64(r.read)/megabyte)
+	}
+	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size), float64(r.size)/megabyte)
+}
+
+// judging tells that so many visits are being judged, if they are many.
+func (p *progress) judging(visits int) {
+	const many = 20_000 // a second's work
+	if p.w != nil && visits >= many {
+		fmt.Fprintf(p.w, "%sjudging %d visits", clearLine, visits)
+	}
+}
+
 func (p *progress) clear() {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine)

@@ -23,25 +23,29 @@ published ratio, the one in these results files, and which findings still hold.
 
 Studies: ` + strings.Join(published.Names(), ",\n  "),
 		ValidArgs: published.Names(),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			var files []place
+			for _, name := range against {
+				files = append(files, place{"against", name})
+			}
+			if err := out.check(files...); err != nil {
 				return err
 			}
 			studies, err := findStudies(args)
 			if err != nil {
 				return err
 			}
-			files, err := readMeasured(against, c.InOrStdin())
+			measured, err := readMeasured(e, against, c.InOrStdin())
 			if err != nil {
 				return err
 			}
-			r, err := published.Compare(studies, files)
+			r, err := published.Compare(studies, measured)
 			if err != nil {
 				return err
 			}
 			opts := report.Options{Color: out.file == "" && colored(e.stdout)}
 			return out.write(e, func(w io.Writer) error { return report.Published(w, r, out.format, opts) })
-		},
+		}),
 	}
 	c.Flags().StringSliceVar(&against, "against", nil, "results files to hold the published ratios against (toll compare --save)")
 	out.add(c.Flags())
@@ -70,10 +74,10 @@ func findStudies(names []string) ([]published.Study, error) {
 	return out, nil
 }
 
-func readMeasured(names []string, stdin io.Reader) ([]published.Measured, error) {
+func readMeasured(e env, names []string, stdin io.Reader) ([]published.Measured, error) {
 	var out []published.Measured
 	for _, n := range names {
-		f, err := readResults(n, stdin)
+		f, err := readResults(e, n, stdin)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 )
 
 // tee keeps every record and copies it to the file that was asked for. What
@@ -22,15 +21,18 @@ func (t *tee) Write(b []byte) (int, error) {
 	return t.file.Write(b)
 }
 
-func (f *runFlags) records() (t *tee, closeFile func() error, err error) {
+// saveFlag names the file that every visit is written to.
+const saveFlag = "save"
+
+func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	t = &tee{}
 	if f.save == "" {
 		return t, func() error { return nil }, nil
 	}
-	file, err := os.Create(f.save)
+	file, closeFile, err := create(f.save, e.stdout)
 	if err != nil {
 		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a place that can be written"}
 	}
 	t.file = file
-	return t, file.Close, nil
+	return t, closeFile, nil
 }

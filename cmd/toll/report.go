@@ -25,23 +25,31 @@ judged as far as it goes.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := out.check(place{"", args[0]}); err != nil {
 				return err
 			}
-			f, err := readResults(args[0], c.InOrStdin())
+			f, err := readResults(e, args[0], c.InOrStdin())
 			if err != nil {
 				return err
 			}
-			return out.report(e, analysis.Judge(f))
-		},
+			return out.report(e, judge(e, f))
+		}),
 	}
 	out.add(c.Flags())
 	return c
 }
 
-func readResults(name string, stdin io.Reader) (*sample.File, error) {
-	in := stdin
+// judge judges a results file and tells that on a terminal, if it takes its time.
+func judge(e env, f *sample.File) *analysis.Report {
+	bar := newProgress(e.stderr, false)
+	defer bar.clear()
+	bar.judging(len(f.Visits))
+	return analysis.Judge(f)
+}
+
+func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
+	in, size := stdin, int64(0)
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -49,8 +57,13 @@ func readResults(name string, stdin io.Reader) (*sample.File, error) {
 		}
 		defer f.Close()
 		in = f
+		if info, err := f.Stat(); err == nil {
+			size = info.Size()
+		}
 	}
-	f, err := sample.Read(in)
+	bar := newProgress(e.stderr, false)
+	f, err := sample.Read(bar.reading(in, size))
+	bar.clear()
 	if err != nil {
 		return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), "a results file is what toll compare --save writes"}
 	}

@@ -62,11 +62,11 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if f.window < minWindow || f.window > maxWindow {
 		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
 	}
-	if err := f.loads.check(); err != nil {
-		return nil, err
-	}
 	kinds, err := parseAll(f.loads.kinds, parseLoad)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.loads.check(); err != nil {
 		return nil, err
 	}
 	window, err := f.windowFor(w)

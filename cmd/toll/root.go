@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // Exit codes; the manual lists them.
@@ -62,9 +63,10 @@ func run(ctx context.Context, e env, args []string) int {
 	f := &failure{code: exitFailed, err: err}
 	errors.As(err, &f)
 	if f.err != nil {
-		fmt.Fprintf(e.stderr, "toll: error: %v\n", path.OneLine(f.err))
+		// The door for text of flags and arguments.
+		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(f.err)))
 		if h := f.Hint(); h != "" {
-			fmt.Fprintf(e.stderr, "toll: hint: %s\n", h)
+			fmt.Fprintf(e.stderr, "toll: hint: %s\n", printable.Line(h))
 		}
 	}
 	return f.code
@@ -87,6 +89,8 @@ Without a command it is "toll compare".`,
 		SilenceErrors: true,
 		Args:          noCommand,
 		RunE:          compare.RunE,
+
+		PersistentPreRunE: prepare,
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.Flags().AddFlagSet(compare.Flags())

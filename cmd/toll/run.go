@@ -85,7 +85,7 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
 	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
-	fl.StringVar(&f.save, "save", "", "write every visit to this file, for toll report")
+	fl.StringVar(&f.save, saveFlag, "", "write every visit to this file, for toll report")
 	f.out.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress")
@@ -102,7 +102,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if err := f.swarm.adapt(f, c.Flags()); err != nil {
 			return err
 		}
-		if err := f.out.check(); err != nil {
+		if err := f.out.check(place{saveFlag, f.save}); err != nil {
 			return err
 		}
 		req, err := f.toRequest(args)
@@ -128,13 +128,14 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
+	if err := runRoom(p, f.loads.threads()); err != nil {
+		return err
+	}
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
-		var stop signaled
-		switch {
-		case errors.As(err, &stop):
-			return &failure{code: exitSignalled + int(stop.Signal)}
-		case err != nil:
+		if stop := interrupted(ctx); err != nil && stop != nil {
+			return stop
+		} else if err != nil {
 			return err
 		}
 		if f.dryRun {
@@ -171,11 +172,11 @@ func nothing(p sample.Plan) error {
 // what was measured and prints it, also after an interrupt or a failure in
 // mid-run.
 func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
-	records, closeSave, err := f.records()
+	records, closeSave, err := f.records(e)
 	if err != nil {
 		return err
 	}
-	if err := f.out.open(); err != nil {
+	if err := f.out.open(e); err != nil {
 		return errors.Join(err, closeSave())
 	}
 	m, err := meter.New()
@@ -188,6 +189,9 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
 	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
 	c.MeshConverged = analysis.MeshConverged
+	if over := overBudget(c.Plan); over != "" && !f.quiet {
+		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
+	}
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	end, runErr := engine.Run(ctx, c)
@@ -197,12 +201,11 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 }
 
 func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.End, runErr error) error {
-	var stop signaled
-	interrupted := errors.As(context.Cause(ctx), &stop)
+	stop := interrupted(ctx)
 	file, err := sample.Read(bytes.NewReader(records))
 	switch {
-	case errors.Is(err, sample.ErrEmpty) && interrupted:
-		return &failure{code: exitSignalled + int(stop.Signal)}
+	case errors.Is(err, sample.ErrEmpty) && stop != nil:
+		return stop
 	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
 		return &failure{code: exitNothing, err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
@@ -218,8 +221,8 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return errors.Join(runErr, err)
 	}
 	switch {
-	case interrupted:
-		return &failure{code: exitSignalled + int(stop.Signal)}
+	case stop != nil:
+		return stop
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):

@@ -104,7 +104,7 @@ func room(here machine.Machine, shapes []sample.Shape, streams int) error {
 			Memory:  uint64(bytes*processes + connection*connections),
 		})
 		if err != nil {
-			return &failure{code: exitNothing, err: fmt.Errorf("%s: %w", s, err)}
+			return noRoom(s.String(), err)
 		}
 	}
 	return nil

@@ -9,12 +9,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -221,15 +220,13 @@ func parseAnswer(line []byte) (answer, error) {
 // clean is text that may be printed: one line, without escape codes, not too long.
 func clean(s string) string {
 	n := 0
-	return strings.Map(func(r rune) rune {
+	for i := range s {
 		if n++; n > maxText {
-			return -1
+			s = s[:i]
+			break
 		}
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	}
+	return printable.Words(s)
 }
 
 // control is one end of a control connection.

@@ -98,9 +98,12 @@ func collect(f *sample.File) *judged {
 			j.base[g] = i
 		}
 	}
-	for _, v := range f.Visits {
-		if p.Counts(v) && !j.troubles[v.Cell].fatal() {
-			j.series[v.Cell].add(v)
+	for i := range f.Visits {
+		v := &f.Visits[i]
+		s := j.series[v.Cell]
+		s.all = append(s.all, v)
+		if p.Counts(*v) && !j.troubles[v.Cell].fatal() {
+			s.add(v)
 		}
 	}
 	for g, i := range j.ctl {

@@ -50,8 +50,8 @@ func (s *series) addConnections(v sample.Visit, _ sample.Load, busy float64) {
 }
 
 // briefWarnings are the doubts about a cell whose connections end with their
-// trips, of which all visits are given, also those that failed.
-func (s *series) briefWarnings(visits []sample.Visit, cell int) []Warning {
+// trips, in all visits, also those that failed.
+func (s *series) briefWarnings() []Warning {
 	if !trafficOf(s.load).brief {
 		return nil
 	}
@@ -64,10 +64,7 @@ func (s *series) briefWarnings(visits []sample.Visit, cell int) []Warning {
 		failed, attempts int64
 		kinds            = make([]int64, len(failureWords))
 	)
-	for _, v := range visits {
-		if v.Cell != cell {
-			continue
-		}
+	for _, v := range s.all {
 		n++
 		for i, f := range failureWords {
 			kinds[i] += v.Client.Counts[f.count]

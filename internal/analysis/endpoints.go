@@ -74,10 +74,12 @@ func (s *series) addChat(v sample.Visit, _ sample.Load, _ float64) {
 const slowShare = 0.1
 
 // slowest is the mean of the slowest of what h holds, in its unit.
-func slowest(h *hdrhistogram.Histogram) float64 {
+func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	want := max(1, int64(slowShare*float64(h.TotalCount())))
 	n, sum := int64(0), 0.0
-	bars := h.Distribution()
+	all := sample.NewHistogram()
+	h.MergeInto(all)
+	bars := all.Distribution()
 	for i := len(bars) - 1; i >= 0 && n < want; i-- {
 		k := min(bars[i].Count, want-n)
 		n += k

@@ -57,7 +57,8 @@ type series struct {
 	values map[string]map[int]float64
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
 	times  map[string]*hdrhistogram.Histogram // all rounds' of what only this load times
-	visits []sample.Visit
+	visits []*sample.Visit
+	all    []*sample.Visit // the bad ones as well
 }
 
 func newSeries(c sample.Cell, l sample.Load) *series {
@@ -77,9 +78,9 @@ func (s *series) set(metric string, round int, v float64) {
 
 // add adds a witnessed visit. A latency histogram that cannot be decoded
 // leaves the visit without latencies.
-func (s *series) add(v sample.Visit) {
-	l := s.load
-	s.visits = append(s.visits, v)
+func (s *series) add(visit *sample.Visit) {
+	v, l := *visit, s.load
+	s.visits = append(s.visits, visit)
 	busy := busyTime(v)
 	if trafficOf(l).foreign {
 		trafficOf(l).add(s, v, l, busy)
@@ -137,12 +138,12 @@ func (s *series) addLatency(v sample.Visit) {
 		return
 	}
 	for name, q := range percentiles {
-		s.set(name, v.Round, float64(h.ValueAtQuantile(q))/nsPerSecond)
+		s.set(name, v.Round, float64(h.ValueAtPercentile(q))/nsPerSecond)
 	}
 	if s.merged == nil {
 		s.merged = sample.NewHistogram()
 	}
-	s.merged.Merge(h)
+	h.MergeInto(s.merged)
 }
 
 // addTimes adds percentiles of what a load times besides its latency.
@@ -152,13 +153,13 @@ func (s *series) addTimes(v sample.Visit, name string, percentiles map[string]fl
 		return
 	}
 	for metric, q := range percentiles {
-		s.set(metric, v.Round, float64(h.ValueAtQuantile(q))/nsPerSecond)
+		s.set(metric, v.Round, float64(h.ValueAtPercentile(q))/nsPerSecond)
 	}
 }
 
 // decode is the histogram; nil if there is none, it holds nothing or it cannot
 // be decoded.
-func decode(e *sample.EncodedHisto) *hdrhistogram.Histogram {
+func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil
 	}
@@ -247,7 +248,7 @@ func (s *series) split() CPUSplit {
 	work := 0.0
 	for _, v := range s.visits {
 		if v.Elapsed >= shortest {
-			work += t.work(v, s.load)
+			work += t.work(*v, s.load)
 		}
 	}
 	if work < 1 {
@@ -274,7 +275,7 @@ func (s *series) cpu() cpuTime {
 			continue // the meters were not read in time
 		}
 		c.elapsed += v.Elapsed
-		busy += busyTime(v)
+		busy += busyTime(*v)
 		c.Client += v.Client.CPU
 		c.Server += v.Server.CPU
 		if v.Proxy != nil {

@@ -75,7 +75,7 @@ func (s *series) addTokens(v sample.Visit, l sample.Load, _ float64) {
 // addTokenTimes adds the percentiles of what only this load times. A histogram that
 // cannot be decoded leaves the visit without them.
 func (s *series) addTokenTimes(v sample.Visit) {
-	decoded := map[string]*hdrhistogram.Histogram{}
+	decoded := map[string]*hdrhistogram.PackedHistogram{}
 	for name, e := range v.Times {
 		h := decode(e)
 		if h == nil {
@@ -88,11 +88,11 @@ func (s *series) addTokenTimes(v sample.Visit) {
 		if s.times[name] == nil {
 			s.times[name] = sample.NewHistogram()
 		}
-		s.times[name].Merge(h)
+		h.MergeInto(s.times[name])
 	}
 	for name, m := range timed {
 		if h := decoded[m.times]; h != nil {
-			s.set(name, v.Round, float64(h.ValueAtQuantile(m.q))/nsPerSecond)
+			s.set(name, v.Round, float64(h.ValueAtPercentile(m.q))/nsPerSecond)
 		}
 	}
 }

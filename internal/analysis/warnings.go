@@ -63,8 +63,8 @@ func (s *series) busy() string {
 	for _, v := range s.visits {
 		client += v.Client.BusiestCPU / n
 		server += v.Server.BusiestCPU / n
-		clientCPU += pinnedBusy(v, v.Client, v.Server) / n
-		serverCPU += pinnedBusy(v, v.Server, v.Client) / n
+		clientCPU += pinnedBusy(*v, v.Client, v.Server) / n
+		serverCPU += pinnedBusy(*v, v.Server, v.Client) / n
 		if v.Elapsed < shortest {
 			continue
 		}
@@ -77,7 +77,7 @@ func (s *series) busy() string {
 		}
 		softirq += one / n
 		if len(v.Machine) > 0 {
-			all += busyTime(v) / v.Elapsed / float64(len(v.Machine)) / n
+			all += busyTime(*v) / v.Elapsed / float64(len(v.Machine)) / n
 		}
 	}
 	switch {
@@ -146,10 +146,10 @@ func (j *judged) cellWarnings(i int) []Warning {
 		out = append(out, w)
 	}
 	l := j.file.Header.Plan.LoadFor(s.cell)
-	out = append(out, s.briefWarnings(j.file.Visits, i)...)
+	out = append(out, s.briefWarnings()...)
 	late := 0
 	for _, v := range s.visits {
-		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, v) {
+		if max(v.Client.Late, v.Server.Late) > lateLimit*startOf(l, *v) {
 			late++
 		}
 	}

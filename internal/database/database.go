@@ -101,7 +101,7 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Query == "" {
 		o.Query = p.query
 	}
-	return &Database{product: p, target: t, dsn: printable(u), query: o.Query, queries: o.Queries, timeout: o.Timeout}, nil
+	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries, timeout: o.Timeout}, nil
 }
 
 // String is the DSN as it may be printed: without any secret.
@@ -136,9 +136,9 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	return f, nil
 }
 
-// printable is the URL without what may be a secret. What is one for certain
+// shown is the URL without what may be a secret. What is one for certain
 // was refused before.
-func printable(u *url.URL) string {
+func shown(u *url.URL) string {
 	v := *u
 	v.RawQuery = redactQuery(u.RawQuery)
 	return v.String()

@@ -10,9 +10,9 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/secret"
 )
 
@@ -203,15 +203,7 @@ func scrub(msg string, secrets ...string) string {
 }
 
 // clean makes one printable line of what others wrote.
-func clean(msg string) string {
-	msg = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(msg, " "))
-	return strings.Join(strings.Fields(msg), " ")
-}
+func clean(msg string) string { return printable.Words(msg) }
 
 // short comes after scrub, which would not find half a secret.
 func short(msg string) string {

@@ -224,7 +224,7 @@ func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
-		e.Detail = err.Error()
+		e.Detail = path.OneLine(err)
 	}
 	return e
 }
@@ -390,11 +390,9 @@ func (r *run) tell(round, i, cell int) {
 		return
 	}
 	n := len(r.Plan.Cells)
-	total := r.Plan.Budget
-	least := float64(plan.MinRounds)
-	if r.Plan.Rounds > 0 {
-		least, total = float64(r.Plan.Rounds), 0
+	total := plan.LeastTime(r.Plan)
+	if r.Plan.Rounds == 0 {
+		total = max(total, r.Plan.Budget)
 	}
-	total = max(total, plan.RoundTime(r.Plan)*least)
 	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[cell], Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
 }

@@ -99,7 +99,7 @@ func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) 
 		if err != nil {
 			return nil, err
 		}
-		all.Merge(h)
+		h.MergeInto(all)
 		timed = true
 	}
 	if !timed {

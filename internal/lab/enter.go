@@ -14,6 +14,9 @@ import (
 // entered marks the environment of a process that Enter started.
 const entered = "BRIDGETOLL_USERNS"
 
+// Entered reports whether this process is one that Enter started.
+func Entered() bool { return os.Getenv(entered) != "" }
+
 // Enter runs this program again, with the same arguments and standard files,
 // in a user namespace of its own, where it is root over nothing but its own
 // network namespaces. It returns the exit code. The program there dies with
@@ -23,7 +26,7 @@ const entered = "BRIDGETOLL_USERNS"
 // A kernel or a policy that forbids user namespaces is an error, with the
 // errno of clone(2) in its chain.
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {
-	if os.Getenv(entered) != "" {
+	if Entered() {
 		return 0, errors.New("even inside a user namespace, network namespaces cannot be made")
 	}
 	cmd := exec.Command(self, os.Args[1:]...)

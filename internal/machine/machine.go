@@ -26,11 +26,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
 )
 
@@ -206,15 +205,9 @@ func (m Machine) exists(name string) bool {
 const maxFact = 400
 
 // fold makes one printable line with single spaces: facts end up in terminals
-// and some come from firmware.
+// and some come from firmware, which ends its words with a zero byte.
 func fold(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = printable.Words(strings.ReplaceAll(s, "\x00", " "))
 	if r := []rune(s); len(r) > maxFact {
 		return strings.TrimSpace(string(r[:maxFact]))
 	}

@@ -183,7 +183,7 @@ func TestOneFact(t *testing.T) {
 		{"memory-negative", "/proc/meminfo", "MemTotal: -5 kB", func(m Machine) any { return m.memory() }, uint64(0)},
 		{"load-nan", "/proc/loadavg", "NaN 1 1", func(m Machine) any { l, _ := m.loadAverage(); return l }, 0.0},
 		{"load-inf", "/proc/loadavg", "Inf", func(m Machine) any { l, _ := m.loadAverage(); return l }, 0.0},
-		{"escape-codes", "/proc/sys/kernel/osrelease", "6.1\x1b[31m\x00\xff x\n", func(m Machine) any { e, _ := m.Read(); return e.Kernel }, "6.1 [31m x"},
+		{"escape-codes", "/proc/sys/kernel/osrelease", "6.1\x1b[31m\x00\xff x\n", func(m Machine) any { e, _ := m.Read(); return e.Kernel }, `6.1\x1b[31m \xff x`},
 		{"long", "/proc/sys/kernel/osrelease", strings.Repeat("é", 5000), func(m Machine) any { e, _ := m.Read(); return e.Kernel }, strings.Repeat("é", maxFact)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -17,11 +18,16 @@ type Crowd struct {
 type RoomError struct {
 	What       string // "open files"
 	Need, Have uint64
+	Limit      string // whose it is, with its number: "ulimit -u is 20"; "" if nothing is known
 	Remedy     string
 }
 
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("too little room for so many processes: %s: %d are needed, %d can be had", e.What, e.Need, e.Have)
+	limit := ""
+	if e.Limit != "" {
+		limit = " (" + e.Limit + ")"
+	}
+	return fmt.Sprintf("too little room: %s: about %d are needed, %d can be had%s", e.What, e.Need, e.Have, limit)
 }
 
 // Hint is the remedy.
@@ -30,24 +36,32 @@ func (e *RoomError) Hint() string { return e.Remedy }
 // Room returns a *RoomError if the limits of this process, of its cgroups or of
 // the machine's memory leave no room for c, and nil if they do or are not known.
 func (m Machine) Room(c Crowd) error {
-	const fewer = "fewer or smaller crowds, or "
+	const fewer = "measure less at a time, or "
 	limits := m.read("/proc/self/limits")
 	checks := []struct {
 		what   string
 		need   uint64
 		have   uint64
 		known  bool
+		limit  string
 		remedy string
 	}{
 		{what: "open files", need: uint64(c.Files), remedy: fewer + "ulimit -n " + strconv.Itoa(c.Files)},
-		{what: "threads of this user", need: uint64(c.Threads), remedy: fewer + "ulimit -u " + strconv.Itoa(c.Threads)},
+		{what: "threads of this user", need: uint64(c.Threads)},
 		{what: "threads in this cgroup", need: uint64(c.Threads), remedy: fewer + "a larger pids.max, as by docker run --pids-limit"},
 		{what: "bytes of memory in this cgroup", need: c.Memory, remedy: fewer + "a larger memory.max"},
-		{what: "bytes of memory", need: c.Memory, remedy: "fewer or smaller crowds, or close other programs"},
+		{what: "bytes of memory", need: c.Memory, remedy: "measure less at a time, or close other programs"},
 	}
-	checks[0].have, checks[0].known = softLimit(limits, "Max open files")
+	if most, known := softLimit(limits, "Max open files"); known {
+		checks[0].have, checks[0].known, checks[0].limit = most, true, fmt.Sprintf("ulimit -n is %d", most)
+	}
 	if !m.privileged() { // root may have as many as it likes
-		checks[1].have, checks[1].known = softLimit(limits, "Max processes")
+		if most, known := softLimit(limits, "Max processes"); known {
+			used := m.usedThreads()
+			checks[1].have, checks[1].known = most-min(most, used), true
+			checks[1].limit = fmt.Sprintf("ulimit -u is %d, of which others of this user have %d", most, used)
+			checks[1].remedy = fmt.Sprintf("%sulimit -u %d", fewer, used+uint64(c.Threads))
+		}
 	}
 	checks[2].have, checks[2].known = m.left("pids.max", "pids.current")
 	// What is used of it counts for nothing: most may be cache.
@@ -55,10 +69,33 @@ func (m Machine) Room(c Crowd) error {
 	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
 	for _, k := range checks {
 		if k.known && k.have < k.need {
-			return &RoomError{What: k.what, Need: k.need, Have: k.have, Remedy: k.remedy}
+			return &RoomError{What: k.what, Need: k.need, Have: k.have, Limit: k.limit, Remedy: k.remedy}
 		}
 	}
 	return nil
+}
+
+// usedThreads counts the threads of this user's other processes: the kernel's limit
+// is for all of them. What a mount of /proc hides is not counted.
+func (m Machine) usedThreads() (n uint64) {
+	self := m.read("/proc/self/status")
+	id := func(status, key string) string { // the first: the real user
+		first, _, _ := strings.Cut(field(status, key), "\t")
+		return first
+	}
+	entries, _ := os.ReadDir(m.path("/proc"))
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		status := m.read("/proc/" + e.Name() + "/status")
+		if id(status, "Uid") != id(self, "Uid") || id(status, "Tgid") == id(self, "Tgid") {
+			continue
+		}
+		threads, _ := strconv.ParseUint(field(status, "Threads"), 10, 32)
+		n += threads
+	}
+	return n
 }
 
 // softLimit reads a line of /proc/self/limits; ok is false if it is unlimited

@@ -2,9 +2,8 @@ package openai
 
 import (
 	"net/url"
-	"strings"
-	"unicode"
 
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 	"github.com/bridgetoll/bridgetoll/internal/secret"
 )
 
@@ -21,11 +20,13 @@ type secrets struct{ secret.Set }
 func newSecrets(key string, u *url.URL) secrets {
 	// Shorter values of a query are versions and switches, and no secrets.
 	const shortest = 8
-	hide := []string{key}
+	var hide []string
+	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it stands in a cleaned text
+	add(key)
 	for _, values := range u.Query() {
 		for _, v := range values {
 			if len(v) >= shortest {
-				hide = append(hide, v)
+				add(v)
 			}
 		}
 	}
@@ -34,23 +35,13 @@ func newSecrets(key string, u *url.URL) secrets {
 
 // clean makes one short line out of a text of the server. Characters are replaced
 // before the secrets are looked for and never taken out, which could put a secret
-// together.
-func (s secrets) clean(text string) string { return shorten(s.Hide(printable(text))) }
+// together: of white space a space stays.
+func (s secrets) clean(text string) string { return shorten(s.Hide(printable.Words(text))) }
 
 // cleanCut is clean for a text whose end is missing.
-func (s secrets) cleanCut(text string) string { return shorten(s.HideCut(printable(text))) }
-
-func printable(text string) string {
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return ' '
-		}
-		return c // of bytes that are no UTF-8, U+FFFD
-	}, text)
-}
+func (s secrets) cleanCut(text string) string { return shorten(s.HideCut(printable.Words(text))) }
 
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
 	n := 0
 	for i := range text {
 		if n++; n > maxText {

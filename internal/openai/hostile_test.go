@@ -40,7 +40,7 @@ func TestHostileResponses(t *testing.T) {
 		{"detail", status("422 Unprocessable Entity", `{"detail":[{"msg":"too long"}]}`), `422 Unprocessable Entity: [{"msg":"too long"}]`},
 		{"message", status("503 Service Unavailable", `{"object":"error","message":"Loading\nmodel"}`), "503 Service Unavailable: Loading model"},
 		{"other-json", status("500 Oh", ` [ 1, "\u0061" ] `), `500 Oh: [1,"a"]`},
-		{"html", status("502 Bad Gateway", "<html>\r\n<h1>502\x1b[31m \xff\u202e</h1>"), "502 Bad Gateway: <html> <h1>502 [31m \ufffd </h1>"},
+		{"html", status("502 Bad Gateway", "<html>\r\n<h1>502\x1b[31m \xff\u202e</h1>"), `502 Bad Gateway: <html> <h1>502\x1b[31m \xff\u202e</h1>`},
 		{"no-text", status("500", ""), "the server answered 500"},
 		{"long-text", status("500 Oh", strings.Repeat("é", 10_000)), strings.Repeat("é", 200) + "…"},
 		{"switching", "HTTP/1.1 101 Switching Protocols\r\n\r\n", "answered 101"},

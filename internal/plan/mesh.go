@@ -164,5 +164,17 @@ func meshRoundTime(p sample.Plan) float64 {
 	return t * float64(batches)
 }
 
+// LeastTime estimates how long a run takes at least, in seconds: until it has the
+// rounds, or of a mesh the sweep, without which there is no result.
+func LeastTime(p sample.Plan) float64 {
+	switch {
+	case p.Mesh != nil:
+		return float64(max(1, p.Mesh.Sweeps)) * SweepTime(p)
+	case p.Rounds > 0:
+		return float64(p.Rounds) * RoundTime(p)
+	}
+	return MinRounds * RoundTime(p)
+}
+
 // SweepTime estimates how long a sweep of a mesh takes, in seconds.
 func SweepTime(p sample.Plan) float64 { return float64(MeshRounds(p)) * meshRoundTime(p) }

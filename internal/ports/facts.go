@@ -109,7 +109,7 @@ type Container struct {
 	Listeners       []Listener
 	ListenersKnown  bool
 	Devices         []Device // empty if not known
-	LastLog         string   // of one that ended by a fault
+	LastLog         string   `printable:"text"` // of one that ended by a fault
 }
 
 // Published is a port of a container, and the machine's that leads to it.

@@ -63,7 +63,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			continue
 		}
 		t := Trap{Code: PortConflict, Text: fmt.Sprintf("Container %s (%s) cannot have its port, which is taken", c.Name, c.State),
-			Evidence: "its last words: " + strconv.Quote(line),
+			Evidence: `its last words: "` + line + `"`,
 			Remedy:   "give one of them another port, or a network of its own: containers with --network host share the machine's ports"}
 		if c.Restarts > 0 {
 			t.Evidence += fmt.Sprintf("; restarted %d times", c.Restarts)

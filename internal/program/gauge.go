@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -92,5 +93,8 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("metric %s: %w", g.Name, err)
 	}
-	return x, nil
+	if x < 0 { // no ratio to it means anything
+		return 0, fmt.Errorf("metric %s: %q is negative", g.Name, last[1])
+	}
+	return math.Abs(x), nil // of -0
 }

@@ -1,12 +1,12 @@
 package program
 
 import (
-	"bytes"
 	"io"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // maxOutput is how much of each stream's end is kept, in bytes.
@@ -51,28 +51,31 @@ func (o *output) text() (s string, written int64) {
 	return string(o.b), o.n
 }
 
-// LastLines is the end of a program's output as text of one line of at most so
-// many bytes: control characters and what is no UTF-8 are left out, and the
-// lines are joined by "; ".
+// LastLines is the end of a program's output as printable text of one line of at
+// most so many bytes, in which the lines are joined by "; ".
 func LastLines(s string, most int) string {
 	if over := len(s) - scanned; over > 0 {
 		s = s[over:]
 	}
 	var lines []string
 	for l := range strings.Lines(s) {
-		if l = strings.Join(strings.Fields(clean(l)), " "); l != "" {
+		if l = printable.Words(l); l != "" {
 			lines = append(lines, l)
 		}
 	}
-	out := strings.Join(lines, "; ")
-	if over := len(out) - most; over > 0 {
-		out = out[over:]
-		for !utf8.RuneStart(out[0]) {
-			out = out[1:]
-		}
-		out = "…" + out
+	return ending(strings.Join(lines, "; "), most)
+}
+
+// ending is the end of s, of at most so many bytes, and says if there was more.
+func ending(s string, most int) string {
+	over := len(s) - most
+	if over <= 0 {
+		return s
 	}
-	return out
+	for s = s[over:]; s != "" && !utf8.RuneStart(s[0]); {
+		s = s[1:]
+	}
+	return "…" + s
 }
 
 // scanned is how much of an output's end is looked at for its last lines.
@@ -81,19 +84,6 @@ const scanned = 16 << 10
 // Kept is the end of an output as a record keeps it: of at most so many bytes,
 // with its lines, as text.
 func Kept(s string, most int) string {
-	cut := ""
-	if over := len(s) - most; over > 0 {
-		s, cut = s[over:], "…"
-	}
-	return cut + clean(s)
-}
-
-// clean leaves out what would not be text.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, string(bytes.ToValidUTF8([]byte(s), nil)))
+	// An escape is no shorter than what it stands for.
+	return ending(printable.Text(ending(s, most)), most)
 }

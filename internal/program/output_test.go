@@ -20,10 +20,10 @@ func TestLastLines(t *testing.T) {
 		{"lines", "one\n\n  two\tthree \nfour", 100, "one; two three; four"},
 		{"end", "first\nlast word", 9, "…last word"},
 		{"mid-rune", "aßb", 2, "…b"},
-		{"colours", "\x1b[31mred\x1b[0m\n", 100, "[31mred[0m"},
-		{"terminal-controls", "a\u009b31mb\x7fc\u0085d", 100, "a31mbcd"},
-		{"binary", "\x00\xff\xfe ok \x80\n\x01", 100, "ok"},
-		{"invalid-utf-8", "caf\xe9 \xed\xa0\x80!", 100, "caf !"},
+		{"colours", "\x1b[31mred\x1b[0m\n", 100, `\x1b[31mred\x1b[0m`},
+		{"terminal-controls", "a\u009b31mb\x7fc\u0085d", 100, `a\u009b31mb\x7fc d`},
+		{"binary", "\x00\xff\xfe ok \x80\n\x01", 100, `\x00\xff\xfe ok \x80; \x01`},
+		{"invalid-utf-8", "caf\xe9 \xed\xa0\x80!", 100, `caf\xe9 \xed\xa0\x80!`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := LastLines(c.in, c.most); got != c.want {
@@ -42,8 +42,9 @@ func TestKept(t *testing.T) {
 		{"nothing", "", 10, ""},
 		{"whole", "a\n\tb\n", 10, "a\n\tb\n"},
 		{"end", "0123456789ab", 10, "…23456789ab"},
+		{"end-of-escapes", "\x1b\x1b\x1b", 10, `…1b\x1b\x1b`},
 		{"mid-rune", "ßa", 2, "…a"},
-		{"binary", "a\x00\x1b\xff\u009bb\r\n", 20, "ab\n"},
+		{"binary", "a\x00\x1b\xff\u009bb\r\n", 30, `a\x00\x1b\xff\u009bb` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Kept(c.in, c.most); got != c.want {

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // Limits of the reader, so that a hostile file costs bounded memory and time.
@@ -115,6 +119,9 @@ func Read(r io.Reader) (*File, error) {
 			pending = &SyntaxError{n, err}
 			continue
 		}
+		if !printable.Plain(sc.Bytes()) { // the door for text of files
+			printable.Fields(&l)
+		}
 		if err := f.add(l, &seen); errors.Is(err, ErrEmpty) {
 			return nil, err
 		} else if err != nil {
@@ -164,6 +171,9 @@ func (f *File) add(l line, seen *bool) error {
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}
+		l.Visit.refuseNegative()
+		// The decoder left room for more; there are many visits.
+		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
 		return f.addChange(*l.Change)
@@ -218,6 +228,17 @@ func (v Visit) check(cells int) error {
 		return fmt.Errorf("cell %d, the plan has %d", v.Cell, cells)
 	}
 	return v.checkFigures()
+}
+
+// refuseNegative makes a visit with a negative figure one that failed, as a toll that
+// measures does: ratios to it mean nothing. (Tolls before 0.2.0 took what a program
+// printed.)
+func (v *Visit) refuseNegative() {
+	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
+		if x := v.Values[name]; x < 0 && v.Failure == "" {
+			v.Failure = fmt.Sprintf("metric %s: %g is negative", name, x)
+		}
+	}
 }
 
 // checkFigures checks what any visit has.

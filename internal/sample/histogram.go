@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -44,7 +45,7 @@ func Encode(h *hdrhistogram.Histogram) (*EncodedHisto, error) {
 
 // Decode unpacks the histogram. The bytes come from a file, so a library
 // that panics on bad ones is an error, not a crash.
-func (e EncodedHisto) Decode() (h *hdrhistogram.Histogram, err error) {
+func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	if len(e) > maxEncoded {
 		return nil, fmt.Errorf("decode histogram: %d bytes", len(e))
 	}
@@ -56,7 +57,10 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.Histogram, err error) {
 	if err := e.checkRange(); err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
-	h, err = hdrhistogram.Decode([]byte(e))
+	h, err = hdrhistogram.DecodePacked([]byte(e))
+	if err == nil && h.TotalCount() == math.MaxInt64 { // its counts may be more
+		err = errors.New("too many values")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}

@@ -35,7 +35,8 @@ func TestHistogramRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !got.Equals(h) || got.TotalCount() != h.TotalCount() {
+			again := NewHistogram()
+			if dropped := got.MergeInto(again); dropped > 0 || !again.Equals(h) || got.TotalCount() != h.TotalCount() {
 				t.Errorf("got %d values, want %d", got.TotalCount(), h.TotalCount())
 			}
 		})
@@ -203,13 +204,13 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d values", h.TotalCount())
 		}
 		for _, q := range []float64{0, 50, 99.9, 100} {
-			if v := h.ValueAtQuantile(q); v < 0 {
+			if v := h.ValueAtPercentile(q); v < 0 {
 				t.Fatalf("p%v is %d", q, v)
 			}
 		}
 		merged := NewHistogram()
-		merged.Merge(h)
-		merged.Merge(h)
+		h.MergeInto(merged)
+		h.MergeInto(merged)
 		if v := merged.ValueAtQuantile(99); v < 0 {
 			t.Fatalf("p99 of two is %d", v)
 		}

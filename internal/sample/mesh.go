@@ -137,7 +137,7 @@ func (v Visit) figure() float64 {
 	if err != nil || h.TotalCount() == 0 {
 		return 0
 	}
-	return nano * float64(h.ValueAtQuantile(median))
+	return nano * float64(h.ValueAtPercentile(median))
 }
 
 func (p Plan) checkMesh() error {

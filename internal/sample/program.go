@@ -5,9 +5,9 @@ import "fmt"
 // Program is a pair of foreign programs, as exec runs them. In both command
 // lines {host}, {port}, {addr} and others stand for what internal/program says.
 type Program struct {
-	Recipe string `json:"recipe,omitempty"` // the one that it came from
-	Server string `json:"server"`           // command line, for a shell
-	Client string `json:"client"`
+	Recipe string `json:"recipe,omitempty"`        // the one that it came from
+	Server string `json:"server" printable:"text"` // command line, for a shell
+	Client string `json:"client" printable:"text"`
 	// Ready says when the server is: "tcp" or "udp" once its port is bound, or a
 	// regular expression that its output matches.
 	Ready   string  `json:"ready"`
@@ -28,7 +28,7 @@ type Gauge struct {
 	// Pattern finds it in the client's output: a regular expression whose first
 	// group is the number and whose second, if there is one, its unit. The last
 	// match counts.
-	Pattern string `json:"pattern"`
+	Pattern string `json:"pattern" printable:"text"`
 }
 
 // Elapsed is the gauge of programs of which no other was asked for: how long
@@ -37,8 +37,8 @@ const Elapsed = "elapsed"
 
 // Output is the end of what each program wrote.
 type Output struct {
-	Server string `json:"server,omitempty"`
-	Client string `json:"client,omitempty"`
+	Server string `json:"server,omitempty" printable:"text"`
+	Client string `json:"client,omitempty" printable:"text"`
 }
 
 // gauges are the load's; that of a program without any is how long its client

@@ -76,31 +76,31 @@ const (
 
 // Load is a workload with its options. Which options count depends on Kind.
 type Load struct {
-	Kind     string   `json:"kind"`               // bulk, rr, crr, udp, udp-rr, stream, query
-	Streams  int      `json:"streams,omitempty"`  // connections, sessions (stream, chat, sql) or flows (udp)
-	Write    int      `json:"write,omitempty"`    // bytes a write (bulk)
-	Reverse  bool     `json:"reverse,omitempty"`  // server to client (bulk)
-	Bidir    bool     `json:"bidir,omitempty"`    // both ways at once (bulk)
-	Bytes    int64    `json:"bytes,omitempty"`    // to move on each connection instead of filling the window (bulk)
-	Send     string   `json:"send,omitempty"`     // zerocopy or sendfile; "": by copying (bulk)
-	Request  int      `json:"request,omitempty"`  // bytes (rr, crr, udp-rr, query)
-	Reply    int      `json:"reply,omitempty"`    // bytes (rr, crr, udp-rr, query)
-	Rate     float64  `json:"rate,omitempty"`     // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
-	Beside   bool     `json:"beside,omitempty"`   // a bulk stream runs beside it (rr)
-	Size     int      `json:"size,omitempty"`     // bytes of a datagram (udp)
-	Batch    int      `json:"batch,omitempty"`    // datagrams a system call (udp)
-	GSO      bool     `json:"gso,omitempty"`      // the kernel cuts datagrams out of larger buffers (udp)
-	Tokens   int      `json:"tokens,omitempty"`   // of a response (stream); at most (chat)
-	Pace     float64  `json:"pace,omitempty"`     // tokens a second of a session (stream)
-	Queries  int      `json:"queries,omitempty"`  // of a page (query, sql)
-	Nodelay  string   `json:"nodelay,omitempty"`  // TCP_NODELAY "on" or "off"; "": as the kind has it
-	Program  *Program `json:"program,omitempty"`  // exec
-	Requests int      `json:"requests,omitempty"` // of a session, one after another (chat)
-	Prompt   string   `json:"prompt,omitempty"`   // chat
-	Stall    float64  `json:"stall_s,omitempty"`  // a gap that is longer is a stall (chat)
-	SQL      string   `json:"sql,omitempty"`      // the query; "": the database's own of about 1 KiB (sql)
-	Warmup   float64  `json:"warmup_s"`           // thrown away
-	Window   float64  `json:"window_s"`           // measured
+	Kind     string   `json:"kind"`                              // bulk, rr, crr, udp, udp-rr, stream, query
+	Streams  int      `json:"streams,omitempty"`                 // connections, sessions (stream, chat, sql) or flows (udp)
+	Write    int      `json:"write,omitempty"`                   // bytes a write (bulk)
+	Reverse  bool     `json:"reverse,omitempty"`                 // server to client (bulk)
+	Bidir    bool     `json:"bidir,omitempty"`                   // both ways at once (bulk)
+	Bytes    int64    `json:"bytes,omitempty"`                   // to move on each connection instead of filling the window (bulk)
+	Send     string   `json:"send,omitempty"`                    // zerocopy or sendfile; "": by copying (bulk)
+	Request  int      `json:"request,omitempty"`                 // bytes (rr, crr, udp-rr, query)
+	Reply    int      `json:"reply,omitempty"`                   // bytes (rr, crr, udp-rr, query)
+	Rate     float64  `json:"rate,omitempty"`                    // of all connections together, a second: requests, or bit (udp); 0: as fast as can be
+	Beside   bool     `json:"beside,omitempty"`                  // a bulk stream runs beside it (rr)
+	Size     int      `json:"size,omitempty"`                    // bytes of a datagram (udp)
+	Batch    int      `json:"batch,omitempty"`                   // datagrams a system call (udp)
+	GSO      bool     `json:"gso,omitempty"`                     // the kernel cuts datagrams out of larger buffers (udp)
+	Tokens   int      `json:"tokens,omitempty"`                  // of a response (stream); at most (chat)
+	Pace     float64  `json:"pace,omitempty"`                    // tokens a second of a session (stream)
+	Queries  int      `json:"queries,omitempty"`                 // of a page (query, sql)
+	Nodelay  string   `json:"nodelay,omitempty"`                 // TCP_NODELAY "on" or "off"; "": as the kind has it
+	Program  *Program `json:"program,omitempty"`                 // exec
+	Requests int      `json:"requests,omitempty"`                // of a session, one after another (chat)
+	Prompt   string   `json:"prompt,omitempty" printable:"text"` // chat
+	Stall    float64  `json:"stall_s,omitempty"`                 // a gap that is longer is a stall (chat)
+	SQL      string   `json:"sql,omitempty" printable:"text"`    // the query; "": the database's own of about 1 KiB (sql)
+	Warmup   float64  `json:"warmup_s"`                          // thrown away
+	Window   float64  `json:"window_s"`                          // measured
 }
 
 // Plan is what a run set out to do. Cells are in the catalogue's order; the

@@ -12,7 +12,10 @@
 // nobody foresaw: this keeps it out of logs, and is no border.
 package secret
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Set is secrets to hide. Its zero value hides nothing.
 type Set struct {
@@ -24,8 +27,8 @@ type Set struct {
 // shown for each.
 func New(mask string, secrets ...string) Set {
 	s := Set{mask: mask}
-	for _, secret := range secrets {
-		if secret != "" {
+	for i, secret := range secrets {
+		if secret != "" && !slices.Contains(secrets[:i], secret) {
 			s.patterns = append(s.patterns, patterns(secret)...)
 		}
 	}

@@ -13,14 +13,11 @@ package stats
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
 // Confidence is the level of every interval.
 const Confidence = 0.95
-
-const resamples = 2000
 
 // Summary is a median and its interval. N is the number of values; with none
 // the rest is NaN.
@@ -59,17 +56,9 @@ func Summarize(xs []float64) Summary {
 	if len(xs) < 2 {
 		return out
 	}
-	const seed1, seed2 = 0x746f6c6c, 1
-	rng := rand.New(rand.NewPCG(seed1, seed2))
+	r := rank(xs)
 	medians := make([]float64, resamples)
-	draw := make([]float64, len(xs))
-	for i := range medians {
-		for j := range draw {
-			draw[j] = xs[rng.IntN(len(xs))]
-		}
-		slices.Sort(draw)
-		medians[i] = medianSorted(draw)
-	}
+	resample(len(xs), func(i int, times []uint8) { medians[i] = r.median(times) })
 	slices.Sort(medians)
 	tail := (1 - Confidence) / 2
 	out.Low = medians[int(math.Floor(tail*resamples))]

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/printable"
 )
 
 // Facts reads the machine. Only what is needed at all can fail: the sockets.
@@ -21,6 +22,9 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.network()
 	c.docker(ctx)
 	c.spaces()
+	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Ingress, &c.f.Missing} {
+		printable.Fields(p) // the door for names of processes, devices and containers
+	}
 	return c.f, nil
 }
 
