@@ -99,7 +99,7 @@ func TestProgramsValuesReachTheVisits(t *testing.T) {
 		if v.Client.CPU != 1 || v.Server.CPU != 0.25 || v.Client.Window != 2 {
 			t.Errorf("client %+v, server %+v", v.Client, v.Server)
 		}
-		if v.Output == nil || !strings.HasPrefix(v.Output.Client, "latency ") || v.Output.Server != "served\n\n[1mwell\n" {
+		if v.Output == nil || !strings.HasPrefix(v.Output.Client, "latency ") || v.Output.Server != "served\n\n\\x1b[1mwell\n" {
 			t.Errorf("output %+v", v.Output)
 		}
 		if len(v.Hops) != 1 || v.Hops[0].After.Sub(v.Hops[0].Before).ForwardBytes == 0 {
