@@ -1,8 +1,14 @@
 package ports
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
 
 // plant puts a fault into a healthy machine.
@@ -14,6 +20,7 @@ type plant struct {
 
 var planted = []plant{
 	{Loopback6Proxy4, func(f *Facts) { f.Proxies[1].Container = addrPort("172.17.0.2:80") }, "docker-proxy 265 listens on [::]:8080 and dials 172.17.0.2:80"},
+	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU = 0.93 }, "docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.9 of a core now"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
 	}, "no socket takes [::1]:8080"},
@@ -55,6 +62,21 @@ var planted = []plant{
 			{Local: addrPort("172.17.0.1:40000"), Remote: addrPort("172.17.0.2:80"), PID: proxyPID, Bytes: 200 << 20},
 		}
 	}, "docker-proxy 264 has 1 connection open, with 200 MiB so far"},
+	{Paused, func(f *Facts) {
+		f.Containers[0].State = "paused"
+		f.Containers[0].Asked = f.Containers[0].Published
+	}, "[8080/tcp]"},
+	{Restarting, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", State: "restarting", Restarts: 7, LastLog: "starting\nno database\n",
+			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
+	}, `restarted 7 times; its last words: "no database"`},
+	{InternalNetwork, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", PID: 9, State: "running", Internal: true, Networks: []string{"inner"},
+			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
+	}, "[8099/tcp]Container other was to have 8099/tcp published"},
+	{UDPSource, func(f *Facts) {
+		f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+	}, "named 8 listens on all addresses; asked at 198.18.0.1 by a client behind docker0, it answers from 172.17.0.1"},
 	{RouteLocalnet, func(f *Facts) {
 		proxyOff(f)
 		f.Switches.RouteLocalnet["docker0"] = false
@@ -92,6 +114,17 @@ func TestNoTraps(t *testing.T) {
 		"a little by the proxy": func(f *Facts) {
 			f.Connections = []Connection{{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"), PID: proxyPID, Bytes: 1 << 20}}
 		},
+		"a UDP service on one address": func(f *Facts) {
+			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("198.18.0.1:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+		},
+		"a UDP service of a machine with one network": func(f *Facts) {
+			f.Devices, f.Proxies, f.Containers, f.Listeners = f.Devices[:2], nil, nil, nil
+			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+		},
+		"a container that was restarted long ago": func(f *Facts) {
+			f.Containers[0].Restarts, f.Containers[0].Up, f.Containers[0].Asked = 9, time.Hour, f.Containers[0].Published
+		},
+		"an internal network without ports": func(f *Facts) { f.Containers[0].Internal = true },
 		"a program for the machine alone": func(f *Facts) {
 			f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:631"), Inode: 8, Owners: []Process{{PID: 8, Name: "cupsd"}}})
 		},
@@ -101,5 +134,186 @@ func TestNoTraps(t *testing.T) {
 		if r := Judge(f, 0); len(r.Traps) > 0 {
 			t.Errorf("%s: %+v", name, r.Traps)
 		}
+	}
+}
+
+// A docker-proxy of Docker Engine 28 answers UDP from the address that was asked.
+func TestUDPSourceOfProxy(t *testing.T) {
+	for docker, want := range map[string]int{"20.10.24": 1, "26.1.5+dfsg1": 1, "28.5.2": 0, "": 1} {
+		f := healthy()
+		f.Docker = docker
+		f.Listeners[1].Proto, f.Proxies[0].Proto, f.Containers[0].Listeners[0].Proto = "udp", "udp", "udp"
+		f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+		f.Containers[0].Published = nil
+		var got []Trap
+		for _, x := range Judge(f, 8080).Traps {
+			if x.Code == UDPSource {
+				got = append(got, x)
+			}
+		}
+		if len(got) != want {
+			t.Errorf("%q: %+v", docker, got)
+		}
+	}
+}
+
+// Of many ports a trap shows the evidence of a few, and for one port that port's.
+func TestTrapOfMany(t *testing.T) {
+	f := healthy()
+	for i := range 9 {
+		host, pid := netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(9000+i)), 900+i
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: host, V6Only: true, Owners: []Process{{PID: pid, Name: "docker-proxy"}}})
+		f.Proxies = append(f.Proxies, Proxy{PID: pid, Proto: "tcp", Host: host, Container: addrPort("172.17.0.2:80")})
+	}
+	all, one := Judge(f, 0).Traps, Judge(f, 9004).Traps
+	if len(all) != 1 || len(all[0].Ports) != 9 || strings.Count(all[0].Evidence, "docker-proxy") != fewSeen || !strings.HasSuffix(all[0].Evidence, "and so 6 more") {
+		t.Errorf("%+v", all)
+	}
+	if len(one) != 1 || !slices.Equal(one[0].Ports, []string{"9004/tcp"}) || one[0].Evidence != "docker-proxy 904 listens on [::]:9004 and dials 172.17.0.2:80" {
+		t.Errorf("%+v", one)
+	}
+}
+
+// What is paused accepts and does not answer, by whichever way.
+func TestPaused(t *testing.T) {
+	f := healthy()
+	f.Containers[0].State = "paused"
+	row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
+	if got := ways(row); got != "held  held held held" || row.Server.State != "paused" || !strings.Contains(row.Paths[Remote].Why, "web is paused") {
+		t.Errorf("%q %+v", got, row)
+	}
+	f = healthy()
+	f.Containers[0].Host, f.Containers[0].State = true, "paused"
+	f.Listeners[0].Owners[0].Container = webID
+	if got := ways(find(t, Judge(f, 22), "0.0.0.0", 22)); got != "held  held held held" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A process of a container that has its own network is not the container, where it
+// has a socket of this machine.
+func TestStray(t *testing.T) {
+	f := healthy()
+	f.Listeners[0].Owners[0].Container = webID
+	if s := find(t, Judge(f, 22), "0.0.0.0", 22).Server; s.Kind != "process" || s.Name != "sshd" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// dropping is Docker's rule set with one more rule at the beginning of a chain.
+func dropping(chain, rule string) firewall.Rules {
+	return firewall.ParseSave(strings.Replace(withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule, 1), false)
+}
+
+// What administrators write into DOCKER-USER, and elsewhere.
+func TestAdministratorsRules(t *testing.T) {
+	for _, c := range []struct{ chain, rule, want string }{
+		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 --ctdir ORIGINAL -j REJECT", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.1 -j DROP", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.9 -j DROP", "proxy  DNAT proxy DNAT"},
+		{"FORWARD", "-m conntrack --ctstate DNAT -j DROP", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-m conntrack ! --ctstate DNAT -j DROP", "proxy  DNAT proxy DNAT"},
+		{"FORWARD", "-m conntrack --ctdir REPLY -j DROP", "proxy  DNAT proxy DNAT"},
+		{"FORWARD", "-i eth0 -m conntrack --ctdir ORIGINAL -j DROP", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-m conntrack --ctexpire 5 -j DROP", "proxy  DNAT proxy DNAT?"},
+		{"FORWARD", "-s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy DNAT*"},
+		{"FORWARD", "-i eth0 ! -s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy blocked*"},
+		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"}, // nobody outside has it
+		{"INPUT", "-s 172.17.0.9 -j DROP", "proxy  DNAT proxy* DNAT"},
+		{"INPUT", "-i lo -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
+		{"INPUT", "-i lo -m conntrack --ctstatus CONFIRMED -j DROP", "blocked  DNAT proxy DNAT"},
+		{"OUTPUT", "-d 127.0.0.1 -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
+		{"OUTPUT", "-o docker0 -j DROP", "held  blocked held DNAT"},
+		{"OUTPUT", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "blocked  blocked proxy DNAT"},
+	} {
+		f := healthy()
+		f.Rules = dropping(c.chain, c.rule)
+		row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
+		var got []string
+		for _, client := range Clients {
+			p := row.Paths[client]
+			got = append(got, string(p.Way)+strings.Repeat("?", len(p.Doubt))+strings.Repeat("*", len(p.Depends)))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s %s: %q, want %q", c.chain, c.rule, s, c.want)
+		}
+	}
+}
+
+// Chains see the destination that is there at their priority.
+func TestRulesBeforeAndAfterDNAT(t *testing.T) {
+	const raw = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 8080 -j DROP\nCOMMIT\n"
+	f := healthy()
+	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave(raw, false).Chains...)
+	if got := ways(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // lo's packets come by it too
+		t.Errorf("%q", got)
+	}
+	f = healthy()
+	late := firewall.ParseSave(strings.ReplaceAll(raw, "8080", "80"), false).Chains
+	late[0].Priority = 0
+	f.Rules.Chains = append(f.Rules.Chains, late...)
+	if got := ways(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "proxy  DNAT proxy blocked" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A port may lead to another one of this machine.
+func TestRedirect(t *testing.T) {
+	f := healthy()
+	f.Rules = firewall.ParseSave("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
+	row := find(t, Judge(f, 23), "0.0.0.0", 23)
+	if got := ways(row); got != "nothing  nothing direct direct" || row.Server.Name != "sshd" {
+		t.Errorf("%q %+v", got, row)
+	}
+}
+
+// One client is certain, and is checked to be another machine.
+func TestClient(t *testing.T) {
+	f := healthy()
+	f.Rules = dropping("FORWARD", "-s 198.51.100.0/24 -j DROP")
+	for client, want := range map[string]Way{"198.51.100.7": Blocked, "198.51.101.7": ByNAT} {
+		f.Client = addr(client)
+		r := Judge(f, 8080)
+		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Way != want || p.Depends != nil || r.Client != client || f.CheckClient(f.Client) != nil {
+			t.Errorf("%s: %+v", client, p)
+		}
+	}
+	for _, own := range []string{"198.18.0.1", "127.0.0.9", "172.17.0.9"} {
+		if f.CheckClient(addr(own)) == nil {
+			t.Errorf("%s is taken for another machine", own)
+		}
+	}
+	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true, MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
+	f.Rules, f.Client = dropping("FORWARD", "-i eth1 -j DROP"), addr("10.0.0.9")
+	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Way != Blocked || p.Hops[0].Text != "eth1" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The commands measure what was found.
+func TestMeasure(t *testing.T) {
+	commands := func(r *Report) string {
+		var out []string
+		for _, m := range r.Measure {
+			out = append(out, fmt.Sprint(m.Command, m.Clients))
+		}
+		return strings.Join(out, "\n")
+	}
+	f := healthy()
+	want := "toll compare publish-proxy publish-nat --from host --to loopback,loopback6,address[127.0.0.1 ::1 own]\n" +
+		"toll compare publish-proxy publish-nat --from container[container]\ntoll compare publish-nat publish-proxy --from remote[machine]"
+	if got := commands(Judge(f, 8080)); got != want {
+		t.Errorf("%s", got)
+	}
+	proxyOff(f)
+	f.Listeners[0].Addr = addrPort("198.18.0.1:22")
+	want = "toll compare host publish-nat --from host --to address[own]\ntoll compare host publish-proxy publish-nat --from container[container]\n" +
+		"toll compare host publish-proxy publish-nat --from remote[machine]"
+	if got := commands(Judge(f, 22)); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := commands(Judge(f, 0)) + commands(Judge(f, 4)); got != "" {
+		t.Errorf("%s", got)
 	}
 }
