@@ -16,7 +16,7 @@ const (
 	fullShare      = 0.8      // of conntrack's table
 	proxyBytes     = 64 << 20 // through one proxy, on connections that are open
 	proxyConns     = 64       // open through one proxy
-	proxyCores     = 0.25     // that one proxy uses
+	proxyCores     = 0.1      // that one proxy uses
 	leastLocalOnly = 1        // connections that make a doubt
 )
 
@@ -49,7 +49,7 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		}
 		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20))
 		if p.CPU >= proxyCores {
-			seen += fmt.Sprintf(", and uses %.1f of a core now", p.CPU)
+			seen += fmt.Sprintf(", and uses %.2f of a core now", p.CPU)
 		}
 		r := newRow(p.Proto, p.Host)
 		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
@@ -118,7 +118,8 @@ func (f *Facts) unpublished([]Row) []Trap {
 		}
 		var ports []string
 		for _, e := range c.Exposed {
-			if c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
+			asked := slices.ContainsFunc(c.Asked, func(p Published) bool { return p.Proto == e.Proto && p.Port == e.Port })
+			if asked || c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
 				continue
 			}
 			ports = append(ports, fmt.Sprintf("%d/%s", e.Port, e.Proto))

@@ -31,6 +31,9 @@ func (f *Facts) path(r *Row, c Client) (Path, bool) {
 	j.out = Path{Dial: dial.String(), Hops: []Hop{}}
 	j.arrive(c)
 	j.follow(dial)
+	if j.out.Way == Nothing || j.out.Way == Held { // for no client is there an answer
+		j.out.Depends = nil
+	}
 	return j.out, !j.out.elsewhere
 }
 

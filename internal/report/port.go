@@ -66,6 +66,9 @@ func servedBy(r ports.Row) string {
 	if r.Server.PID != 0 && r.Server.Kind == "container" {
 		s += fmt.Sprintf(", process %d", r.Server.PID)
 	}
+	if r.Server.State != "" {
+		s += ", " + r.Server.State
+	}
 	if r.Server.Kind == "unknown" && r.Server.Name == "" {
 		s = "served by a process of another user"
 	}
@@ -85,6 +88,9 @@ func servedBy(r ports.Row) string {
 // portPath draws the way of one or several clients.
 func (p *printer) portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) {
 	path := paths[clients[0]]
+	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
+		other = "" // of the other family it is anybody
+	}
 	p.wrapped("  ", clientsText(clients, other)+": "+p.bold(wayText(paths, clients[0])), " ")
 	by, rest := arrival(path)
 	hops := path.Hops

@@ -62,6 +62,9 @@ func (p *printer) portTable(r *ports.Report) {
 	for _, row := range r.Ports {
 		name := portName(row)
 		line := []string{name, row.Address, serverText(row.Server), holderText(row.Holder)}
+		if row.Server.State != "" { // before what may be cut off
+			line[2] = row.Server.State + ": " + line[2]
+		}
 		if name == last {
 			line[0] = ""
 		}
@@ -143,9 +146,6 @@ func serverText(s ports.Server) string {
 		}
 		if s.Image != "" {
 			text += " (" + s.Image + ")"
-		}
-		if s.State != "" {
-			text = s.State + ": " + text
 		}
 		return text
 	case "service":
