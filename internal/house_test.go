@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"engine":        {"load", "meter", "mode", "path", "plan", "program", "sample", "worker"},
 	"analysis":      {"mesh", "mode", "sample", "stats"},
 	"ports":         {"analysis", "firewall"},
-	"ports/collect": {"dockerhost", "firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "ports", "printable"},
+	"ports/collect": {"dockerhost", "firewall", "kernel/conntrack", "kernel/link", "kernel/netns", "kernel/nft", "kernel/sock", "kernel/sysctl", "meter", "ports", "printable"},
 	"published":     {"analysis", "mode", "sample", "stats"},
 	"report":        {"analysis", "mode", "ports", "published", "sample", "stats"},
 	"bench":         {"kernel/link", "kernel/netns", "kernel/sysctl", "load", "machine", "meter", "sample", "stats", "worker"},

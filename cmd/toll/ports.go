@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 
 func newPorts(e env) *cobra.Command {
 	var out outputFlags
-	var results string
+	var results, client string
 	c := &cobra.Command{
 		Use:   "ports [PORT]",
 		Short: "Say who answers each port of this machine, and by which way",
@@ -29,6 +30,7 @@ machine by connecting.
 It changes nothing. Without root it names what it could not see.`,
 		Example: `  toll ports
   toll ports 8080
+  toll ports --client 203.0.113.7
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -44,7 +46,7 @@ It changes nothing. Without root it names what it could not see.`,
 			if err != nil {
 				return err
 			}
-			r, err := readPorts(c, e, port, results)
+			r, err := readPorts(c, e, port, results, client)
 			if err != nil {
 				return err
 			}
@@ -61,13 +63,18 @@ It changes nothing. Without root it names what it could not see.`,
 		}),
 	}
 	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
+	c.Flags().StringVar(&client, "client", "", "the address of the other machine (default any)")
 	out.add(c.Flags())
 	return c
 }
 
 // readPorts judges this machine's ports; one that was asked for is checked by
 // connecting. A results file, if there is one, is read before anything else.
-func readPorts(c *cobra.Command, e env, port uint16, results string) (*ports.Report, error) {
+func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*ports.Report, error) {
+	from, err := parseClient(client)
+	if err != nil {
+		return nil, err
+	}
 	var judged *analysis.Report
 	if results != "" {
 		f, err := readResults(e, results, c.InOrStdin())
@@ -80,6 +87,12 @@ func readPorts(c *cobra.Command, e env, port uint16, results string) (*ports.Rep
 	if err != nil {
 		return nil, err
 	}
+	if from.IsValid() {
+		if err := facts.CheckClient(from); err != nil {
+			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
+		}
+	}
+	facts.Client = from
 	r := ports.Judge(facts, port)
 	if port != 0 {
 		collect.Check(c.Context(), r)
@@ -88,6 +101,18 @@ func readPorts(c *cobra.Command, e env, port uint16, results string) (*ports.Rep
 		r.Price(results, judged)
 	}
 	return r, nil
+}
+
+// parseClient reads the address of another machine.
+func parseClient(s string) (netip.Addr, error) {
+	if s == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(s)
+	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return a, usage(fmt.Errorf("--client %q is no address of a machine", s), "toll ports --client 203.0.113.1")
+	}
+	return a, nil
 }
 
 // parsePort reads the port of the command line; 0 if there is none.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -45,8 +46,13 @@ func populate(e *dockerHost, echo string) {
 // listPorts is what `toll ports` says on the machine.
 func listPorts(e *dockerHost, bin string, prefix ...string) *ports.Report {
 	e.t.Helper()
+	return reportOf(e, append(prefix, bin, "ports", "--format", "json")...)
+}
+
+func reportOf(e *dockerHost, args ...string) *ports.Report {
+	e.t.Helper()
 	var r ports.Report
-	out := e.run(append(prefix, bin, "ports", "--format", "json")...)
+	out := e.run(args...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		e.t.Fatalf("%v: %s", err, out)
 	}
@@ -193,6 +199,10 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 			t.Errorf("%+v", traps[code])
 		}
 	}
+	t.Run("states", func(t *testing.T) { containerStates(e, t, bin, echo) })
+	if flags == "" { // Docker's nftables have no DOCKER-USER
+		t.Run("rules", func(t *testing.T) { administratorsRules(e, t, bin, echo) })
+	}
 	t.Run("planted", func(t *testing.T) { plantedTraps(e, t, bin, echo, flags != "") })
 	t.Run("one port", func(t *testing.T) { onePort(e, t, bin) })
 	t.Run("ordinary user", func(t *testing.T) { ordinaryUser(e, t, bin) })
@@ -221,10 +231,81 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 			t.Errorf("%s: %+v", code, x)
 		}
 	}
+	e.start("flooding", echo, "flood", "127.0.0.1:8081")
+	burns := func(x ports.Trap) bool {
+		return x.Code == ports.ProxyLoad && slices.Contains(x.Ports, "8081/tcp") && strings.Contains(x.Evidence, "of a core now")
+	}
+	seen := false
+	for range 10 { // where others leave it little of a core
+		seen = seen || slices.ContainsFunc(listPorts(e, bin).Traps, burns)
+	}
+	if !seen {
+		t.Error("a proxy's CPU is not seen")
+	}
 	e.start("held", "ip", "netns", "exec", "far", echo, "hold", "198.18.0.1:8080", "1")
 	if x, still := trapsOf(listPorts(e, bin))[ports.PublicLocalOnly]; still {
 		t.Errorf("another machine is connected: %+v", x)
 	}
+}
+
+// administratorsRules are what people write into DOCKER-USER and around it: with each
+// of them every way is dialled. The other machine is 198.18.0.2.
+func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
+	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
+	for _, rule := range [][]string{
+		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "-j", "DROP"),
+		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "--ctdir", "ORIGINAL", "-j", "REJECT"),
+		user("-p", "udp", "-m", "conntrack", "--ctdir", "REPLY", "-j", "DROP"),
+		user("-i", "eth0", "-m", "conntrack", "--ctstate", "DNAT", "-j", "DROP"),
+		user("-i", "eth0", "-m", "conntrack", "!", "--ctorigdst", "198.18.0.1", "-j", "DROP"),
+		user("-s", "198.18.0.2", "-j", "DROP"),
+		user("-i", "eth0", "!", "-s", "198.18.0.2", "-j", "DROP"),
+		{"INPUT", "-p", "tcp", "-m", "conntrack", "--ctorigdstport", "6000", "--ctstate", "NEW", "-j", "REJECT"},
+		{"OUTPUT", "-d", "127.0.0.1", "-p", "tcp", "--dport", "8081", "-j", "REJECT"},
+	} {
+		e.run(append([]string{"iptables", "-I"}, rule...)...)
+		r := reportOf(e, bin, "ports", "--client", "198.18.0.2", "--format", "json")
+		decides := false
+		for _, row := range r.Ports {
+			for _, p := range row.Paths {
+				decides = decides || strings.Contains(p.Why, "filter "+rule[0])
+			}
+		}
+		if want := !slices.Contains(rule, "!") && !slices.Contains(rule, "REPLY"); decides != want {
+			t.Errorf("%v: decides something: %v", rule, decides)
+		}
+		dialAll(e, echo, r)
+		e.run(append([]string{"iptables", "-D"}, rule...)...)
+	}
+}
+
+// containerStates are those in which a container does not serve what it publishes.
+func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
+	e.run("docker", "network", "create", "--internal", "shut")
+	e.run("docker", "run", "-d", "--name", "inside", "--network", "shut", "-p", "8090:80", "echo", "listen", ":80")
+	e.run("docker", "run", "-d", "--name", "frozen", "-p", "8091:80", "echo", "listen", ":80")
+	e.run("docker", "run", "-d", "--name", "flap", "--restart", "always", "-p", "8092:80", "echo", "listen", "nowhere")
+	defer e.run("docker", "rm", "-f", "inside", "frozen", "flap")
+	e.run("docker", "pause", "frozen")
+	defer e.run("docker", "unpause", "frozen")
+	var traps map[string]ports.Trap
+	for range 50 { // until it was restarted
+		if traps = trapsOf(listPorts(e, bin)); traps[ports.Restarting].Code != "" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for code, port := range map[string]string{ports.InternalNetwork: "8090/tcp", ports.Paused: "8091/tcp", ports.Restarting: "8092/tcp"} {
+		if !slices.Equal(traps[code].Ports, []string{port}) {
+			t.Errorf("%s: %+v", code, traps[code])
+		}
+	}
+	r := listPorts(e, bin)
+	i := slices.IndexFunc(r.Ports, func(row ports.Row) bool { return row.Port == 8091 })
+	if i < 0 || r.Ports[i].Server.State != "paused" || r.Ports[i].Paths[ports.Loopback].Way != ports.Held || r.Ports[i].Paths[ports.Remote].Way != ports.Held {
+		t.Errorf("%+v", r.Ports)
+	}
+	dialAll(e, echo, r)
 }
 
 // onePort draws the ways and checks them.
@@ -237,6 +318,18 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 	}
 	if strings.Contains(out, "that is not what") {
 		t.Error(out)
+	}
+	for _, port := range []string{"8080", "8081", "8082", "6000", "6003"} {
+		r := reportOf(e, bin, "ports", port, "--format", "json")
+		if len(r.Measure) == 0 {
+			t.Errorf("nothing measures port %s", port)
+		}
+		for _, m := range r.Measure {
+			args := append([]string{bin}, strings.Fields(m.Command)[1:]...)
+			if out, err := e.try(append(args, "--dry-run")...); err != nil || !strings.Contains(out, " cells, ") {
+				t.Errorf("%s: %v\n%s", m.Command, err, out)
+			}
+		}
 	}
 	for _, port := range []string{"4", "8083", "8084"} { // nobody, a published port that nothing serves, UDP likewise
 		out, err := e.try(bin, "ports", port)

@@ -3,9 +3,10 @@
 // is let through. The rules come from nf_tables (internal/kernel/nft) or from
 // the text of iptables-save.
 //
-// Be aware: it knows the matches that Docker and common firewalls write. What
-// it does not know it leaves out and names in Outcome.Unread, so that a
-// judgement that rests on such rules can be called uncertain.
+// Be aware: it knows the matches that Docker and common firewalls write. A rule
+// with one that it does not know may match or not: both are followed, and if they
+// end differently Outcome.Unread says so. So it is with Outcome.Depends where the
+// packet's source is only an example.
 package firewall
 
 import (
@@ -66,6 +67,8 @@ const (
 	Goto       Verdict = "goto"
 	DNAT       Verdict = "dnat"
 	Masquerade Verdict = "masquerade"
+	// Other is of rules that do something with the packet that is not understood.
+	Other Verdict = "other"
 )
 
 // Rule is matches and a verdict. A zero match matches all.
@@ -75,10 +78,8 @@ type Rule struct {
 	SrcLocal Local
 	DstLocal Local
 	Proto    string
-	Ports    Ports // of the destination
-	// NotNew rules match only packets of known connections.
-	NotNew bool
-	Sets   []Lookup // all must match
+	Ports    Ports    // of the destination
+	Sets     []Lookup // all must match
 	// Map holds the verdict, by the packet; nil: it is Verdict. A packet that is not
 	// in it is not matched.
 	Map *Lookup
@@ -113,18 +114,32 @@ type Local string
 
 // The answers.
 const (
-	Any   Local = ""
-	Own   Local = "own"
-	Other Local = "other"
+	Any     Local = ""
+	Own     Local = "own"
+	Foreign Local = "foreign"  // one machine's, not this one's
+	NoOnes  Local = "no one's" // of several machines, or of none: broadcast and the like
 )
 
-// Packet is the first packet of a connection.
+// Packet is the first packet of a connection, in its original direction.
 type Packet struct {
 	Proto              string
 	Src, Dst           netip.Addr
 	Port               uint16
 	In, Out            string
 	SrcLocal, DstLocal bool
+	// Orig is what the client dialled, where that was translated since.
+	Orig netip.AddrPort
+	// Sources are the addresses that the client may have; Src is one of them. Nil:
+	// it has Src.
+	Sources *Sources
+
+	untracked bool // connection tracking has not seen it yet
+}
+
+// Sources are the addresses of a prefix but for some.
+type Sources struct {
+	Among  netip.Prefix
+	Except []netip.Prefix
 }
 
 // Outcome is what became of a packet at a hook.
@@ -133,115 +148,49 @@ type Outcome struct {
 	To      netip.AddrPort
 	Where   string   // table and chain of the rule that decided; "" if none did
 	Unread  []string // matches that may have decided otherwise
+	Depends []string // rules that decide otherwise for other sources
 	Tried   int      // rules that it was compared with
-}
-
-// Walk sends p through the chains of that kind at a hook, in the kernel's order.
-func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
-	w := walk{rules: r, p: p}
-	var bases []Chain
-	for _, c := range r.Chains {
-		if c.Hook == hook && c.Kind == kind && c.sees(p) {
-			bases = append(bases, c)
-		}
-	}
-	slices.SortStableFunc(bases, func(a, b Chain) int { return a.Priority - b.Priority })
-	for _, c := range bases {
-		rule, where := w.chain(c, 0)
-		switch v := rule.Verdict; {
-		case v == Drop || v == Reject || v == Masquerade || v == DNAT:
-			return Outcome{v, w.to(rule), where, w.unread, w.tried}
-		case v != Accept && c.Drop:
-			return Outcome{Drop, netip.AddrPort{}, "policy of " + c.Table + " " + c.Name, w.unread, w.tried}
-		}
-	}
-	return Outcome{Verdict: Accept, Unread: w.unread, Tried: w.tried}
 }
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
 
-type walk struct {
-	rules  Rules
-	p      Packet
-	unread []string
-	tried  int
+// Priorities of the kernel's own hooks (linux/netfilter_ipv4.h).
+const (
+	conntrackPriority = -200
+	dnatPriority      = -100
+)
+
+// BeforeDNAT are the chains that see a packet as it came; AfterDNAT those that see
+// its translated destination.
+func (r Rules) BeforeDNAT() Rules {
+	return r.only(func(c Chain) bool { return c.Priority <= dnatPriority })
 }
 
-// maxDepth is the kernel's own limit of jumps.
-const maxDepth = 16
+// AfterDNAT is the rest.
+func (r Rules) AfterDNAT() Rules {
+	return r.only(func(c Chain) bool { return c.Priority > dnatPriority })
+}
 
-// chain returns the rule that decided; its verdict is Continue if none did.
-func (w *walk) chain(c Chain, depth int) (Rule, string) {
-	for _, r := range c.Rules {
-		w.tried++
-		if !r.matches(w.p) {
-			continue
-		}
-		if r.Unread != "" {
-			if r.Map != nil || r.Verdict != Continue && r.Verdict != Return {
-				w.unread = append(w.unread, c.Table+" "+c.Name+": "+r.Unread)
-			}
-			continue
-		}
-		if r.Map != nil {
-			e, ok := r.Map.find(w.p)
-			if !ok {
-				continue
-			}
-			r.Verdict, r.Chain = e.Verdict, e.Chain
-		}
-		switch r.Verdict {
-		case Continue:
-		case Return:
-			return Rule{}, ""
-		case Jump, Goto:
-			next, ok := w.rules.find(c, r.Chain)
-			if !ok || depth == maxDepth {
-				continue
-			}
-			if d, where := w.chain(next, depth+1); d.Verdict != Continue {
-				return d, where
-			}
-			if r.Verdict == Goto {
-				return Rule{}, ""
-			}
-		default:
-			return r, c.Table + " " + c.Name
+// only leaves out base chains; what they jump to stays.
+func (r Rules) only(want func(Chain) bool) Rules {
+	var out Rules
+	for _, c := range r.Chains {
+		if c.Hook == "" || want(c) {
+			out.Chains = append(out.Chains, c)
 		}
 	}
-	return Rule{}, ""
+	return out
 }
 
 // find looks for a chain of the same table and family.
-func (r Rules) find(from Chain, name string) (Chain, bool) {
-	for _, c := range r.Chains {
-		if c.Table == from.Table && c.V4 == from.V4 && c.V6 == from.V6 && c.Name == name {
-			return c, true
-		}
+func (r Rules) find(from *Chain, name string) *Chain {
+	i := slices.IndexFunc(r.Chains, func(c Chain) bool {
+		return c.Table == from.Table && c.V4 == from.V4 && c.V6 == from.V6 && c.Name == name
+	})
+	if i < 0 {
+		return nil
 	}
-	return Chain{}, false
-}
-
-// to is where a DNAT rule sends the packet.
-func (w *walk) to(r Rule) netip.AddrPort {
-	if r.Verdict != DNAT {
-		return netip.AddrPort{}
-	}
-	addr, port := r.To.Addr(), r.To.Port()
-	if !addr.IsValid() {
-		addr = w.p.Dst
-	}
-	if port == 0 {
-		port = w.p.Port
-	}
-	return netip.AddrPortFrom(addr, port)
-}
-
-func (r Rule) matches(p Packet) bool {
-	return r.In.matches(p.In) && r.Out.matches(p.Out) && r.Src.matches(p.Src) && r.Dst.matches(p.Dst) &&
-		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
-		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port) && !r.NotNew &&
-		!slices.ContainsFunc(r.Sets, func(l Lookup) bool { return !l.matches(p) })
+	return &r.Chains[i]
 }
 
 func (d Device) matches(name string) bool {
@@ -260,4 +209,12 @@ func (s Ports) matches(port uint16) bool {
 	return s.High == 0 || (s.Low <= port && port <= s.High) != s.Not
 }
 
-func (l Local) matches(own bool) bool { return l == Any || (l == Own) == own }
+func (l Local) matches(own bool) bool {
+	switch l {
+	case Own:
+		return own
+	case Foreign:
+		return !own
+	}
+	return l == Any
+}

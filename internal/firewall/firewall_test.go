@@ -64,7 +64,7 @@ func TestWalk(t *testing.T) {
 		"unpublished":  {Filter, Forward, Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 81, In: "eth0", Out: "docker0"}, Drop, "", "policy of filter FORWARD", 0},
 		"unwanted":     {Filter, Forward, Packet{Proto: "tcp", Src: at("203.0.113.7"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}, Drop, "", "filter DOCKER-USER", 0},
 		"foreign":      {Filter, Forward, Packet{Proto: "tcp", Src: far, Dst: far, Port: 80, In: "br1", Out: "br1"}, Drop, "", "policy of filter FORWARD", 0},
-		"input, known": {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 23, In: "eth0"}, Accept, "", "", 1},
+		"input, known": {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 23, In: "eth0"}, Accept, "", "", 0}, // friend or not
 		"input":        {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 80, In: "eth0"}, Drop, "", "policy of filter INPUT", 1},
 	} {
 		got := rules.Walk(c.kind, c.hook, c.p)

@@ -7,14 +7,14 @@ import "net/netip"
 func (r Rule) Has(want Rule) bool {
 	return says(want.In, r.In) && says(want.Out, r.Out) && says(want.Src, r.Src) && says(want.Dst, r.Dst) &&
 		says(want.SrcLocal, r.SrcLocal) && says(want.DstLocal, r.DstLocal) && says(want.Proto, r.Proto) &&
-		says(want.Ports, r.Ports) && says(want.NotNew, r.NotNew) &&
+		says(want.Ports, r.Ports) &&
 		says(want.Verdict, r.Verdict) && says(want.Chain, r.Chain) && says(want.To, r.To)
 }
 
 // says reports whether nothing is wanted, or this.
 func says[T interface {
 	comparable
-	Device | Net | Ports | Local | Verdict | string | bool | netip.AddrPort
+	Device | Net | Ports | Local | Verdict | string | netip.AddrPort
 }](want, is T) bool {
 	var nothing T
 	return want == nothing || want == is

@@ -23,13 +23,13 @@ func TestLookup(t *testing.T) {
 	} {
 		to := netip.MustParseAddrPort(c.to)
 		p := Packet{Proto: "tcp", Dst: to.Addr(), Port: to.Port()}
-		if got := l.matches(p); got != c.want {
-			t.Errorf("%s: %v", c.to, got)
+		if got := l.matches(&p); got != sure(c.want) {
+			t.Errorf("%s: %+v", c.to, got)
 		}
 		not := l
 		not.Not = true
-		if got := not.matches(p); got == c.want {
-			t.Errorf("not %s: %v", c.to, got)
+		if got := not.matches(&p); got == sure(c.want) {
+			t.Errorf("not %s: %+v", c.to, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,15 +52,14 @@ func savedChain(table, name, policy string, six bool) Chain {
 	return c
 }
 
-// saveWords splits a line at spaces, but not within quotes.
+// saveWords splits a line at spaces, but not within quotes, where a backslash makes
+// the next character one like others.
 func saveWords(line string) []string {
 	var out []string
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
 		var w string
 		if line[0] == '"' {
-			if w, line, _ = strings.Cut(line[1:], `"`); w == "" {
-				continue
-			}
+			w, line = quoted(line[1:])
 		} else {
 			w, line, _ = strings.Cut(line, " ")
 		}
@@ -68,9 +68,29 @@ func saveWords(line string) []string {
 	return out
 }
 
-// harmless options have no say in what is matched here.
-var harmless = map[string]bool{"-m": true, "--comment": true, "--reject-with": true, "--set-mark": true, "--set-xmark": true,
-	"--log-prefix": true, "--log-level": true, "--persistent": true, "--random": true, "--random-fully": true}
+// quoted is the text up to the closing quote, and what is behind it.
+func quoted(s string) (text, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String(), s[i+1:]
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), ""
+}
+
+// harmless options have no say in what is matched here; their values, if they have
+// one, are whatever the administrator wrote.
+var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true, "--set-xmark": true,
+	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false, "--random": false, "--random-fully": false}
+
+// modules are the matches that do nothing but by their options.
+var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true, "state": true, "addrtype": true, "comment": true,
+	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
 
 // saveOption is an option of a rule and its value.
 type saveOption struct {
@@ -81,25 +101,37 @@ type saveOption struct {
 // ParseRule reads a rule's words as iptables-save prints them behind the chain.
 func ParseRule(words []string) Rule {
 	var r Rule
+	seen := map[string]bool{}
 	for len(words) > 0 {
 		o := saveOption{}
 		if words[0] == "!" && len(words) > 1 {
 			o.not, words = true, words[1:]
 		}
 		o.name, words = words[0], words[1:]
-		if len(words) > 0 && !strings.HasPrefix(words[0], "-") && words[0] != "!" {
+		if len(words) > 0 && (harmless[o.name] || !strings.HasPrefix(words[0], "-") && words[0] != "!") {
 			o.value, words = words[0], words[1:]
 		}
-		if !r.option(o) && !harmless[o.name] && r.Unread == "" {
+		if _, nothing := harmless[o.name]; nothing {
+			continue
+		}
+		// There is room for one match of a kind; the last of two would hide the first.
+		sets := len(r.Sets)
+		known := r.option(o)
+		twice := seen[o.name] && o.name != "-m" && sets == len(r.Sets)
+		seen[o.name] = true
+		if (!known || twice) && r.Unread == "" {
 			r.Unread = strings.TrimSpace(o.name + " " + o.value)
 		}
 	}
 	return r
 }
 
-// option puts an option on the rule; false: it is not known.
+// option puts an option on the rule; false: it is not known, and then it must not
+// have narrowed what the rule matches.
 func (r *Rule) option(o saveOption) (known bool) {
 	switch o.name {
+	case "-m":
+		return modules[o.value] && !o.not
 	case "-i":
 		r.In = Device{o.value, o.not}
 	case "-o":
@@ -113,20 +145,20 @@ func (r *Rule) option(o saveOption) (known bool) {
 		r.Dst.Not = o.not
 		return known
 	case "-p":
-		r.Proto = o.value
-		return !o.not
+		return r.protocol(o)
 	case "--dport":
 		r.Ports, known = parsePorts(o.value)
 		r.Ports.Not = o.not
 		return known
 	case "--src-type":
-		r.SrcLocal = local(o.not)
-		return o.value == "LOCAL"
+		r.SrcLocal, known = typeOf(o)
+		return known
 	case "--dst-type":
-		r.DstLocal = local(o.not)
-		return o.value == "LOCAL"
-	case "--ctstate", "--state":
-		r.NotNew = strings.Contains(o.value, "NEW") == o.not
+		r.DstLocal, known = typeOf(o)
+		return known
+	case "--limit-iface-in", "--limit-iface-out": // the types are then those at one device
+		r.SrcLocal, r.DstLocal = Any, Any
+		return false
 	case "-j":
 		r.target(o.value)
 	case "-g":
@@ -139,26 +171,71 @@ func (r *Rule) option(o saveOption) (known bool) {
 		r.To = netip.AddrPortFrom(r.To.Addr(), uint16(n))
 		return err == nil
 	default:
-		return false
+		l, known := parseConntrack(o)
+		if known {
+			r.Sets = append(r.Sets, l)
+		}
+		return known
 	}
 	return true
 }
 
-func local(not bool) Local {
-	if not {
-		return Other
+// protocol is a name, or the number of one that has none.
+func (r *Rule) protocol(o saveOption) (known bool) {
+	n, known := protocolNumber(o.value)
+	switch {
+	case o.value == "all" || o.value == "0":
+		return !o.not
+	case o.not && !known:
+		return false
+	case o.not:
+		r.Sets = append(r.Sets, Is(Protocol, Only([]byte{n}), true))
+		return true
 	}
-	return Own
+	r.Proto = o.value
+	for name, number := range numbers {
+		if known && number == n && name != "ipv6-icmp" {
+			r.Proto = name
+		}
+	}
+	return true
+}
+
+func protocolNumber(s string) (byte, bool) {
+	if n, ok := numbers[s]; ok {
+		return n, true
+	}
+	n, err := strconv.ParseUint(s, 10, 8)
+	return byte(n), err == nil
+}
+
+// typeOf is what a type of addresses says of the machine's own and of others: those
+// of several machines are neither's.
+func typeOf(o saveOption) (Local, bool) {
+	is := map[string][2]Local{"LOCAL": {Own, Foreign}, "UNICAST": {Foreign, Own},
+		"BROADCAST": {NoOnes, Any}, "MULTICAST": {NoOnes, Any}, "ANYCAST": {NoOnes, Any}}
+	both, known := is[o.value]
+	if o.not {
+		return both[1], known
+	}
+	return both[0], known
 }
 
 func (r *Rule) target(name string) {
 	known := map[string]Verdict{"ACCEPT": Accept, "DROP": Drop, "REJECT": Reject, "RETURN": Return, "DNAT": DNAT, "REDIRECT": DNAT,
-		"MASQUERADE": Masquerade, "SNAT": Masquerade, "LOG": Continue, "MARK": Continue, "CONNMARK": Continue, "NFLOG": Continue, "CHECKSUM": Continue}
-	v, ok := known[name]
-	if !ok {
-		v, r.Chain = Jump, name
+		"MASQUERADE": Masquerade, "SNAT": Masquerade}
+	switch v, ok := known[name]; {
+	case ok:
+		r.Verdict = v
+	case !PassesOn(name): // another chain or, if there is none, another target
+		r.Verdict, r.Chain = Jump, name
 	}
-	r.Verdict = v
+}
+
+// PassesOn reports whether a target of iptables does nothing to where packets go.
+func PassesOn(target string) bool {
+	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
+		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER", "LED"}, target)
 }
 
 func parseNet(s string) (netip.Prefix, bool) {

@@ -32,16 +32,13 @@ func (r Rule) String() string {
 		word("--dport", text, p.Not)
 	}
 	if r.SrcLocal != Any {
-		word("--src-type", "LOCAL", r.SrcLocal == Other)
+		word("--src-type", "LOCAL", r.SrcLocal != Own)
 	}
 	if r.DstLocal != Any {
-		word("--dst-type", "LOCAL", r.DstLocal == Other)
-	}
-	if r.NotNew {
-		out = append(out, "of known connections")
+		word("--dst-type", "LOCAL", r.DstLocal != Own)
 	}
 	for range r.Sets {
-		out = append(out, "by a set")
+		out = append(out, "by a set or a connection's state")
 	}
 	word("and", r.Unread, false)
 	switch {

@@ -1,6 +1,8 @@
 package ports
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 
 	"github.com/bridgetoll/bridgetoll/internal/firewall"
@@ -19,20 +21,54 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 		p.Dst = netip.IPv6Loopback()
 		p.Src = p.Dst
 	case Neighbour:
-		bridge, src := f.neighbour(r, six)
+		bridge, net := f.neighbour(r, six)
 		if bridge == "" {
 			return p, false
 		}
-		p.In, p.Out, p.Src = bridge, "", src
+		p.In, p.Out, p.Src = bridge, "", f.unused(net)
+		p.Sources = &firewall.Sources{Among: net.Masked(), Except: []netip.Prefix{single(net.Addr())}}
 	case Remote:
 		p.In, p.Out = uplink, ""
-		p.Src = netip.MustParseAddr("203.0.113.1") // RFC 5737: nobody's
-		if six {
-			p.Src = netip.MustParseAddr("2001:db8:ffff::1")
+		p.Src, p.Sources = f.anyone(uplink, six)
+		if f.Client.IsValid() && f.Client.Is6() == six {
+			p.Src, p.Sources = f.Client, nil
+			p.In = cmp.Or(f.towards(f.Client), uplink)
 		}
 	}
 	p.SrcLocal = f.own(p.Src)
 	return p, p.Dst.IsValid() && r.concerns(p.Dst)
+}
+
+// anyone is an example of another machine's address, and all that it may be: not
+// what is this machine's or in a network behind another device of its.
+func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) {
+	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: nobody's
+	if six {
+		example, all = netip.MustParseAddr("2001:db8:ffff::1"), netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	s := &firewall.Sources{Among: all}
+	for _, d := range f.Devices {
+		for _, p := range d.Addrs {
+			s.Except = append(s.Except, single(p.Addr()))
+			if d.Name != uplink {
+				s.Except = append(s.Except, p.Masked())
+			}
+		}
+	}
+	return example, s
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// CheckClient says why an address cannot be another machine's.
+func (f *Facts) CheckClient(a netip.Addr) error {
+	switch d := f.device(f.towards(a)); {
+	case f.own(a):
+		return fmt.Errorf("%s is this machine's own address: the first columns are of its own clients", a)
+	case d.Docker:
+		return fmt.Errorf("%s is in the network of %s: the column of a container is for those", a, d.Name)
+	}
+	return nil
 }
 
 // concerns reports whether who dials a means this row.
@@ -46,11 +82,10 @@ func (r *Row) concerns(a netip.Addr) bool {
 	return a.Is6()
 }
 
-// neighbour is the bridge of a container near the server, and an address there
-// that another container may have.
-func (f *Facts) neighbour(r *Row, six bool) (string, netip.Addr) {
+// neighbour is the bridge of a container near the server, with its address there.
+func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	if r.Holder.Kind == Rootlesskit {
-		return "", netip.Addr{} // its neighbours are in the engine's network
+		return "", netip.Prefix{} // its neighbours are in the engine's network
 	}
 	bridge := ""
 	if c, ok := f.byID(r.Server.ID); ok {
@@ -69,11 +104,11 @@ func (f *Facts) neighbour(r *Row, six bool) (string, netip.Addr) {
 		}
 		for _, p := range d.Addrs {
 			if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
-				return d.Name, f.unused(p)
+				return d.Name, p
 			}
 		}
 	}
-	return "", netip.Addr{}
+	return "", netip.Prefix{}
 }
 
 // unused is an address of the network that none of the known containers has.

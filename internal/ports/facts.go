@@ -5,6 +5,7 @@ package ports
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
@@ -22,9 +23,11 @@ type Facts struct {
 	Tracked     int // conntrack's entries, and how many it takes; 0: not known
 	TrackedMax  int
 	Docker      string // the engine's version; "" if it was not asked
-	Ingress     Ingress
-	Known       Known
-	Missing     []Missing
+	// Client is the other machine that the ways are of; invalid: any.
+	Client  netip.Addr
+	Ingress Ingress
+	Known   Known
+	Missing []Missing
 }
 
 // Known says what could be read.
@@ -79,7 +82,8 @@ type Proxy struct {
 	Proto     string
 	Host      netip.AddrPort
 	Container netip.AddrPort
-	Rootless  bool // it is a rootlesskit
+	Rootless  bool    // it is a rootlesskit
+	CPU       float64 // cores that it uses now
 }
 
 // Name is the program's.
@@ -96,13 +100,16 @@ const Rootlesskit = "rootlesskit"
 // Container is a container that runs, or that should.
 type Container struct {
 	ID, Name, Image string
-	PID             int // 0: it does not run
-	State           string
+	PID             int    // 0: it does not run
+	State           string // Docker's: "running", "paused", "restarting", "exited", …
 	Restarts        int
-	Rootless        bool     // its engine's network is not the machine's
-	Host            bool     // it has the machine's network
-	Shares          string   // the name of the container whose network it has
-	Networks        []string // names
+	Up              time.Duration // since it was last started
+	Rootless        bool          // its engine's network is not the machine's
+	Host            bool          // it has the machine's network
+	Shares          string        // the name of the container whose network it has
+	Networks        []string      // names
+	Internal        bool          // all of them are: Docker publishes nothing there
+	Asked           []Published   // what -p asked for, published or not
 	Addrs           []netip.Addr
 	Published       []Published
 	Exposed         []Published // not published: Host is empty

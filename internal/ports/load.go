@@ -16,6 +16,7 @@ const (
 	fullShare      = 0.8      // of conntrack's table
 	proxyBytes     = 64 << 20 // through one proxy, on connections that are open
 	proxyConns     = 64       // open through one proxy
+	proxyCores     = 0.1      // that one proxy uses
 	leastLocalOnly = 1        // connections that make a doubt
 )
 
@@ -43,13 +44,17 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 				bytes, n = bytes+c.Bytes, n+1
 			}
 		}
-		if bytes < proxyBytes && n < proxyConns {
+		if bytes < proxyBytes && n < proxyConns && p.CPU < proxyCores {
 			continue
+		}
+		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20))
+		if p.CPU >= proxyCores {
+			seen += fmt.Sprintf(", and uses %.2f of a core now", p.CPU)
 		}
 		r := newRow(p.Proto, p.Host)
 		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
 			Text:     fmt.Sprintf("docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
-			Evidence: fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20)),
+			Evidence: seen,
 			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json"})
 	}
 	return out
@@ -113,7 +118,8 @@ func (f *Facts) unpublished([]Row) []Trap {
 		}
 		var ports []string
 		for _, e := range c.Exposed {
-			if c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
+			asked := slices.ContainsFunc(c.Asked, func(p Published) bool { return p.Proto == e.Proto && p.Port == e.Port })
+			if asked || c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
 				continue
 			}
 			ports = append(ports, fmt.Sprintf("%d/%s", e.Port, e.Proto))

@@ -14,11 +14,13 @@ type Report struct {
 	Schema  string    `json:"schema"`
 	Port    uint16    `json:"port,omitempty"` // the one that was asked for
 	Docker  string    `json:"docker,omitempty"`
-	Address []string  `json:"own_addresses"` // that "own" stands for
+	Address []string  `json:"own_addresses"`    // that "own" stands for
+	Client  string    `json:"client,omitempty"` // the other machine that was asked for
 	Ports   []Row     `json:"ports"`
 	Traps   []Trap    `json:"traps"`
 	Checks  []Check   `json:"checks,omitempty"`
 	Costs   *Costs    `json:"costs,omitempty"`
+	Measure []Measure `json:"measure,omitempty"` // of one port
 	Missing []Missing `json:"missing"`
 }
 
@@ -45,6 +47,7 @@ type Server struct {
 	// Network says that a container has the machine's network or another
 	// container's.
 	Network string `json:"network,omitempty"`
+	State   string `json:"state,omitempty"` // of a container: "paused"
 }
 
 // Holder is who has the listening socket.
@@ -78,7 +81,7 @@ const (
 	ByNAT   Way = "DNAT"    // rules translate the destination
 	Hairpin Way = "hairpin" // DNAT back to the bridge that it came from
 	Blocked Way = "blocked" // dropped by rules or settings
-	Held    Way = "held"    // dockerd's socket accepts, and nobody serves
+	Held    Way = "held"    // a socket accepts, and nobody answers
 	Nothing Way = "nothing" // refused: nothing listens
 )
 
@@ -89,8 +92,9 @@ type Path struct {
 	// Masqueraded says that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
-	Why         string   `json:"why,omitempty"`   // it ends where it does
-	Doubt       []string `json:"doubt,omitempty"` // what was not known
+	Why         string   `json:"why,omitempty"`     // it ends where it does
+	Doubt       []string `json:"doubt,omitempty"`   // what was not known
+	Depends     []string `json:"depends,omitempty"` // rules that are otherwise for other clients of that place
 	Cost        []Cost   `json:"cost,omitempty"`
 
 	target    netip.AddrPort // in the container's network
@@ -118,6 +122,9 @@ type Trap struct {
 	Text     string   `json:"text"`
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`
+
+	container string   // of PortConflict, by its id
+	seen      []string // the evidence of each port, where it is one of many
 }
 
 // Check is a TCP connection that was tried.

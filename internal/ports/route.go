@@ -13,6 +13,7 @@ type journey struct {
 	f     *Facts
 	row   *Row
 	local bool // the client is on this machine, outside containers
+	moved bool // rules took it to another port of this machine
 	p     firewall.Packet
 	out   Path
 }
@@ -30,6 +31,9 @@ func (f *Facts) path(r *Row, c Client) (Path, bool) {
 	j.out = Path{Dial: dial.String(), Hops: []Hop{}}
 	j.arrive(c)
 	j.follow(dial)
+	if j.out.Way == Nothing || j.out.Way == Held { // for no client is there an answer
+		j.out.Depends = nil
+	}
 	return j.out, !j.out.elsewhere
 }
 
@@ -57,11 +61,30 @@ func (j *journey) arrive(c Client) {
 
 // walk asks the rules, and notes those that are not understood.
 func (j *journey) walk(k firewall.Kind, h firewall.Hook, p firewall.Packet) firewall.Outcome {
-	o := j.f.Rules.Walk(k, h, p)
+	return j.walkIn(j.f.Rules, k, h, p)
+}
+
+func (j *journey) walkIn(r firewall.Rules, k firewall.Kind, h firewall.Hook, p firewall.Packet) firewall.Outcome {
+	o := r.Walk(k, h, p)
 	for _, u := range o.Unread {
 		j.doubt("a rule that toll cannot read, " + u)
 	}
+	for _, d := range o.Depends {
+		if !slices.Contains(j.out.Depends, d) {
+			j.out.Depends = append(j.out.Depends, d)
+		}
+	}
 	return o
+}
+
+// drops reports whether a chain of filters ends the path.
+func (j *journey) drops(r firewall.Rules, h firewall.Hook, p firewall.Packet, before string) bool {
+	o := j.walkIn(r, firewall.Filter, h, p)
+	if o.Verdict != firewall.Drop && o.Verdict != firewall.Reject {
+		return false
+	}
+	j.end(Blocked, before+"dropped by "+o.Where)
+	return true
 }
 
 // follow goes from the first address to the server.
@@ -69,19 +92,23 @@ func (j *journey) follow(dial netip.AddrPort) {
 	hook := firewall.Output
 	if !j.local {
 		hook = firewall.Prerouting
-		if o := j.walk(firewall.Filter, hook, j.p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject { // raw, mangle
-			j.end(Blocked, "dropped by "+o.Where)
-			return
-		}
+	}
+	if j.drops(j.f.Rules.BeforeDNAT(), hook, j.p, "") { // raw, mangle
+		return
 	}
 	if !j.f.Known.Rules {
 		j.guess(dial)
 		return
 	}
 	o := j.walk(firewall.NAT, hook, j.p)
-	if o.Verdict == firewall.DNAT && o.To != dial && !j.f.own(o.To.Addr()) {
-		j.translated(o)
-		return
+	if o.Verdict == firewall.DNAT && o.To != dial {
+		j.p.Orig = dial
+		if !j.f.own(o.To.Addr()) {
+			j.translated(o)
+			return
+		}
+		j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
+		j.p.Dst, j.p.Port, j.moved, dial = o.To.Addr(), o.To.Port(), true, o.To
 	}
 	j.deliver(dial)
 }
@@ -120,17 +147,18 @@ func (j *journey) translated(o firewall.Outcome) {
 	j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
 	p := j.p
 	p.Dst, p.Port, p.Out, p.DstLocal = o.To.Addr(), o.To.Port(), out, false
+	then := "DNAT to " + o.To.String() + ", then "
 	if !j.local {
 		if on := j.f.Switches; p.Dst.Is4() && !on.Forward4 || p.Dst.Is6() && !on.Forward6 {
 			j.end(Blocked, "this machine forwards nothing: net.ipv4.ip_forward is 0")
 			return
 		}
-		if fw := j.walk(firewall.Filter, firewall.Forward, p); fw.Verdict == firewall.Drop || fw.Verdict == firewall.Reject {
-			j.end(Blocked, "DNAT to "+o.To.String()+", then dropped by "+fw.Where)
+		in := p
+		in.Out = ""
+		if j.drops(j.f.Rules.AfterDNAT(), firewall.Prerouting, in, then) || j.drops(j.f.Rules, firewall.Forward, p, then) {
 			return
 		}
-	} else if fw := j.walk(firewall.Filter, firewall.Output, p); fw.Verdict == firewall.Drop || fw.Verdict == firewall.Reject {
-		j.end(Blocked, "DNAT to "+o.To.String()+", then dropped by "+fw.Where)
+	} else if j.drops(j.f.Rules.AfterDNAT(), firewall.Output, p, then) {
 		return
 	}
 	if j.p.Src.IsLoopback() && p.Dst.Is4() && !j.f.Switches.localnet(out) {
@@ -194,36 +222,63 @@ func (j *journey) toContainer(to netip.AddrPort) {
 		return
 	}
 	j.hop("server", c.Name+" listens on "+to.String())
+	j.paused(j.f.containerServer(c, to.Port()))
+}
+
+// paused ends a path whose server does not run: the kernel accepts in its place.
+func (j *journey) paused(s Server) {
+	if s.State == statePaused {
+		j.end(Held, s.describe()+" is paused: the kernel accepts for it, and nobody answers")
+	}
+}
+
+// proxied follows a proxy's own connection to the container.
+func (j *journey) proxied(px Proxy, at netip.AddrPort) {
+	j.out.Way, j.out.proxy = ByProxy, px
+	j.out.Masqueraded = true
+	j.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, at, px.Container))
+	if out := j.f.towards(px.Container.Addr()); !px.Rootless && out != "" {
+		p := firewall.Packet{Proto: j.p.Proto, Dst: px.Container.Addr(), Port: px.Container.Port(), Out: out, SrcLocal: true}
+		for _, a := range j.f.device(out).Addrs {
+			if a.Addr().Is4() == p.Dst.Is4() {
+				p.Src = a.Addr()
+			}
+		}
+		if o := j.walk(firewall.Filter, firewall.Output, p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject {
+			j.end(Held, "the proxy accepts, and what it sends to "+px.Container.String()+" is dropped by "+o.Where)
+			return
+		}
+	}
+	j.toContainer(px.Container)
 }
 
 // deliver ends a path at a socket of this machine.
 func (j *journey) deliver(dial netip.AddrPort) {
 	p := j.p
+	before := j.f.Rules.AfterDNAT()
 	if j.local {
 		j.hop("lo", "this machine")
-		p.In, p.Out = "lo", ""
-	}
-	if j.f.Known.Rules {
-		if o := j.walk(firewall.Filter, firewall.Input, p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject {
-			j.end(Blocked, "dropped by "+o.Where)
+		if j.drops(before, firewall.Output, p, "") {
 			return
 		}
-	} else if !j.local {
+		p.In, p.Out, before = "lo", "", j.f.Rules
+	}
+	if !j.f.Known.Rules && !j.local {
 		j.doubt("the rules cannot be read: a firewall may block this")
+	}
+	if j.drops(before, firewall.Prerouting, p, "") || j.drops(j.f.Rules, firewall.Input, p, "") {
+		return
 	}
 	l, ok := listens(j.f.Listeners, p.Proto, dial)
 	if !ok {
 		j.end(Nothing, "no socket takes "+dial.String())
 		return
 	}
-	if l.Addr.Addr() != j.row.addr {
+	if l.Addr.Addr() != j.row.addr && !j.moved {
 		j.out.elsewhere = true
 	}
 	if px, ok := j.f.proxyOf(l); ok {
-		j.out.Way, j.out.proxy = ByProxy, px
-		j.out.Masqueraded = true
-		j.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, l.Addr, px.Container))
-		j.toContainer(px.Container)
+		j.proxied(px, l.Addr)
 		return
 	}
 	if j.f.keeps(l) {
@@ -236,6 +291,7 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	}
 	j.out.Way = Direct
 	j.hop("socket", j.f.serverOf(l).describe()+" listens on "+l.Addr.String())
+	j.paused(j.f.serverOf(l))
 }
 
 // keeps reports whether dockerd only keeps a published port taken. Its own ports

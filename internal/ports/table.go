@@ -13,6 +13,9 @@ import (
 // Judge makes the report; port 0 is every port.
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: Schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
+	if f.Client.IsValid() {
+		r.Client = f.Client.String()
+	}
 	for _, six := range []bool{false, true} {
 		if a, _ := f.address(six); a.IsValid() {
 			r.Address = append(r.Address, a.String())
@@ -29,16 +32,18 @@ func Judge(f *Facts, port uint16) *Report {
 		}
 		f.settle(row)
 	}
-	traps := f.traps(rows)
 	for _, row := range rows {
 		if port == 0 || row.Port == port {
 			r.Ports = append(r.Ports, row)
 		}
 	}
-	for _, t := range traps {
+	for _, t := range f.traps(rows) {
 		if port == 0 || t.about(port) {
-			r.Traps = append(r.Traps, t)
+			r.Traps = append(r.Traps, t.of(port))
 		}
+	}
+	if port != 0 {
+		r.Measure = measures(r.Ports)
 	}
 	return r
 }
@@ -132,7 +137,11 @@ func (f *Facts) ruled(have []Row) []Row {
 				continue
 			}
 			r.Holder = Holder{Kind: "rules"}
-			r.Server = f.serverAt(rule.Proto, rule.To)
+			to := rule.To
+			if !to.Addr().IsValid() { // another port of the same address
+				to = netip.AddrPortFrom(addr, to.Port())
+			}
+			r.Server = f.serverAt(rule.Proto, to)
 			out = append(out, r)
 		}
 	}
@@ -167,10 +176,13 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "unknown"}
 	}
 	o := l.Owners[0]
-	if c, ok := f.byID(o.Container); ok {
-		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
+	c, known := f.byID(o.Container)
+	if known && c.Host {
+		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	if o.Container != "" {
+	// A process of a container that has a network of its own left it, or has this
+	// socket from elsewhere: it is not the container that answers here.
+	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
@@ -183,6 +195,9 @@ func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	}
 	if f.Ingress.Addr.IsValid() && to.Addr() == f.Ingress.Addr {
 		return f.Ingress.server(proto, to.Port())
+	}
+	if l, ok := listens(f.Listeners, proto, to); ok && (to.Addr().IsUnspecified() || f.own(to.Addr())) {
+		return f.serverOf(l)
 	}
 	return Server{Kind: "unknown", Name: to.String()}
 }
@@ -202,7 +217,7 @@ func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 // containerServer is a container's port; "nobody" if nothing listens there. A
 // port of a shared network is that container's whose process listens.
 func (f *Facts) containerServer(c Container, port uint16) Server {
-	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port}
+	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port, State: c.state()}
 	for _, l := range c.Listeners {
 		if l.Addr.Port() != port || len(l.Owners) == 0 {
 			continue
@@ -210,11 +225,22 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 		s.PID = l.Owners[0].PID
 		for _, o := range f.sharing(c)[1:] {
 			if o.ID == l.Owners[0].Container {
-				s.Name, s.Image, s.ID, s.Network = o.Name, o.Image, o.ID, "container:"+c.Name
+				s.Name, s.Image, s.ID, s.Network, s.State = o.Name, o.Image, o.ID, "container:"+c.Name, o.state()
 			}
 		}
 	}
 	return s
+}
+
+// statePaused is Docker's word for a container whose processes are stopped.
+const statePaused = "paused"
+
+// state is what hinders a container to answer; "" if nothing does.
+func (c Container) state() string {
+	if c.State == statePaused {
+		return c.State
+	}
+	return ""
 }
 
 func (f *Facts) holderOf(l Listener) Holder {

@@ -25,16 +25,20 @@ const (
 	BridgeNFDrop     = "bridge-nf-drop"
 	ProxyLoad        = "proxy-load"
 	RouteLocalnet    = "route-localnet"
+	Paused           = "container-paused"
+	Restarting       = "container-restarting"
+	InternalNetwork  = "published-internal"
+	UDPSource        = "udp-source"
 )
 
 // Codes lists them in the order of the report.
-var Codes = []string{PortConflict, ReuseportTwins, PublishedNobody, IngressNothing, RouteLocalnet, Loopback6Nothing, Loopback6Proxy4, ProxyLoad,
-	PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
+var Codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
+	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
 // traps applies each rule.
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
-	for _, rule := range []func([]Row) []Trap{f.conflicts, f.twins, f.nobody, f.unserved, f.localnet, f.loopback6, f.proxyLoad,
+	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.twins, f.nobody, f.internal, f.unserved, f.localnet, f.loopback6, f.udpSource, f.proxyLoad,
 		f.localOnly, f.unpublished, f.bridgeNF, f.mtus, f.conntrack} {
 		out = append(out, rule(rows)...)
 	}
@@ -62,7 +66,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 		if line == "" || c.PID != 0 && c.Restarts == 0 {
 			continue
 		}
-		t := Trap{Code: PortConflict, Text: fmt.Sprintf("Container %s (%s) cannot have its port, which is taken", c.Name, c.State),
+		t := Trap{Code: PortConflict, container: c.ID, Text: fmt.Sprintf("Container %s (%s) cannot have its port, which is taken", c.Name, c.State),
 			Evidence: `its last words: "` + line + `"`,
 			Remedy:   "give one of them another port, or a network of its own: containers with --network host share the machine's ports"}
 		if c.Restarts > 0 {
@@ -191,16 +195,40 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 			nothing.add(r, why)
 		}
 	}
-	return slices.DeleteFunc([]Trap{nothing, proxied}, func(t Trap) bool { return t.Evidence == "" })
+	return slices.DeleteFunc([]Trap{nothing, proxied}, func(t Trap) bool { return len(t.Ports) == 0 })
 }
 
 // add puts one more port into a trap.
 func (t *Trap) add(r Row, evidence string) {
 	t.Ports = append(t.Ports, r.name())
-	if t.Evidence != "" {
-		t.Evidence += "; "
+	t.seen = append(t.seen, evidence)
+}
+
+// fewSeen is of how many ports a trap of many shows the evidence.
+const fewSeen = 3
+
+// of is the trap as it concerns one port; 0: all, with the evidence of a few.
+func (t Trap) of(port uint16) Trap {
+	if len(t.seen) == 0 {
+		return t
 	}
-	t.Evidence += evidence
+	ports, seen := t.Ports, t.seen
+	t.Ports, t.seen = nil, nil
+	for i, p := range ports {
+		if port != 0 && !(Trap{Ports: []string{p}}).about(port) {
+			continue
+		}
+		t.seen = append(t.seen, seen[i])
+		if !slices.Contains(t.Ports, p) {
+			t.Ports = append(t.Ports, p)
+		}
+	}
+	shown := t.seen[:min(len(t.seen), fewSeen)]
+	t.Evidence = strings.Join(shown, "; ")
+	if more := len(t.seen) - len(shown); more > 0 {
+		t.Evidence += fmt.Sprintf("; and so %d more", more)
+	}
+	return t
 }
 
 // letThrough is how what crosses a bridge gets past a chain. Docker leaves others a

@@ -2,7 +2,10 @@ package ports
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // plant puts a fault into a healthy machine.
@@ -14,6 +17,7 @@ type plant struct {
 
 var planted = []plant{
 	{Loopback6Proxy4, func(f *Facts) { f.Proxies[1].Container = addrPort("172.17.0.2:80") }, "docker-proxy 265 listens on [::]:8080 and dials 172.17.0.2:80"},
+	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU = 0.93 }, "docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
 	}, "no socket takes [::1]:8080"},
@@ -55,6 +59,21 @@ var planted = []plant{
 			{Local: addrPort("172.17.0.1:40000"), Remote: addrPort("172.17.0.2:80"), PID: proxyPID, Bytes: 200 << 20},
 		}
 	}, "docker-proxy 264 has 1 connection open, with 200 MiB so far"},
+	{Paused, func(f *Facts) {
+		f.Containers[0].State = "paused"
+		f.Containers[0].Asked = f.Containers[0].Published
+	}, "[8080/tcp]"},
+	{Restarting, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", State: "restarting", Restarts: 7, LastLog: "starting\nno database\n",
+			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
+	}, `restarted 7 times; its last words: "no database"`},
+	{InternalNetwork, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", PID: 9, State: "running", Internal: true, Networks: []string{"inner"},
+			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
+	}, "[8099/tcp]Container other was to have 8099/tcp published"},
+	{UDPSource, func(f *Facts) {
+		f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+	}, "named 8 listens on all addresses; asked at 198.18.0.1 by a client behind docker0, it answers from 172.17.0.1"},
 	{RouteLocalnet, func(f *Facts) {
 		proxyOff(f)
 		f.Switches.RouteLocalnet["docker0"] = false
@@ -92,6 +111,17 @@ func TestNoTraps(t *testing.T) {
 		"a little by the proxy": func(f *Facts) {
 			f.Connections = []Connection{{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"), PID: proxyPID, Bytes: 1 << 20}}
 		},
+		"a UDP service on one address": func(f *Facts) {
+			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("198.18.0.1:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+		},
+		"a UDP service of a machine with one network": func(f *Facts) {
+			f.Devices, f.Proxies, f.Containers, f.Listeners = f.Devices[:2], nil, nil, nil
+			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+		},
+		"a container that was restarted long ago": func(f *Facts) {
+			f.Containers[0].Restarts, f.Containers[0].Up, f.Containers[0].Asked = 9, time.Hour, f.Containers[0].Published
+		},
+		"an internal network without ports": func(f *Facts) { f.Containers[0].Internal = true },
 		"a program for the machine alone": func(f *Facts) {
 			f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:631"), Inode: 8, Owners: []Process{{PID: 8, Name: "cupsd"}}})
 		},
@@ -101,5 +131,68 @@ func TestNoTraps(t *testing.T) {
 		if r := Judge(f, 0); len(r.Traps) > 0 {
 			t.Errorf("%s: %+v", name, r.Traps)
 		}
+	}
+}
+
+// A docker-proxy of Docker Engine 28 answers UDP from the address that was asked.
+func TestUDPSourceOfProxy(t *testing.T) {
+	for docker, want := range map[string]int{"20.10.24": 1, "26.1.5+dfsg1": 1, "28.5.2": 0, "": 1} {
+		f := healthy()
+		f.Docker = docker
+		f.Listeners[1].Proto, f.Proxies[0].Proto, f.Containers[0].Listeners[0].Proto = "udp", "udp", "udp"
+		f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+		f.Containers[0].Published = nil
+		var got []Trap
+		for _, x := range Judge(f, 8080).Traps {
+			if x.Code == UDPSource {
+				got = append(got, x)
+			}
+		}
+		if len(got) != want {
+			t.Errorf("%q: %+v", docker, got)
+		}
+	}
+}
+
+// Of many ports a trap shows the evidence of a few, and for one port that port's.
+func TestTrapOfMany(t *testing.T) {
+	f := healthy()
+	for i := range 9 {
+		host, pid := netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(9000+i)), 900+i
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: host, V6Only: true, Owners: []Process{{PID: pid, Name: "docker-proxy"}}})
+		f.Proxies = append(f.Proxies, Proxy{PID: pid, Proto: "tcp", Host: host, Container: addrPort("172.17.0.2:80")})
+	}
+	all, one := Judge(f, 0).Traps, Judge(f, 9004).Traps
+	if len(all) != 1 || len(all[0].Ports) != 9 || strings.Count(all[0].Evidence, "docker-proxy") != fewSeen || !strings.HasSuffix(all[0].Evidence, "and so 6 more") {
+		t.Errorf("%+v", all)
+	}
+	if len(one) != 1 || !slices.Equal(one[0].Ports, []string{"9004/tcp"}) || one[0].Evidence != "docker-proxy 904 listens on [::]:9004 and dials 172.17.0.2:80" {
+		t.Errorf("%+v", one)
+	}
+}
+
+// What is paused accepts and does not answer, by whichever way.
+func TestPaused(t *testing.T) {
+	f := healthy()
+	f.Containers[0].State = "paused"
+	row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
+	if got := ways(row); got != "held  held held held" || row.Server.State != "paused" || !strings.Contains(row.Paths[Remote].Why, "web is paused") {
+		t.Errorf("%q %+v", got, row)
+	}
+	f = healthy()
+	f.Containers[0].Host, f.Containers[0].State = true, "paused"
+	f.Listeners[0].Owners[0].Container = webID
+	if got := ways(find(t, Judge(f, 22), "0.0.0.0", 22)); got != "held  held held held" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A process of a container that has its own network is not the container, where it
+// has a socket of this machine.
+func TestStray(t *testing.T) {
+	f := healthy()
+	f.Listeners[0].Owners[0].Container = webID
+	if s := find(t, Judge(f, 22), "0.0.0.0", 22).Server; s.Kind != "process" || s.Name != "sshd" {
+		t.Errorf("%+v", s)
 	}
 }

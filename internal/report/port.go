@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -15,15 +16,48 @@ func (p *printer) explain(r *ports.Report) {
 			p.line("")
 		}
 		p.wrapped("", p.bold(portName(row)+" on "+row.Address)+": "+servedBy(row), " ")
-		for _, c := range ports.Clients {
-			if path, ok := row.Paths[c]; ok {
-				p.line("")
-				p.portPath(c, path)
-			}
+		for _, clients := range alike(row.Paths) {
+			p.line("")
+			p.portPath(clients, row.Paths, r.Client)
 		}
 	}
 	p.line("")
 	p.checks(r)
+	p.measure(r)
+}
+
+// alike are the clients whose ways differ only in how they arrive, together.
+func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
+	var out [][]ports.Client
+	for _, c := range ports.Clients {
+		path, ok := paths[c]
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(out, func(have []ports.Client) bool { return sameWay(paths[have[0]], path) })
+		if i < 0 {
+			out = append(out, []ports.Client{c})
+			continue
+		}
+		out[i] = append(out[i], c)
+	}
+	return out
+}
+
+func sameWay(a, b ports.Path) bool {
+	_, restA := arrival(a)
+	_, restB := arrival(b)
+	return a.Way == b.Way && a.Why == b.Why && a.Masqueraded == b.Masqueraded && slices.Equal(a.Doubt, b.Doubt) && slices.Equal(a.Depends, b.Depends) &&
+		slices.Equal(a.Cost, b.Cost) && slices.Equal(restA, restB)
+}
+
+// arrival is how a path comes to the machine, and the rest of its hops.
+func arrival(path ports.Path) (by, rest []ports.Hop) {
+	i := 0
+	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"}, path.Hops[i].Kind) {
+		i++
+	}
+	return path.Hops[:i], path.Hops[i:]
 }
 
 // servedBy says who serves a row and whose its socket is.
@@ -31,6 +65,9 @@ func servedBy(r ports.Row) string {
 	s := "served by " + serverText(r.Server)
 	if r.Server.PID != 0 && r.Server.Kind == "container" {
 		s += fmt.Sprintf(", process %d", r.Server.PID)
+	}
+	if r.Server.State != "" {
+		s += ", " + r.Server.State
 	}
 	if r.Server.Kind == "unknown" && r.Server.Name == "" {
 		s = "served by a process of another user"
@@ -48,22 +85,38 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-func (p *printer) portPath(c ports.Client, path ports.Path) {
-	title := map[ports.Client]string{ports.Loopback: "this machine, dialling 127.0.0.1", ports.Loopback6: "this machine, dialling ::1",
-		ports.OwnAddr: "this machine, dialling its own address", ports.Neighbour: "a container on the same network",
-		ports.Remote: "another machine"}[c]
-	way := string(path.Way)
-	if len(path.Doubt) > 0 {
-		way += "?"
+// portPath draws the way of one or several clients.
+func (p *printer) portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) {
+	path := paths[clients[0]]
+	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
+		other = "" // of the other family it is anybody
 	}
-	p.line("  " + title + ": " + p.bold(way))
+	p.wrapped("  ", clientsText(clients, other)+": "+p.bold(wayText(paths, clients[0])), " ")
+	by, rest := arrival(path)
+	hops := path.Hops
+	var dials, ways []string
+	for _, c := range clients {
+		if !slices.Contains(dials, paths[c].Dial) {
+			dials = append(dials, paths[c].Dial)
+		}
+		mine, _ := arrival(paths[c])
+		if way := arrivalText(c, mine); !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+		if !slices.Equal(mine, by) {
+			hops = nil
+		}
+	}
+	if hops == nil { // they arrive differently
+		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(ways, "; ")}}, rest...)
+	}
 	kinds := width("client")
-	for _, h := range path.Hops {
+	for _, h := range hops {
 		kinds = max(kinds, width(h.Kind))
 	}
 	step := func(kind, text string) { p.wrapped("    ", align(kind, kinds, false)+"  "+text, " ") }
-	step("client", "connects to "+path.Dial)
-	for _, h := range path.Hops {
+	step("client", "connects to "+orList(dials))
+	for _, h := range hops {
 		p.line("      │")
 		step(h.Kind, h.Text)
 	}
@@ -76,12 +129,71 @@ func (p *printer) portPath(c ports.Client, path ports.Path) {
 	for _, d := range path.Doubt {
 		p.wrapped("    ", "not known: "+d, " ")
 	}
+	for _, d := range path.Depends {
+		p.wrapped("    ", "depends on the client's address: a rule of "+d, " ")
+	}
 	if len(path.Cost) > 0 {
 		var parts []string
 		for _, x := range path.Cost {
 			parts = append(parts, x.Load+" "+metricName(x.Metric)+" "+x.Text)
 		}
 		p.wrapped("    ", p.dim("cost: "+strings.Join(parts, "; ")), " ")
+	}
+}
+
+// clientsText names clients: "this machine, dialling 127.0.0.1 or its own address;
+// another machine".
+func clientsText(clients []ports.Client, other string) string {
+	var here, out []string
+	for _, c := range clients {
+		switch c {
+		case ports.Loopback, ports.Loopback6:
+			here = append(here, string(c))
+		case ports.OwnAddr:
+			here = append(here, "its own address")
+		case ports.Neighbour:
+			out = append(out, "a container on the same network")
+		case ports.Remote:
+			if other != "" {
+				out = append(out, "another machine, "+other)
+			} else {
+				out = append(out, "another machine")
+			}
+		}
+	}
+	if len(here) > 0 {
+		out = append([]string{"this machine, dialling " + orList(here)}, out...)
+	}
+	return strings.Join(out, "; ")
+}
+
+// orList joins words: "a, b or c".
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// arrivalText is how a client's packets come to the machine.
+func arrivalText(c ports.Client, by []ports.Hop) string {
+	if c != ports.Neighbour && c != ports.Remote {
+		if len(by) == 0 {
+			return "this machine"
+		}
+		return "this machine by " + by[0].Kind
+	}
+	return clientText(c) + " by " + by[len(by)-1].Text
+}
+
+// measure names the commands that measure such ways.
+func (p *printer) measure(r *ports.Report) {
+	if len(r.Measure) == 0 {
+		return
+	}
+	p.wrapped("", p.bold("To measure")+" such ways in the lab, beside what a published port could be instead:", " ")
+	for _, m := range r.Measure {
+		p.item(m.Command)
 	}
 }
 
@@ -101,7 +213,7 @@ func (p *printer) checks(r *ports.Report) {
 		case k.Got == "closed" && k.Expected == ports.Nothing:
 			text += ": the proxy accepts, though nobody is behind it"
 		case k.Got == "connected" && k.Expected == ports.Held:
-			text += ": by dockerd's socket, which never answers"
+			text += ": accepted, and nobody answers"
 		}
 		p.item(text)
 	}

@@ -47,8 +47,8 @@ func Ports(w io.Writer, r *ports.Report, o Options) error {
 
 const portsLegend = "Each way is of a client that dials the machine, at the address given or at its own; there is none where " +
 	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. DNAT: rules send it to the " +
-	"container (hairpin: back to the bridge it came from). held: dockerd accepts and nobody answers. blocked: dropped. " +
-	"nothing: refused. ?: not all that decides it could be read."
+	"container (hairpin: back to the bridge it came from). held: accepted, and nobody answers. blocked: dropped. " +
+	"nothing: refused. ?: not all that decides it could be read. *: it depends on the client's address."
 
 // serverWidth is as wide as a server's name may get, if there is no room.
 const serverWidth = 22
@@ -62,6 +62,9 @@ func (p *printer) portTable(r *ports.Report) {
 	for _, row := range r.Ports {
 		name := portName(row)
 		line := []string{name, row.Address, serverText(row.Server), holderText(row.Holder)}
+		if row.Server.State != "" { // before what may be cut off
+			line[2] = row.Server.State + ": " + line[2]
+		}
 		if name == last {
 			line[0] = ""
 		}
@@ -94,7 +97,11 @@ func (p *printer) portTable(r *ports.Report) {
 	if len(r.Address) > 0 {
 		p.line("  own: " + strings.Join(r.Address, ", "))
 	}
+	if r.Client != "" {
+		p.line("  another machine: " + r.Client)
+	}
 	p.faint("  ", portsLegend)
+	p.faint("  ", "toll ports PORT draws a port's ways, checks them and names the command that measures them.")
 }
 
 // portHeads prints the heads; the one above the machine's three columns is as
@@ -168,10 +175,14 @@ func wayText(paths map[ports.Client]ports.Path, c ports.Client) string {
 	if !ok {
 		return ""
 	}
+	text := string(path.Way)
 	if len(path.Doubt) > 0 {
-		return string(path.Way) + "?"
+		text += "?"
 	}
-	return string(path.Way)
+	if len(path.Depends) > 0 {
+		text += "*"
+	}
+	return text
 }
 
 // rowVerdict colours a row that nobody gets an answer from.

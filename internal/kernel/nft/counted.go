@@ -55,19 +55,19 @@ func ReadChain(table, name string) ([]Counted, error) {
 }
 
 func readCounted(ch *nftables.Chain, sets *sets) (out []Counted, err error) {
-	rules, err := sets.conn.GetRules(ch.Table, ch)
+	rules, err := listRules(ch)
 	if err != nil {
 		return nil, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
 	}
 	for _, x := range rules {
-		r := Counted{Chain: ch.Name, Handle: x.Handle, Rule: readRule(x.Exprs, ch.Table, sets)}
-		r.Packets, r.Counts = counterOf(x.Exprs)
+		r := Counted{Chain: ch.Name, Handle: x.handle, Rule: readRule(x.exprs, ch.Table, sets)}
+		r.Packets, r.Counts = counterOf(x.exprs)
 		out = append(out, r)
 	}
 	return out, nil
 }
 
-func counterOf(exprs []expr.Any) (packets uint64, ok bool) {
+func counterOf(exprs []any) (packets uint64, ok bool) {
 	for _, e := range exprs {
 		if n, ok := e.(*expr.Counter); ok {
 			return n.Packets, true

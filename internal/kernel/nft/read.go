@@ -1,14 +1,13 @@
 package nft
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
-	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/firewall"
 )
@@ -31,12 +30,12 @@ func Read() (firewall.Rules, error) {
 		if !ok {
 			continue
 		}
-		rules, err := c.GetRules(ch.Table, ch)
+		rules, err := listRules(ch)
 		if err != nil {
 			return out, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
 		}
 		for _, x := range rules {
-			r.Rules = append(r.Rules, readRule(x.Exprs, ch.Table, &sets))
+			r.Rules = append(r.Rules, readRule(x.exprs, ch.Table, &sets))
 		}
 		out.Chains = append(out.Chains, r)
 	}
@@ -87,10 +86,20 @@ const (
 	dport
 	srcType
 	dstType
-	ctState
 	nfproto
 	mark
-	constant
+	inIndex
+	outIndex
+	ctState
+	ctStatus
+	ctDirection
+	ctProtocol
+	ctOrigSrc
+	ctOrigDst
+	ctOrigDport
+	ctReplSrc
+	ctReplDst
+	ctReplSport
 )
 
 // reader goes through a rule's expressions.
@@ -105,55 +114,97 @@ type reader struct {
 	data  map[uint32][]byte // constants
 
 	placed map[field]bool // that the rule has a match of
+	does   string         // what it does that is not understood
 }
 
-func readRule(exprs []expr.Any, table *nftables.Table, sets *sets) firewall.Rule {
+func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
 	r := &reader{table: table, sets: sets, six: table.Family == nftables.TableFamilyIPv6,
 		regs: map[uint32]field{}, size: map[uint32]int{}, mask: map[uint32][]byte{}, data: map[uint32][]byte{}, placed: map[field]bool{}}
 	for _, e := range exprs {
-		if !r.load(e) && !r.match(e) && !r.verdict(e) {
-			r.unread(fmt.Sprintf("%T", e)[len("*expr."):])
+		if name, ok := e.(opaque); ok {
+			r.opaque(string(name))
+		} else if !r.load(e) && !r.match(e) && !r.verdict(e) {
+			r.unread(strings.ToLower(fmt.Sprintf("%T", e)[len("*expr."):]))
 		}
+	}
+	if r.does != "" {
+		r.rule.Verdict, r.rule.Chain = firewall.Other, r.does
 	}
 	return r.rule
 }
 
+// unread notes a match that is not understood; it must not have narrowed what the
+// rule matches.
 func (r *reader) unread(what string) {
 	if r.rule.Unread == "" {
 		r.rule.Unread = what
 	}
 }
 
+// other notes that the rule does something that is not understood.
+func (r *reader) other(what string) { r.does = what }
+
+// Expressions that are not read: those that do nothing to where packets go, and
+// those that only match, or load what is compared. All others do something.
+var (
+	inert   = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect", "flow_offload"}
+	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash", "numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
+		"meta", "payload", "cmp", "lookup", "bitwise", "range", "fib", "ct", "match"}
+)
+
+func (r *reader) opaque(name string) {
+	switch {
+	case slices.Contains(inert, name):
+	case slices.Contains(matches, name):
+		r.unread(name)
+		clear(r.regs) // it may have loaded any of them
+	default:
+		r.other(name)
+	}
+}
+
 // load handles expressions that fill a register.
-func (r *reader) load(e expr.Any) bool {
+func (r *reader) load(e any) bool {
 	switch e := e.(type) {
 	case *expr.Meta:
 		if e.SourceRegister {
 			return true // sets a mark
 		}
-		r.put(e.Register, map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName,
-			expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
+		r.put(e.Register, map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex,
+			expr.MetaKeyOIF: outIndex, expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
 	case *expr.Payload:
+		if e.OperationType == expr.PayloadWrite {
+			r.other("a changed packet")
+			return true
+		}
 		r.put(e.DestRegister, r.payload(e))
 		r.size[slot(e.DestRegister)] = int(e.Len)
 	case *expr.Fib:
 		f := unknown
-		if e.ResultADDRTYPE && e.FlagDADDR {
+		if whole := e.ResultADDRTYPE && !e.FlagIIF && !e.FlagOIF && !e.FlagMARK && !e.FlagPRESENT; whole && e.FlagDADDR {
 			f = dstType
-		} else if e.ResultADDRTYPE && e.FlagSADDR {
+		} else if whole && e.FlagSADDR {
 			f = srcType
 		}
 		r.put(e.Register, f)
-	case *expr.Ct:
-		f := unknown
-		if e.Key == expr.CtKeySTATE {
-			f = ctState
-		}
-		r.put(e.Register, f)
+	case *ct:
+		r.connection(e)
 	case *expr.Bitwise:
-		r.regs[slot(e.DestRegister)], r.mask[slot(e.DestRegister)] = r.regs[slot(e.SourceRegister)], e.Mask
+		src, dst := slot(e.SourceRegister), slot(e.DestRegister)
+		f, size := r.regs[src], r.size[src]
+		if r.mask[src] != nil || len(e.Mask) == 0 || !allZero(e.Xor) {
+			f = unknown
+		}
+		r.put(dst, f)
+		r.size[dst], r.mask[dst] = size, e.Mask
+	case *byteorder: // a byte stays one
+		f := r.regs[slot(e.from)]
+		if f != mark && (kinds[f].size != 1 || r.mask[slot(e.from)] != nil) {
+			f = unknown
+		}
+		r.put(e.to, f)
 	case *expr.Immediate:
-		r.put(e.Register, constant)
+		r.put(e.Register, unknown)
 		r.data[slot(e.Register)] = e.Data
 	default:
 		return false
@@ -165,7 +216,10 @@ func (r *reader) put(reg uint32, f field) {
 	r.regs[slot(reg)] = f
 	delete(r.mask, slot(reg))
 	delete(r.size, slot(reg))
+	delete(r.data, slot(reg))
 }
+
+func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // Offsets of the IPv6 header.
 const (
@@ -192,153 +246,3 @@ func (r *reader) payload(e *expr.Payload) field {
 
 // v6 is also true in a table of both families, where the length tells.
 func (r *reader) v6(e *expr.Payload) bool { return r.six || e.Len > 4 }
-
-func (r *reader) match(e expr.Any) bool {
-	switch e := e.(type) {
-	case *expr.Cmp:
-		if e.Op != expr.CmpOpEq && e.Op != expr.CmpOpNeq {
-			return false
-		}
-		return r.compare(r.regs[slot(e.Register)], e.Op == expr.CmpOpNeq, e.Data, r.mask[slot(e.Register)])
-	case *expr.Range:
-		if r.regs[slot(e.Register)] != dport || len(e.FromData) != 2 || len(e.ToData) != 2 {
-			return false
-		}
-		r.rule.Ports = firewall.Ports{Low: binary.BigEndian.Uint16(e.FromData), High: binary.BigEndian.Uint16(e.ToData), Not: e.Op == expr.CmpOpNeq}
-	case *expr.Match:
-		return r.xtMatch(e)
-	case *expr.Counter, *expr.Log, *expr.Notrack:
-	default:
-		return false
-	}
-	return true
-}
-
-func (r *reader) compare(f field, not bool, data, mask []byte) (known bool) {
-	switch f {
-	case inName, outName, srcAddr, dstAddr:
-		return r.place(f, not, data, mask)
-	case protocolOf:
-		r.rule.Proto = protoName(data)
-		return !not && r.rule.Proto != ""
-	case dport:
-		if len(data) != 2 || mask != nil {
-			return false
-		}
-		n := binary.BigEndian.Uint16(data)
-		r.rule.Ports = firewall.Ports{Low: n, High: n, Not: not}
-	case srcType:
-		r.rule.SrcLocal = owner(not)
-		return len(data) == 4 && binary.NativeEndian.Uint32(data) == unix.RTN_LOCAL
-	case dstType:
-		r.rule.DstLocal = owner(not)
-		return len(data) == 4 && binary.NativeEndian.Uint32(data) == unix.RTN_LOCAL
-	case ctState: // (state & mask) != 0 is "one of", == 0 "none of"; else state == data
-		bits, one := mask, not
-		if mask == nil {
-			bits, one = data, !not
-		}
-		if len(bits) != 4 {
-			return false
-		}
-		r.rule.NotNew = (binary.NativeEndian.Uint32(bits)&expr.CtStateBitNEW != 0) != one
-	case nfproto:
-		return !not && r.only(data)
-	case mark: // which another program may have set
-		r.unread("a mark")
-	default:
-		return false
-	}
-	return true
-}
-
-// place compares a device or an address; a second match of the same one has no
-// room in a rule.
-func (r *reader) place(f field, not bool, data, mask []byte) (known bool) {
-	if r.placed[f] {
-		return false
-	}
-	r.placed[f] = true
-	switch f {
-	case inName:
-		r.rule.In = firewall.Device{Name: deviceName(data), Not: not}
-	case outName:
-		r.rule.Out = firewall.Device{Name: deviceName(data), Not: not}
-	case srcAddr:
-		r.rule.Src.Prefix, known = prefixOf(data, mask, r.six)
-		r.rule.Src.Not = not
-		return known
-	case dstAddr:
-		r.rule.Dst.Prefix, known = prefixOf(data, mask, r.six)
-		r.rule.Dst.Not = not
-		return known
-	}
-	return true
-}
-
-// only limits the rule to a family.
-func (r *reader) only(data []byte) bool {
-	if len(data) != 1 {
-		return false
-	}
-	r.six = data[0] == unix.NFPROTO_IPV6
-	all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	if r.six {
-		all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-	}
-	r.rule.Dst.Prefix = all
-	return true
-}
-
-func owner(not bool) firewall.Local {
-	if not {
-		return firewall.Other
-	}
-	return firewall.Own
-}
-
-// deviceName ends at its zero; without one it is a prefix.
-func deviceName(b []byte) string {
-	if i := slices.Index(b, 0); i >= 0 {
-		return string(b[:i])
-	}
-	if len(b) >= unix.IFNAMSIZ {
-		return string(b)
-	}
-	return string(b) + "+"
-}
-
-// prefixOf is an address of which only some bytes may have been loaded.
-func prefixOf(data, mask []byte, six bool) (netip.Prefix, bool) {
-	size := 4
-	if six || len(data) > size {
-		size = 16
-	}
-	if len(data) == 0 || len(data) > size {
-		return netip.Prefix{}, false
-	}
-	ones := 8 * len(data)
-	if mask != nil {
-		ones = 0
-		for _, b := range mask {
-			for ; b&0x80 != 0; b <<= 1 {
-				ones++
-			}
-			if b != 0 {
-				return netip.Prefix{}, false
-			}
-		}
-	}
-	full := make([]byte, size)
-	copy(full, data)
-	a, _ := netip.AddrFromSlice(full)
-	return netip.PrefixFrom(a, min(ones, 8*size)), true
-}
-
-func protoName(data []byte) string {
-	if len(data) != 1 {
-		return ""
-	}
-	return map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp",
-		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmpv6"}[data[0]]
-}

@@ -58,7 +58,11 @@ func (r *reader) lookup(e *expr.Lookup) {
 	s := r.sets.get(r.table, e.SetName)
 	if s.err != nil || e.IsDestRegSet != s.verdicts || e.DestRegister != unix.NFT_REG_VERDICT {
 		if e.IsDestRegSet && e.DestRegister == unix.NFT_REG_VERDICT {
-			r.rule.Verdict = firewall.Jump // it decides something
+			r.other("a map")
+			return
+		}
+		if e.IsDestRegSet {
+			r.put(e.DestRegister, unknown)
 		}
 		r.unread("a set")
 		return
@@ -72,12 +76,14 @@ func (r *reader) lookup(e *expr.Lookup) {
 	if known {
 		l.Elements, known = elements(s, widths)
 	}
-	if !known {
+	switch {
+	case !known && e.IsDestRegSet:
+		r.other("a map")
+	case !known:
 		r.unread("a set")
-	}
-	if e.IsDestRegSet {
+	case e.IsDestRegSet:
 		r.rule.Map = &l
-	} else {
+	default:
 		r.rule.Sets = append(r.rule.Sets, l)
 	}
 }
@@ -115,31 +121,31 @@ func padded(width int) int {
 	return (width + unix.NFT_REG32_SIZE - 1) / unix.NFT_REG32_SIZE * unix.NFT_REG32_SIZE
 }
 
+// kinds are the fields that packets have whatever is asked of them, and their
+// sizes; 0: as it was loaded. Status is none: of some of its bits nothing is known.
+var kinds = map[field]struct {
+	field firewall.Field
+	size  int
+}{
+	inName: {firewall.InName, unix.IFNAMSIZ}, outName: {firewall.OutName, unix.IFNAMSIZ},
+	srcAddr: {firewall.SrcAddr, 0}, dstAddr: {firewall.DstAddr, 0}, protocolOf: {firewall.Protocol, 1}, dport: {firewall.DstPort, 2},
+	nfproto: {firewall.Family, 1}, ctState: {firewall.State, 4}, ctDirection: {firewall.Direction, 1}, ctProtocol: {firewall.ConnProtocol, 1},
+	ctOrigSrc: {firewall.OrigSrc, 0}, ctOrigDst: {firewall.OrigDst, 0}, ctOrigDport: {firewall.OrigDstPort, 2},
+	ctReplSrc: {firewall.ReplSrc, 0}, ctReplDst: {firewall.ReplDst, 0}, ctReplSport: {firewall.ReplSrcPort, 2},
+}
+
 // fieldAt is what a register holds whole, and how many bytes.
 func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
-	switch r.regs[at] {
-	case inName:
-		return firewall.InName, unix.IFNAMSIZ
-	case outName:
-		return firewall.OutName, unix.IFNAMSIZ
-	case srcAddr, dstAddr:
-		if n := r.size[at]; n != 4 && n != 16 {
-			break
-		}
-		if r.regs[at] == srcAddr {
-			return firewall.SrcAddr, r.size[at]
-		}
-		return firewall.DstAddr, r.size[at]
-	case protocolOf:
-		return firewall.Protocol, 1
-	case dport:
-		return firewall.DstPort, 2
-	case ctState:
-		return firewall.State, 4
-	case nfproto:
-		return firewall.Family, 1
+	w, ok := kinds[r.regs[at]]
+	switch {
+	case !ok:
+		return firewall.NoField, 0
+	case w.size != 0:
+		return w.field, w.size
+	case r.size[at] == 4 || r.size[at] == 16:
+		return w.field, r.size[at]
 	}
-	return firewall.NoField, 0
+	return firewall.NoField, 0 // a part of an address
 }
 
 // elements are a set's as data; widths are its fields'.

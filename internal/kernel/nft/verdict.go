@@ -12,7 +12,7 @@ import (
 )
 
 // verdict handles expressions that decide.
-func (r *reader) verdict(e expr.Any) bool {
+func (r *reader) verdict(e any) bool {
 	switch e := e.(type) {
 	case *expr.Verdict:
 		return r.plain(e)
@@ -21,7 +21,8 @@ func (r *reader) verdict(e expr.Any) bool {
 	case *expr.Masq:
 		r.rule.Verdict = firewall.Masquerade
 	case *expr.Redir:
-		r.rule.Verdict, r.rule.To = firewall.DNAT, netip.AddrPortFrom(netip.Addr{}, r.port(e.RegisterProtoMin))
+		r.rule.Verdict = firewall.DNAT
+		r.to(netip.Addr{}, e.RegisterProtoMin, e.RegisterProtoMax)
 	case *expr.NAT:
 		r.nat(e)
 	case *expr.Lookup:
@@ -54,27 +55,31 @@ func (r *reader) nat(e *expr.NAT) {
 	}
 	r.rule.Verdict = firewall.DNAT
 	a, _ := netip.AddrFromSlice(r.data[slot(e.RegAddrMin)])
-	if e.RegAddrMin != 0 && !a.IsValid() {
-		r.unread("an address from a map")
+	if e.RegAddrMin != 0 && !a.IsValid() || e.RegAddrMax != 0 && e.RegAddrMax != e.RegAddrMin || e.Prefix {
+		r.unread("one of several addresses")
 	}
-	r.rule.To = netip.AddrPortFrom(a, r.port(e.RegProtoMin))
+	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// port is the constant in a register; 0 if there is none.
-func (r *reader) port(reg uint32) uint16 {
-	if b := r.data[slot(reg)]; reg != 0 && len(b) >= 2 {
-		return binary.BigEndian.Uint16(b)
+// to is where DNAT leads, with the constant port in a register; 0: there is none.
+func (r *reader) to(a netip.Addr, low, high uint32) {
+	port := uint16(0)
+	if low != 0 {
+		b := r.data[slot(low)]
+		if len(b) < 2 || high != 0 && high != low {
+			r.unread("one of several ports")
+		} else {
+			port = binary.BigEndian.Uint16(b)
+		}
 	}
-	return 0
+	r.rule.To = netip.AddrPortFrom(a, port)
 }
 
 // xtMatch reads iptables' own matches, which older iptables-nft writes.
 func (r *reader) xtMatch(e *expr.Match) bool {
 	switch info := e.Info.(type) {
 	case *xt.AddrTypeV1:
-		r.rule.SrcLocal = typeOf(info.Source, info.Flags&1 != 0)
-		r.rule.DstLocal = typeOf(info.Dest, info.Flags&2 != 0)
-		return (info.Source|info.Dest)&^uint16(xt.AddrTypeLocal) == 0 && info.Flags&^3 == 0
+		return r.xtTypes(info)
 	case *xt.Tcp:
 		if info.Option != 0 || info.FlagsMask != 0 || info.InvFlags&^xt.TcpInvDestPorts != 0 {
 			return false
@@ -84,11 +89,9 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	case *xt.Udp:
 		const invertDst = 2
 		r.xtPorts("udp", info.DstPorts, info.InvFlags&invertDst != 0)
-		return anyPort(info.SrcPorts)
+		return anyPort(info.SrcPorts) && info.InvFlags&^invertDst == 0
 	case *xt.ConntrackMtinfo3:
-		return r.xtState(info.MatchFlags, info.InvertFlags, info.StateMask)
-	case *xt.ConntrackMtinfo2:
-		return r.xtState(info.MatchFlags, info.InvertFlags, info.StateMask)
+		return r.conntrack(info)
 	}
 	if e.Name == "comment" {
 		return true
@@ -97,11 +100,33 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-func typeOf(mask uint16, not bool) firewall.Local {
-	if mask&uint16(xt.AddrTypeLocal) == 0 {
-		return firewall.Any
+// xtTypes reads iptables' -m addrtype; types at one device are not known.
+func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
+	const invertSrc, invertDst = 1, 2
+	if info.Flags&^(invertSrc|invertDst) != 0 {
+		return false
 	}
-	return owner(not)
+	src, knownSrc := typeOf(info.Source, info.Flags&invertSrc != 0)
+	dst, knownDst := typeOf(info.Dest, info.Flags&invertDst != 0)
+	r.rule.SrcLocal, r.rule.DstLocal = src, dst
+	return knownSrc && knownDst
+}
+
+// typeOf is what a set of types says of the machine's own addresses and of others.
+func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
+	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
+	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0, types&uint16(xt.AddrTypeUnicast) != 0, types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
+	switch {
+	case types == 0:
+		return firewall.Any, true
+	case rest != 0:
+		return firewall.Any, false
+	case own == foreign && own != not:
+		return firewall.Any, true
+	case own == foreign:
+		return firewall.NoOnes, true
+	}
+	return owner(own == not), true
 }
 
 func (r *reader) xtPorts(proto string, ports [2]uint16, not bool) {
@@ -113,36 +138,50 @@ func (r *reader) xtPorts(proto string, ports [2]uint16, not bool) {
 
 func anyPort(ports [2]uint16) bool { return ports[0] == 0 && (ports[1] == 0xffff || ports[1] == 0) }
 
-func (r *reader) xtState(match, invert, mask uint16) bool {
-	const stateNew = 1 << 3 // XT_CONNTRACK_STATE_BIT(IP_CT_NEW)
-	r.rule.NotNew = (mask&stateNew != 0) == (invert&uint16(xt.ConntrackState) != 0)
-	return match&^uint16(xt.ConntrackState|xt.ConntrackStateAlias) == 0
-}
-
 func (r *reader) xtTarget(e *expr.Target) bool {
 	switch e.Name {
-	case "DNAT":
+	case "DNAT", "REDIRECT":
 		r.rule.Verdict = firewall.DNAT
-		info, ok := e.Info.(*xt.NatRange2)
-		if !ok {
-			if info1, old := e.Info.(*xt.NatRange); old {
-				info, ok = &xt.NatRange2{NatRange: *info1}, true
-			}
-		}
-		if !ok {
-			return false
-		}
-		r.rule.To = netip.AddrPortFrom(addr(info.MinIP, r.six), info.MinPort)
+		return r.xtTo(e)
 	case "MASQUERADE", "SNAT":
 		r.rule.Verdict = firewall.Masquerade
 	case "REJECT":
 		r.rule.Verdict = firewall.Reject
-	case "LOG", "NFLOG", "MARK", "CONNMARK", "CHECKSUM", "CT":
 	default:
-		r.rule.Verdict = firewall.Jump
-		r.unread(e.Name)
+		if !firewall.PassesOn(e.Name) {
+			r.other(e.Name)
+		}
 	}
 	return true
+}
+
+// xtTo is where iptables' DNAT or REDIRECT leads.
+func (r *reader) xtTo(e *expr.Target) (known bool) {
+	var to xt.NatRange
+	switch info := e.Info.(type) {
+	case *xt.NatRange2:
+		to = info.NatRange
+	case *xt.NatRange:
+		to = *info
+	case *xt.NatIPv4MultiRangeCompat:
+		if len(*info) != 1 {
+			return false
+		}
+		to = xt.NatRange((*info)[0])
+	default:
+		return false
+	}
+	flags := xt.NatRangeFlags(to.Flags)
+	var a netip.Addr
+	var port uint16
+	if flags&xt.NatRangeMapIPs != 0 {
+		a = addr(to.MinIP, r.six)
+	}
+	if flags&xt.NatRangeProtoSpecified != 0 {
+		port = to.MinPort
+	}
+	r.rule.To = netip.AddrPortFrom(a, port)
+	return (!a.IsValid() || to.MinIP.Equal(to.MaxIP)) && (port == 0 || to.MinPort == to.MaxPort) && flags&(xt.NatRangeProtoOffset|xt.NatRangeNetmap) == 0
 }
 
 func addr(ip net.IP, six bool) netip.Addr {

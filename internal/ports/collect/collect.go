@@ -16,12 +16,14 @@ import (
 func Facts(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0}
 	c.processes()
+	used := c.proxyCPU()
 	if err := c.sockets(); err != nil {
 		return nil, err
 	}
 	c.network()
 	c.docker(ctx)
 	c.spaces()
+	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Ingress, &c.f.Missing} {
 		printable.Fields(p) // the door for names of processes, devices and containers
 	}
@@ -33,7 +35,8 @@ type collector struct {
 	root   bool
 	owners map[uint32][]ports.Process // by inode of their sockets
 	procs  []process
-	hidden bool // some processes' files cannot be read
+	space  map[int]string // by PID: its network namespace
+	hidden bool           // some processes' files cannot be read
 }
 
 // missing notes what could not be read.

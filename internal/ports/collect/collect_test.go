@@ -104,3 +104,15 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A process that took a socket along into another network namespace is not the one
+// that serves it here.
+func TestOwnersOf(t *testing.T) {
+	c := &collector{owners: map[uint32][]ports.Process{7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
+		space: map[int]string{3: "net:[2]", 9: "net:[1]", 12: "net:[1]"}}
+	for space, want := range map[string]string{"net:[1]": "server", "net:[2]": "child", "net:[3]": "child"} {
+		if got := c.ownersOf(7, space); len(got) != 3 || got[0].Name != want {
+			t.Errorf("%s: %+v", space, got)
+		}
+	}
+}

@@ -117,12 +117,21 @@ func running(s container.ContainerState) bool {
 // describe takes from an inspection what is needed.
 func describe(in container.InspectResponse) ports.Container {
 	x := ports.Container{ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
+	if at, err := time.Parse(time.RFC3339Nano, in.State.StartedAt); err == nil {
+		x.Up = time.Since(at)
+	}
 	if in.State.Error != "" {
 		x.LastLog = in.State.Error + "\n"
 	}
 	if in.HostConfig != nil {
 		x.Host = in.HostConfig.NetworkMode.IsHost()
 		x.Shares = in.HostConfig.NetworkMode.ConnectedContainer()
+		for port, bindings := range in.HostConfig.PortBindings {
+			for _, b := range bindings {
+				n, _ := strconv.ParseUint(b.HostPort, 10, 16) // "" or a range: Docker chooses
+				x.Asked = append(x.Asked, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(b.HostIP, uint16(n))})
+			}
+		}
 	}
 	published := map[string]bool{}
 	if in.NetworkSettings != nil {
@@ -163,6 +172,7 @@ func describe(in container.InspectResponse) ports.Container {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto), a.Host.Compare(b.Host))
 	}
 	slices.SortFunc(x.Published, byPort)
+	slices.SortFunc(x.Asked, byPort)
 	slices.SortFunc(x.Exposed, byPort)
 	return x
 }
@@ -202,6 +212,14 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
 		return // the usual names are known
+	}
+	internal := map[string]bool{}
+	for _, n := range list.Items {
+		internal[n.Name] = n.Internal
+	}
+	for i := range c.f.Containers {
+		x := &c.f.Containers[i]
+		x.Internal = len(x.Networks) > 0 && !slices.ContainsFunc(x.Networks, func(name string) bool { return !internal[name] })
 	}
 	for _, n := range list.Items {
 		name := cmp.Or(n.Options["com.docker.network.bridge.name"], "br-"+n.ID[:min(12, len(n.ID))])

@@ -146,11 +146,19 @@ func (c *collector) spaces() {
 		}
 		return
 	}
+	named := map[string]bool{} // containers whose own network is known
+	for _, x := range c.f.Containers {
+		named[x.ID] = x.PID != 0
+	}
 	for _, p := range c.procs {
 		if known[p.space] {
 			continue
 		}
 		known[p.space] = true
+		if named[p.Container] { // a process of it went into a network of its own
+			p.Container = ""
+		}
+		named[p.Container] = p.Container != ""
 		devices, err := devicesIn(p.PID)
 		if err != nil {
 			continue // ended since
@@ -163,6 +171,9 @@ func (c *collector) spaces() {
 			continue
 		}
 		c.listenersIn(&x)
+		if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
+			x.Name = x.Listeners[0].Owners[0].Name + " (own network)"
+		}
 		c.f.Containers = append(c.f.Containers, x)
 	}
 }
@@ -182,8 +193,9 @@ func (c *collector) listenersIn(x *ports.Container) {
 		return
 	}
 	x.ListenersKnown = true
+	space, _ := netns.ID(x.PID)
 	for _, s := range all {
-		x.Listeners = append(x.Listeners, listener(s, c.owners[s.Inode]))
+		x.Listeners = append(x.Listeners, listener(s, c.ownersOf(s.Inode, space)))
 	}
 }
 

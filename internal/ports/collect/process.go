@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -22,7 +23,7 @@ type process struct {
 
 // processes reads who has which socket, and finds docker-proxies.
 func (c *collector) processes() {
-	c.owners = map[uint32][]ports.Process{}
+	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
@@ -40,6 +41,7 @@ func (c *collector) processes() {
 		cgroup, _ := os.ReadFile("/proc/" + e.Name() + "/cgroup")
 		p := process{Process: ports.Process{PID: pid, Name: name(pid), Container: containerID(string(cgroup))}}
 		p.space, _ = netns.ID(pid)
+		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")); ok {
 			px.PID = pid
@@ -122,8 +124,9 @@ func (c *collector) sockets() error {
 		c.missing("connections", err.Error(), "sudo modprobe -a inet_diag tcp_diag udp_diag")
 	}
 	c.f.Known.Owners = true
+	here, _ := netns.ID(os.Getpid())
 	for _, s := range all {
-		owners := c.owners[s.Inode]
+		owners := c.ownersOf(s.Inode, here)
 		if s.Listening {
 			if s.Proto == "udp" && s.Local.Port() == 0 {
 				continue
@@ -150,6 +153,23 @@ func (c *collector) sockets() error {
 	c.rootless(slices.Clone(c.f.Proxies))
 	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)
 	return nil
+}
+
+// ownersOf are the processes that have a socket of a namespace: first those in it,
+// because one that inherited the socket may have gone into another since.
+func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
+	out := slices.Clone(c.owners[inode])
+	slices.SortStableFunc(out, func(a, b ports.Process) int {
+		return cmp.Compare(btoi(c.space[a.PID] != space), btoi(c.space[b.PID] != space))
+	})
+	return out
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // elsewhere reports whether a proxy is in another network namespace: no socket

@@ -36,6 +36,16 @@ func main() {
 			all.Go(func() { fmt.Printf("%s %s\n", addr, dial(addr, 1, 0)) })
 		}
 		all.Wait()
+	case "flood": // an address, for good
+		conn, err := net.Dial("tcp", os.Args[2])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("flooding")
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		for b := make([]byte, 4<<10); err == nil; _, err = conn.Write(b) {
+		}
 	case "hold": // an address, MiB
 		mib, _ := strconv.Atoi(os.Args[3])
 		fmt.Println(dial(os.Args[2], mib<<20, time.Hour))

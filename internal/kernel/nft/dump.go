@@ -1,0 +1,183 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The library leaves out expressions that it does not know, and fails at those
+// that ask for one direction of a connection. Here nothing is left out.
+
+// rawRule is a rule's handle and expressions: those of the library, ct,
+// byteorder and opaque.
+type rawRule struct {
+	handle uint64
+	exprs  []any
+}
+
+// ct loads what connection tracking knows.
+type ct struct {
+	key   expr.CtKey
+	reg   uint32
+	reply bool // of the tuple of replies, where there is one for each direction
+	sets  bool // it writes instead
+}
+
+// byteorder turns a number of the machine's order into network order.
+type byteorder struct{ from, to uint32 }
+
+// opaque is an expression that is not read, by its name.
+type opaque string
+
+// listRules reads a chain's rules in the calling thread's network namespace.
+func listRules(ch *nftables.Chain) ([]rawRule, error) {
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	attrs, err := netlink.MarshalAttributes([]netlink.Attribute{
+		{Type: unix.NFTA_RULE_TABLE, Data: append([]byte(ch.Table.Name), 0)}, {Type: unix.NFTA_RULE_CHAIN, Data: append([]byte(ch.Name), 0)}})
+	if err != nil {
+		return nil, err
+	}
+	header := []byte{byte(ch.Table.Family), unix.NFNETLINK_V0, 0, 0} // struct nfgenmsg
+	replies, err := conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE, Flags: netlink.Request | netlink.Dump},
+		Data:   append(header, attrs...)})
+	if err != nil {
+		return nil, err
+	}
+	var out []rawRule
+	for _, m := range replies {
+		if len(m.Data) < len(header) {
+			continue
+		}
+		r, err := decodeRule(byte(ch.Table.Family), m.Data[len(header):])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func decodeRule(family byte, data []byte) (rawRule, error) {
+	var r rawRule
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return r, err
+	}
+	ad.ByteOrder = binary.BigEndian
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NFTA_RULE_HANDLE:
+			r.handle = ad.Uint64()
+		case unix.NFTA_RULE_EXPRESSIONS:
+			ad.Nested(func(list *netlink.AttributeDecoder) error {
+				for list.Next() {
+					list.Nested(func(one *netlink.AttributeDecoder) error {
+						r.exprs = append(r.exprs, decodeExpr(family, one))
+						return nil
+					})
+				}
+				return nil
+			})
+		}
+	}
+	return r, ad.Err()
+}
+
+// decoded makes the expressions that are read.
+var decoded = map[string]func() expr.Any{
+	"meta": func() expr.Any { return &expr.Meta{} }, "cmp": func() expr.Any { return &expr.Cmp{} },
+	"payload": func() expr.Any { return &expr.Payload{} }, "lookup": func() expr.Any { return &expr.Lookup{} },
+	"immediate": func() expr.Any { return &expr.Immediate{} }, "bitwise": func() expr.Any { return &expr.Bitwise{} },
+	"counter": func() expr.Any { return &expr.Counter{} }, "redir": func() expr.Any { return &expr.Redir{} },
+	"nat": func() expr.Any { return &expr.NAT{} }, "match": func() expr.Any { return &expr.Match{} },
+	"target": func() expr.Any { return &expr.Target{} }, "reject": func() expr.Any { return &expr.Reject{} },
+	"masq": func() expr.Any { return &expr.Masq{} }, "fib": func() expr.Any { return &expr.Fib{} },
+	"range": func() expr.Any { return &expr.Range{} },
+}
+
+// decodeExpr reads an expression; what cannot be decoded is opaque.
+func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
+	var name string
+	var data []byte
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NFTA_EXPR_NAME:
+			name = ad.String()
+		case unix.NFTA_EXPR_DATA:
+			data = ad.Bytes()
+		}
+	}
+	own := map[string]func([]byte) (any, error){"ct": decodeCt, "byteorder": decodeByteorder}[name]
+	if own != nil {
+		if e, err := own(data); err == nil {
+			return e
+		}
+		return opaque(name)
+	}
+	fresh := decoded[name]
+	if fresh == nil {
+		return opaque(name)
+	}
+	e := fresh()
+	if expr.Unmarshal(family, data, e) != nil {
+		return opaque(name)
+	}
+	if x, ok := e.(*expr.Immediate); ok && x.Register == unix.NFT_REG_VERDICT {
+		v := &expr.Verdict{}
+		if expr.Unmarshal(family, data, v) != nil {
+			return opaque("verdict")
+		}
+		return v
+	}
+	return e
+}
+
+func decodeCt(data []byte) (any, error) {
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return nil, err
+	}
+	ad.ByteOrder = binary.BigEndian
+	e := &ct{}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NFTA_CT_KEY:
+			e.key = expr.CtKey(ad.Uint32())
+		case unix.NFTA_CT_DREG:
+			e.reg = ad.Uint32()
+		case unix.NFTA_CT_SREG:
+			e.reg, e.sets = ad.Uint32(), true
+		case unix.NFTA_CT_DIRECTION:
+			e.reply = ad.Uint8() != 0
+		}
+	}
+	return e, ad.Err()
+}
+
+func decodeByteorder(data []byte) (any, error) {
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return nil, err
+	}
+	ad.ByteOrder = binary.BigEndian
+	e := &byteorder{}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NFTA_BYTEORDER_SREG:
+			e.from = ad.Uint32()
+		case unix.NFTA_BYTEORDER_DREG:
+			e.to = ad.Uint32()
+		}
+	}
+	return e, ad.Err()
+}

@@ -1,0 +1,33 @@
+package collect
+
+import (
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/meter"
+)
+
+// cpuInterval is between two readings of the proxies' CPU clocks.
+const cpuInterval = 200 * time.Millisecond
+
+// proxyCPU reads the proxies' clocks, and returns what reads them again, once the
+// interval is over, and notes how much they used. What else is read meanwhile costs
+// no time.
+func (c *collector) proxyCPU() (again func()) {
+	before, start := map[int]time.Duration{}, time.Now()
+	for _, p := range c.f.Proxies {
+		before[p.PID] = meter.ProcessCPU(p.PID)
+	}
+	return func() {
+		if len(c.f.Proxies) == 0 {
+			return
+		}
+		time.Sleep(cpuInterval - time.Since(start))
+		for i := range c.f.Proxies {
+			p := &c.f.Proxies[i]
+			was, read := before[p.PID]
+			if used := meter.ProcessCPU(p.PID) - was; read && used > 0 {
+				p.CPU = used.Seconds() / time.Since(start).Seconds()
+			}
+		}
+	}
+}

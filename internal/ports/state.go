@@ -1,0 +1,161 @@
+package ports
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A container that was started so often and so short a time ago does not stay up.
+const (
+	manyRestarts = 2
+	shortUp      = time.Minute
+)
+
+// stopped are containers that should serve their ports and do not run, or not for
+// long.
+func (f *Facts) stopped(rows []Row) []Trap {
+	conflicts := f.conflicts(rows)
+	var out []Trap
+	for _, c := range f.Containers {
+		ports := portNames(c.Asked)
+		switch {
+		case c.State == statePaused:
+			for _, r := range rows {
+				if r.Server.ID == c.ID && !slices.Contains(ports, r.name()) {
+					ports = append(ports, r.name())
+				}
+			}
+			out = append(out, Trap{Code: Paused, Ports: ports,
+				Text:     fmt.Sprintf("Container %s is paused: the kernel accepts connections to it, and nobody answers", c.Name),
+				Evidence: "Docker says so", Remedy: "docker unpause " + c.Name})
+		case len(ports) == 0 || c.State != "restarting" && (c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
+			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // which says more
+		default:
+			t := Trap{Code: Restarting, Ports: ports,
+				Text:     fmt.Sprintf("Container %s (%s) does not stay up: %s is served at times at most", c.Name, c.State, strings.Join(ports, ", ")),
+				Evidence: fmt.Sprintf("restarted %d times", c.Restarts), Remedy: "see why it ends: docker logs " + c.Name}
+			if c.PID != 0 {
+				t.Evidence += fmt.Sprintf(", the last time %.0f s ago", c.Up.Seconds())
+			}
+			if last := lastLine(c.LastLog); last != "" {
+				t.Evidence += fmt.Sprintf("; its last words: %q", last)
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func lastLine(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// portNames are the machine's ports that were asked for, each once.
+func portNames(asked []Published) []string {
+	var out []string
+	for _, p := range asked {
+		name := fmt.Sprintf("%d/%s", p.Host.Port(), p.Proto)
+		if p.Host.Port() != 0 && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// internal: ports that Docker was asked to publish, of containers that have only
+// internal networks.
+func (f *Facts) internal([]Row) []Trap {
+	var out []Trap
+	for _, c := range f.Containers {
+		if !c.Internal || len(c.Asked) == 0 || c.PID == 0 {
+			continue
+		}
+		ports := portNames(c.Asked)
+		what := strings.Join(ports, ", ")
+		if what == "" {
+			what = "a port"
+		}
+		out = append(out, Trap{Code: InternalNetwork, Ports: ports,
+			Text:     fmt.Sprintf("Container %s was to have %s published, and Docker publishes nothing of an --internal network", c.Name, what),
+			Evidence: "-p asks for it, and all its networks are internal: " + strings.Join(c.Networks, ", "),
+			Remedy:   fmt.Sprintf("docker network connect NETWORK %s, with one that is not internal; or dial its own address from this machine", c.Name)})
+	}
+	return out
+}
+
+// udpSource: what answers from a wildcard's UDP socket lets the kernel choose the
+// source, which is the address nearest to the client, not the one that it asked.
+func (f *Facts) udpSource(rows []Row) []Trap {
+	t := Trap{Code: UDPSource, Text: "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
+		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
+	for i := range rows {
+		r := &rows[i]
+		if r.Proto != "udp" || r.Address != "*" && !r.addr.IsUnspecified() {
+			continue
+		}
+		seen := f.otherSource(r)
+		if seen == "" {
+			continue
+		}
+		unless := ", unless it sets the source itself, which cannot be seen"
+		if r.Holder.Kind == "docker-proxy" {
+			switch major, err := strconv.Atoi(strings.SplitN(f.Docker, ".", 2)[0]); {
+			case err != nil:
+				unless = ", unless it is of Docker Engine 28 or later"
+			case major >= ownSource:
+				continue
+			default:
+				unless = ", as docker-proxies before Docker Engine 28 do"
+			}
+		}
+		t.add(*r, udpHolder(r)+" listens on all addresses; "+seen+unless)
+	}
+	if len(t.Ports) == 0 {
+		return nil
+	}
+	return []Trap{t}
+}
+
+// otherSource finds clients that would be answered from another address. Those that
+// rules lead on are not: connection tracking puts the address back.
+func (f *Facts) otherSource(r *Row) string {
+	six := r.Family == "ipv6"
+	asked, uplink := f.address(six)
+	bridge, _ := f.neighbour(r, six)
+	var behind, from []string
+	for _, d := range f.Devices {
+		way := r.Paths[OwnAddr].Way
+		if d.Name == bridge {
+			way = r.Paths[Neighbour].Way
+		}
+		if d.Name == uplink || !d.Up || d.Kind == "loopback" || r.Holder.Kind != "server" && d.Name != bridge || way != Direct && way != ByProxy ||
+			d.Kind == "bridge" && !slices.ContainsFunc(f.Devices, func(p Device) bool { return p.Master == d.Name }) {
+			continue
+		}
+		for _, p := range d.Addrs {
+			if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
+				behind, from = append(behind, d.Name), append(from, p.Addr().String())
+				break
+			}
+		}
+	}
+	if len(behind) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("asked at %s by a client behind %s, it answers from %s", asked, strings.Join(behind, ", "), strings.Join(from, ", "))
+}
+
+// ownSource is the first major version of Docker Engine whose docker-proxy answers
+// from the address that was asked.
+const ownSource = 28
+
+func udpHolder(r *Row) string {
+	if r.Holder.Kind == "docker-proxy" {
+		return fmt.Sprintf("docker-proxy %d", r.Holder.PID)
+	}
+	return r.Server.describe()
+}
