@@ -63,14 +63,16 @@ func TestExitCodeOfAMesh(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fails func(sweep int, p sample.Pair) bool
+		left  string // the node that the engine knows to be gone
 		code  int
 	}{
-		{"all-well", func(int, sample.Pair) bool { return false }, exitOK},
-		{"one-visit", func(sweep int, p sample.Pair) bool { return sweep == 1 && p == sample.Pair{0, 1} }, exitOK},
-		{"a-link", func(_ int, p sample.Pair) bool { return p == sample.Pair{0, 1} }, exitCells},
-		{"a-node", func(_ int, p sample.Pair) bool { return p[1] == 3 }, exitCells},
-		{"a-node-that-left", func(sweep int, p sample.Pair) bool { return sweep > 0 && p[1] == 3 }, exitCells},
-		{"all", func(int, sample.Pair) bool { return true }, exitFailed},
+		{"all-well", func(int, sample.Pair) bool { return false }, "", exitOK},
+		{"one-visit", func(sweep int, p sample.Pair) bool { return sweep == 1 && p == sample.Pair{0, 1} }, "", exitOK},
+		{"a-link", func(_ int, p sample.Pair) bool { return p == sample.Pair{0, 1} }, "", exitCells},
+		{"a-node", func(_ int, p sample.Pair) bool { return p[1] == 3 }, "", exitCells},
+		{"a-node-that-left", func(sweep int, p sample.Pair) bool { return sweep > 0 && p[1] == 3 }, "", exitCells},
+		{"all", func(int, sample.Pair) bool { return true }, "", exitFailed},
+		{"a-node-that-left-at-the-end", func(sweep int, p sample.Pair) bool { return sweep == 2 && p == sample.Pair{2, 3} }, "d", exitCells},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			nodes := []sample.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
@@ -83,7 +85,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 					for b := a + 1; b < len(nodes); b++ {
 						v := sample.Visit{Sweep: sweep, Pair: sample.Pair{a, b}, Load: "rr", Witness: sample.Witness{OK: true}, Values: map[string]float64{"latency_p50": 60e-6}}
 						if tt.fails(sweep, v.Pair) {
-							v.Failure, v.Values = refused, nil
+							v.Failure, v.Left, v.Values = refused, tt.left, nil
 						}
 						err = errors.Join(err, w.Visit(v))
 					}

@@ -115,6 +115,15 @@ func (e *UnsupportedError) Unwrap() error        { return e.Err }
 // Hint is the remedy.
 func (e *UnsupportedError) Hint() string { return e.Remedy }
 
+// LeftError says that a node of a cluster has gone, and will not come back in this run.
+type LeftError struct {
+	Node string
+	Err  error // how that was seen
+}
+
+func (e *LeftError) Error() string { return e.Err.Error() }
+func (e *LeftError) Unwrap() error { return e.Err }
+
 // Command is a process to start in a place: toll itself with other arguments.
 type Command struct {
 	Args []string // after the program's name
