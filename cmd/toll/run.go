@@ -202,7 +202,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	file, err := sample.Read(bytes.NewReader(records))
 	switch {
 	case errors.Is(err, sample.ErrEmpty) && interrupted:
-		return &failure{code: exitSignalled + int(stop.Signal)}
+		return &failure{code: exitSignalled + int(stop.Signal), err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
 		return &failure{code: exitNothing, err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
@@ -219,7 +219,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	}
 	switch {
 	case interrupted:
-		return &failure{code: exitSignalled + int(stop.Signal)}
+		return &failure{code: exitSignalled + int(stop.Signal), err: runErr}
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):

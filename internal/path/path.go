@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -90,9 +89,6 @@ type Builder interface {
 
 // ErrUnsupported says that this machine cannot have the path.
 var ErrUnsupported = errors.New("not supported here")
-
-// OneLine folds joined errors into one line.
-func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // UnsupportedError says what is missing and what to do about it.
 type UnsupportedError struct {
