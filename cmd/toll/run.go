@@ -128,6 +128,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
+	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
 		var stop signaled
@@ -224,7 +225,8 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):
 		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
-	case len(r.Failed) > 0 || r.Mesh != nil && len(r.Mesh.Failed) > 0:
+	case len(r.Failed) > 0 || r.Mesh != nil && len(r.Mesh.Failed) > 0,
+		slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Stopped }):
 		return &failure{code: exitCells}
 	}
 	return nil

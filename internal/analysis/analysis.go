@@ -157,7 +157,8 @@ func (j *judged) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: j.file.Header.Plan.Study != sample.StudyEndpoints, Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.limit(s), Primary: PrimaryOf(s.load, c.Shape)}
+		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.limit(s), Primary: PrimaryOf(s.load, c.Shape),
+		Stopped: j.stopped(i)}
 	if p, ok := j.file.Header.PathOf(c); ok {
 		out.Hops, out.Facts, out.Dial = p.Hops, p.Facts, p.Dial
 	}
@@ -199,6 +200,25 @@ func (j *judged) contradicted(i int) bool {
 		}
 	}
 	return float64(n) > contradictedShare*float64(n+len(j.series[i].visits))
+}
+
+// stoppedAfter is how many visits in a row must have failed at a cell's end for it
+// to have stopped. After as many the engine gives it up.
+const stoppedAfter = 3
+
+// stopped reports whether cell i has no result any more.
+func (j *judged) stopped(i int) bool {
+	bad := 0
+	for _, v := range j.file.Visits {
+		switch {
+		case v.Cell != i:
+		case j.file.Header.Plan.Counts(v):
+			bad = 0
+		default:
+			bad++
+		}
+	}
+	return bad >= stoppedAfter
 }
 
 // failure says why cell i has no result, from its last bad visit.

@@ -82,6 +82,7 @@ type Cell struct {
 	LimitedBy string            `json:"limited_by"`
 	Primary   string            `json:"primary"` // the metric that decides its toll
 	Facts     map[string]string `json:"facts,omitempty"`
+	Stopped   bool              `json:"stopped,omitempty"` // its last visits failed, and what it has is from before
 	Warnings  []Warning         `json:"warnings"`
 }
 

@@ -42,6 +42,8 @@ type engine struct {
 
 	networking sync.Mutex // held while a network is made
 
+	starting turns // of containers
+
 	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards following

@@ -278,6 +278,34 @@ func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 	}
 }
 
+// When nothing works any more the run is over, however many rounds were asked for,
+// and says so. Rows that stopped before others did are told.
+func TestRunThatStopsWorking(t *testing.T) {
+	const works = 4 // visits of each path, of which each round has at least two
+	req := request()
+	req.Rounds = 100
+	dies := func(_ path.Spec, n int) bool { return n >= works }
+	r := try(t, context.Background(), &fake.Builder{Die: dies}, req, nil)
+	if r.err != nil || r.end.Reason != sample.EndedByFailure || r.end.Rounds > 5 {
+		t.Errorf("%v, end %+v, want cut short by failures after some rounds", r.err, r.end)
+	}
+	for _, c := range r.report.Cells {
+		if !c.Stopped {
+			t.Errorf("%s has not stopped", c.Mode)
+		}
+	}
+	req.Rounds = 8
+	r = try(t, context.Background(), &fake.Builder{Die: func(s path.Spec, n int) bool { return s == bridgeSpec && n >= works }}, req, nil)
+	if r.end.Reason != sample.EndedByRounds || len(r.report.Cells) != 4 {
+		t.Errorf("end %+v, %d cells", r.end, len(r.report.Cells))
+	}
+	for _, c := range r.report.Cells {
+		if c.Stopped != (c.Mode == "bridge") {
+			t.Errorf("%s has stopped: %t", c.Mode, c.Stopped)
+		}
+	}
+}
+
 func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	missing := &path.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
 	r := try(t, context.Background(), &fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)

@@ -98,7 +98,7 @@ func (p *printer) head(r *analysis.Report) {
 	if r.Plan.Wire != nil {
 		facts = append(facts, "wire "+r.Plan.Wire.String())
 	}
-	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
+	run := fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + stopped(r) + noise(r)
 	if r.Mesh != nil {
 		var cluster string
 		cluster, run = meshHead(r)
@@ -136,6 +136,20 @@ func endedBy(p analysis.Plan) string {
 		return "interrupted"
 	}
 	return "ended by " + p.EndedBy
+}
+
+// stopped says of how many rows what is shown ends before the run did.
+func stopped(r *analysis.Report) string {
+	n := 0
+	for _, c := range r.Cells {
+		if c.Stopped {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" · %d of %s stopped giving results before the end", n, plural(len(r.Cells), "row"))
 }
 
 // noise is the control's noise floor by load, the widest over placements.
