@@ -52,8 +52,8 @@ func printPlan(w io.Writer, p sample.Plan, format string) error {
 	if len(p.Skipped) > 0 {
 		fmt.Fprintln(w, "\nNot measured here:")
 	}
-	for _, s := range p.Skipped {
-		fmt.Fprintln(w, "  "+report.Skipped(s))
+	for _, text := range report.NotMeasured(p.Skipped, nil) {
+		paragraph(w, text)
 	}
 	return nil
 }

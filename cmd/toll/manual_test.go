@@ -82,7 +82,7 @@ func shape(out string) []string {
 		switch {
 		case strings.HasPrefix(l, "Warnings"):
 			return lines
-		case machineLine.MatchString(l), strings.Contains(l, "heapest"), strings.HasPrefix(l, "    "),
+		case machineLine.MatchString(l), strings.Contains(l, "port isolation"), strings.HasPrefix(l, "    "),
 			strings.Contains(l, "Publishing"), strings.Contains(l, "gets through"), strings.Contains(l, "largest crowd"),
 			strings.Contains(l, "noise floor"), strings.Contains(l, "measurable"), strings.HasPrefix(l, "  Of "),
 			strings.Contains(l, "From host the machine"), strings.HasPrefix(l, "  machine A:"), strings.Contains(l, "container: "):

@@ -99,6 +99,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 	if _, err := plan.Mesh(req); err != nil {
 		return badMesh(err)
 	}
+	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	s := f.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	nodes, without, err := s.Cluster(ctx)

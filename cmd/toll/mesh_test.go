@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/path"
@@ -63,14 +64,16 @@ func TestExitCodeOfAMesh(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fails func(sweep int, p sample.Pair) bool
+		left  string // the node that the engine knows to be gone
 		code  int
 	}{
-		{"all-well", func(int, sample.Pair) bool { return false }, exitOK},
-		{"one-visit", func(sweep int, p sample.Pair) bool { return sweep == 1 && p == sample.Pair{0, 1} }, exitOK},
-		{"a-link", func(_ int, p sample.Pair) bool { return p == sample.Pair{0, 1} }, exitCells},
-		{"a-node", func(_ int, p sample.Pair) bool { return p[1] == 3 }, exitCells},
-		{"a-node-that-left", func(sweep int, p sample.Pair) bool { return sweep > 0 && p[1] == 3 }, exitCells},
-		{"all", func(int, sample.Pair) bool { return true }, exitFailed},
+		{"all-well", func(int, sample.Pair) bool { return false }, "", exitOK},
+		{"one-visit", func(sweep int, p sample.Pair) bool { return sweep == 1 && p == sample.Pair{0, 1} }, "", exitOK},
+		{"a-link", func(_ int, p sample.Pair) bool { return p == sample.Pair{0, 1} }, "", exitCells},
+		{"a-node", func(_ int, p sample.Pair) bool { return p[1] == 3 }, "", exitCells},
+		{"a-node-that-left", func(sweep int, p sample.Pair) bool { return sweep > 0 && p[1] == 3 }, "", exitCells},
+		{"all", func(int, sample.Pair) bool { return true }, "", exitFailed},
+		{"a-node-that-left-at-the-end", func(sweep int, p sample.Pair) bool { return sweep == 2 && p == sample.Pair{2, 3} }, "d", exitCells},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			nodes := []sample.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
@@ -83,7 +86,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 					for b := a + 1; b < len(nodes); b++ {
 						v := sample.Visit{Sweep: sweep, Pair: sample.Pair{a, b}, Load: "rr", Witness: sample.Witness{OK: true}, Values: map[string]float64{"latency_p50": 60e-6}}
 						if tt.fails(sweep, v.Pair) {
-							v.Failure, v.Values = refused, nil
+							v.Failure, v.Left, v.Values = refused, tt.left, nil
 						}
 						err = errors.Join(err, w.Visit(v))
 					}
@@ -102,5 +105,39 @@ func TestExitCodeOfAMesh(t *testing.T) {
 				t.Errorf("exit %d (%v), want %d", got.code, err, tt.code)
 			}
 		})
+	}
+}
+
+// A comparison some of whose rows stopped giving results says so by its exit code; a
+// visit or two that failed are made up for.
+func TestExitCodeOfRowsThatStopped(t *testing.T) {
+	for bad, want := range map[int]int{0: exitOK, 2: exitOK, 3: exitCells, 7: exitCells, 8: exitCells} {
+		var records bytes.Buffer
+		w := sample.NewWriter(&records)
+		cells := []sample.Cell{{Mode: "host", From: "host", To: "loopback", Load: "bulk", On: "docker"}, {Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "docker"}}
+		err := w.Header(sample.Header{Plan: sample.Plan{Baseline: "host", Loads: []sample.Load{{Kind: "bulk", Window: 0.25}}, Cells: cells}})
+		const rounds = 8
+		for round := range rounds {
+			for i := range cells {
+				v := sample.Visit{Round: round, Cell: i, Witness: sample.Witness{OK: true}, Server: sample.Party{Window: 0.25, Received: 1e8}}
+				if i == 1 && round >= rounds-bad {
+					v = sample.Visit{Round: round, Cell: i, Failure: "the container is gone"}
+				}
+				err = errors.Join(err, w.Visit(v))
+			}
+		}
+		if err := errors.Join(err, w.End(sample.End{Reason: sample.EndedByRounds, Rounds: rounds})); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		f := runFlags{out: outputFlags{format: "table"}}
+		err = f.judge(context.Background(), env{&out, io.Discard}, records.Bytes(), sample.End{}, nil)
+		got := &failure{code: exitOK}
+		if err != nil && !errors.As(err, &got) {
+			t.Fatal(err)
+		}
+		if got.code != want || strings.Contains(out.String(), "1 of 2 rows stopped giving results before the end") != (bad >= 3 && bad < rounds) {
+			t.Errorf("%d failed at the end: exit %d, want %d\n%s", bad, got.code, want, out.String())
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,14 +63,36 @@ func run(ctx context.Context, e env, args []string) int {
 	}
 	f := &failure{code: exitFailed, err: err}
 	errors.As(err, &f)
-	if f.err != nil {
+	if err := unsaid(err); err != nil {
 		// The door for text of flags and arguments.
-		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(f.err)))
-		if h := f.Hint(); h != "" {
+		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(err)))
+		if h := cmp.Or(f.Hint(), (&failure{err: err}).Hint()); h != "" {
 			fmt.Fprintf(e.stderr, "toll: hint: %s\n", printable.Line(h))
 		}
 	}
 	return f.code
+}
+
+// unsaid is what of an error is still to be said: not that a signal ended the run or
+// what waited for it, which who sent it knows, but what went wrong besides.
+func unsaid(err error) error {
+	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
+	case *failure:
+		if x.code < exitSignalled {
+			return x.err
+		}
+		return unsaid(x.err)
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, e := range x.Unwrap() {
+			rest = append(rest, unsaid(e))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.As(err, new(signaled)) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 func newRoot(e env) *cobra.Command {

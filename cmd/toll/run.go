@@ -131,6 +131,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if err := runRoom(p, f.loads.threads()); err != nil {
 		return err
 	}
+	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
 		if stop := interrupted(ctx); err != nil && stop != nil {
@@ -205,7 +206,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	file, err := sample.Read(bytes.NewReader(records))
 	switch {
 	case errors.Is(err, sample.ErrEmpty) && stop != nil:
-		return stop
+		return errors.Join(stop, runErr)
 	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
 		return &failure{code: exitNothing, err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
@@ -222,7 +223,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	}
 	switch {
 	case stop != nil:
-		return stop
+		return errors.Join(stop, runErr)
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):

@@ -174,15 +174,18 @@ func (r *Report) cheapestIsolated(from string) string {
 		t.clear = t.clear || verdict != stats.Unclear
 		t.say = append(t.say, say)
 	}
+	labels = slices.DeleteFunc(labels, func(l string) bool { return byLabel[l].n != len(loads) })
 	best, least := "", math.Inf(1)
 	for _, l := range labels {
-		if t := byLabel[l]; t.n == len(loads) && t.log/float64(t.n) < least {
+		if t := byLabel[l]; t.log/float64(t.n) < least {
 			best, least = l, t.log/float64(t.n)
 		}
 	}
 	switch {
-	case best == "":
+	case best == "" || len(labels) == 1 && best == r.Plan.Baseline:
 		return ""
+	case len(labels) == 1: // of one, that it is the cheapest says nothing
+		return fmt.Sprintf("%s keeps port isolation, from %s, with %s.", best, from, strings.Join(byLabel[best].say, " and "))
 	case !byLabel[best].clear:
 		return fmt.Sprintf("Perhaps the cheapest from %s that keeps port isolation: %s, with %s; run longer, or on a quieter machine, to know.",
 			from, best, strings.Join(byLabel[best].say, " and "))

@@ -79,7 +79,19 @@ func TestCheapestOverLoads(t *testing.T) {
 func TestCheapestTakesAllLoads(t *testing.T) {
 	cells := append(append(trio(mode.Bridge, "bulk"), trio(mode.Bridge, "rr")...), hostCell(mode.PublishNAT, "bulk"), hostCell(mode.PublishNAT, "rr"))
 	r := newRun(t, cells...).rounds(6, steady(8, 8, 8, 50, 50, 50, 4, 90), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).judge()
-	wantFinding(t, r, "keeps port isolation: publish-nat")
+	wantFinding(t, r, "publish-nat :lo keeps port isolation, from host, with 0.50")
+	noFinding(t, r, "heapest") // of one
+}
+
+// A baseline that alone keeps it has nothing to be said of.
+func TestCheapestOfTheBaselineAlone(t *testing.T) {
+	r := newRun(t, trio(mode.Bridge, "rr")...).rounds(6, steady(50, 50, 60))
+	for i := range r.f.Header.Plan.Cells {
+		c := &r.f.Header.Plan.Cells[i]
+		c.Mode, c.To = map[bool]string{true: "host", false: "bridge"}[c.Mode == "bridge"], "container"
+	}
+	r.f.Header.Plan.Baseline = "bridge"
+	noFinding(t, r.judge(), "port isolation")
 }
 
 func TestFindingsWithoutNAT(t *testing.T) {

@@ -46,6 +46,20 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 	return out
 }
 
+// fitLoss fits a model to what bulk sent again; nil if no visit tells.
+func fitLoss(p sample.Plan, pairs []sample.PairVisit) *mesh.Fit {
+	var sent []mesh.Sent
+	for _, v := range pairs {
+		if v.Failure == "" && v.Segments > 0 {
+			sent = append(sent, mesh.Sent{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Segments: v.Segments, Again: v.Retransmits})
+		}
+	}
+	if len(sent) == 0 {
+		return nil
+	}
+	return mesh.Loss(len(p.Mesh.Nodes), sent)
+}
+
 // judgeMesh judges a mesh.
 func judgeMesh(f *sample.File, r *Report) {
 	p := f.Header.Plan
@@ -53,16 +67,16 @@ func judgeMesh(f *sample.File, r *Report) {
 		Faults: []MeshFault{}, Failed: failedOfMesh(p, f.Pairs)}
 	r.Mesh = m
 	fs := fitMesh(p, f.Pairs)
-	m.addNodes(p, f.Pairs, fs)
+	m.addNodes(p, f.Pairs)
 	byFit, doubtful := mesh.Faults(fs.list()...)
 	m.Doubtful = doubtful
-	resent := newResent(f.Pairs)
 	for i, metric := range fs.metrics {
-		fit := fs.of[metric]
-		m.addMetric(p, metric, fit, byFit[i], resent)
-		for _, x := range byFit[i] {
-			m.Faults = append(m.Faults, m.fault(metric, x, resent))
-		}
+		m.judge(metric, fs.of[metric], byFit[i])
+	}
+	if lost := fitLoss(p, f.Pairs); lost != nil {
+		// By itself: what loses in a visit makes it slow, too, and proves nothing twice.
+		byFit, m.DoubtfulLoss = mesh.Faults(lost)
+		m.judge(RetransmissionRate, lost, byFit[0])
 	}
 	slices.SortStableFunc(m.Faults, func(a, b MeshFault) int {
 		rank := map[string]int{FaultGroup: 0, FaultNode: 1, FaultLink: 2}
@@ -97,12 +111,7 @@ func ratioTo(metric string, factor, low, high float64) (x float64, l, h *float64
 	return factor, number(low), number(high)
 }
 
-func effectOf(metric string, e mesh.Effect) NodeEffect {
-	x, low, high := ratioTo(metric, e.Factor, e.Low, e.High)
-	return NodeEffect{Ratio: x, Low: low, High: high, Slow: e.Slow, Of: e.Of}
-}
-
-func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit, fs fits) {
+func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit) {
 	for _, n := range p.Mesh.Nodes {
 		m.Nodes = append(m.Nodes, MeshNode{Node: n, Effects: map[string]NodeEffect{}})
 	}
@@ -114,21 +123,31 @@ func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit, fs fits) {
 			}
 		}
 	}
-	for _, metric := range fs.metrics {
-		fit := fs.of[metric]
-		add := func(name string, effects []mesh.Effect) {
-			for i, e := range effects {
-				if e.Of > 1 && number(e.Factor) != nil { // of one link it would be the link's
-					m.Nodes[i].Effects[name] = effectOf(metric, e)
-				}
-			}
+}
+
+// judge adds what a metric says of nodes and links. That a link is slow is said in
+// one way everywhere: a fault explains it.
+func (m *Mesh) judge(metric string, fit *mesh.Fit, faults []mesh.Fault) {
+	slow := markLinks(fit, faults)
+	switch metric {
+	case Throughput:
+		m.addEffects(metric, ThroughputOut, fit.Out, slow.out)
+		m.addEffects(metric, ThroughputIn, fit.In, slow.in)
+	case LatencyP50:
+		m.addEffects(metric, metric, fit.Out, slow.out)
+	}
+	m.addMetric(metric, fit, slow.all)
+	for _, x := range faults {
+		m.Faults = append(m.Faults, m.fault(metric, fit, x, slow))
+	}
+}
+
+func (m *Mesh) addEffects(metric, name string, effects []mesh.Effect, slow [][]bool) {
+	for i, e := range effects {
+		if e.Of > 1 && number(e.Factor) != nil { // of one link it would be the link's
+			x, low, high := ratioTo(metric, e.Factor, e.Low, e.High)
+			m.Nodes[i].Effects[name] = NodeEffect{Ratio: x, Low: low, High: high, Slow: trues(slow[i]), Of: e.Of}
 		}
-		if metric == Throughput {
-			add(ThroughputOut, fit.Out)
-			add(ThroughputIn, fit.In)
-			continue
-		}
-		add(metric, fit.Out)
 	}
 }
 
@@ -142,15 +161,21 @@ func (m *Mesh) names(nodes []int) []string {
 	return out
 }
 
-// addMetric adds what a metric was like on all links, unless nothing was measured.
-func (m *Mesh) addMetric(p sample.Plan, metric string, fit *mesh.Fit, faults []mesh.Fault, r resent) {
-	value := func(a, b int) float64 {
-		if metric == Throughput {
-			return 1 / fit.Slowness(a, b)
-		}
-		return fit.Slowness(a, b)
+// valueOf is a metric's value where its slowness in the model is x.
+func valueOf(metric string, x float64) float64 {
+	switch metric {
+	case Throughput:
+		return 1 / x
+	case RetransmissionRate:
+		return mesh.Rate(x)
 	}
-	out := MeshMetric{Unit: units[metric]}
+	return x
+}
+
+// addMetric adds what a metric was like on all links, unless nothing was measured.
+func (m *Mesh) addMetric(metric string, fit *mesh.Fit, slow [][]bool) {
+	value := func(a, b int) float64 { return valueOf(metric, fit.Slowness(a, b)) }
+	out := MeshMetric{Load: "bulk", Unit: units[metric]}
 	n := len(m.Nodes)
 	var all []float64
 	slowest := [2]int{}
@@ -178,11 +203,13 @@ func (m *Mesh) addMetric(p sample.Plan, metric string, fit *mesh.Fit, faults []m
 	out.Fastest, out.Slowest, out.Median, out.Links = all[0], all[len(all)-1], stats.Median(all), len(all)
 	if out.Higher {
 		out.Fastest, out.Slowest = out.Slowest, out.Fastest
-		out.Retransmits = r.all
 	}
 	out.SlowestLink = [2]string{m.name(slowest[0]), m.name(slowest[1])}
-	out.Typical, _, _ = ratioTo(metric, fit.Level, 1, 1)
-	if fit.Known() {
+	out.Typical = valueOf(metric, fit.Level)
+	switch {
+	case metric == RetransmissionRate:
+		out.NamedFrom = number(fit.LeastRate())
+	case fit.Known():
 		out.Noise, out.NamedFrom = number(fit.Noise), number(fit.LeastLink())
 	}
 	if n <= matrixNodes {
@@ -195,46 +222,14 @@ func (m *Mesh) addMetric(p sample.Plan, metric string, fit *mesh.Fit, faults []m
 				}
 			}
 		}
-		out.Slow = marks(fit, faults)
+		out.Slow = slow
 	}
 	m.Metrics[metric] = out
 }
 
-// marks are the links that faults explain.
-func marks(fit *mesh.Fit, faults []mesh.Fault) [][]bool {
-	out := make([][]bool, fit.Nodes)
-	for i := range out {
-		out[i] = make([]bool, fit.Nodes)
-	}
-	for _, x := range faults {
-		in := func(i int) bool { return slices.Contains(x.Nodes, i) }
-		for a := range out {
-			for b := range out {
-				hit := false
-				switch x.Kind {
-				case mesh.Link:
-					hit = in(a) && in(b) && a != b
-				case mesh.LinkWay:
-					hit = a == x.Nodes[0] && b == x.Nodes[1]
-				case mesh.Apart:
-					hit = in(a) != in(b)
-				default:
-					hit = in(a) && x.Out || in(b) && x.In
-				}
-				slow := fit.Slowness(a, b) / fit.Level
-				if hit && (x.Kind == mesh.Link || x.Kind == mesh.LinkWay || math.Log(slow) >= math.Log(x.Factor)/2) {
-					out[a][b] = true
-				}
-			}
-		}
-	}
-	return out
-}
-
 // fault is a fault as the report has it.
-func (m *Mesh) fault(metric string, x mesh.Fault, r resent) MeshFault {
+func (m *Mesh) fault(metric string, fit *mesh.Fit, x mesh.Fault, slow marks) MeshFault {
 	out := MeshFault{Nodes: m.names(x.Nodes), Metric: metric, Way: WayBoth, Slow: x.Slow, Of: x.Of}
-	out.Ratio, out.Low, out.High = ratioTo(metric, x.Factor, x.Low, x.High)
 	switch x.Kind {
 	case mesh.Link, mesh.LinkWay:
 		out.Kind = FaultLink
@@ -242,66 +237,25 @@ func (m *Mesh) fault(metric string, x mesh.Fault, r resent) MeshFault {
 		out.Kind = FaultGroup
 	default:
 		out.Kind = FaultNode
-	}
-	if metric == Throughput {
-		switch {
-		case !x.In:
-			out.Way = WayOut
-		case !x.Out:
-			out.Way = WayIn
+		side := slow.in
+		if i := x.Nodes[0]; x.Out && fit.Out[i].Factor == x.Factor {
+			side = slow.out
 		}
-		out.Retransmits = r.of(x)
+		out.Slow = trues(side[x.Nodes[0]])
 	}
+	switch {
+	case metric == LatencyP50:
+	case !x.In:
+		out.Way = WayOut
+	case !x.Out:
+		out.Way = WayIn
+	}
+	if metric == RetransmissionRate {
+		out.addRates(fit, x)
+		return out
+	}
+	out.Ratio, out.Low, out.High = ratioTo(metric, x.Factor, x.Low, x.High)
 	return out
-}
-
-// resent are TCP's retransmitted segments in a visit of bulk, on average.
-type resent struct {
-	all     float64
-	out, in map[int]mean // by node
-	link    map[sample.Pair]mean
-}
-
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m mean) add(x float64) mean { return mean{m.sum + x, m.n + 1} }
-
-func (m mean) value() float64 { return m.sum / float64(max(1, m.n)) }
-
-func newResent(pairs []sample.PairVisit) resent {
-	r := resent{out: map[int]mean{}, in: map[int]mean{}, link: map[sample.Pair]mean{}}
-	var all mean
-	for _, v := range pairs {
-		if v.Load != "bulk" || v.Failure != "" {
-			continue
-		}
-		x := float64(v.Retransmits)
-		all = all.add(x)
-		r.out[v.Pair[0]] = r.out[v.Pair[0]].add(x)
-		r.in[v.Pair[1]] = r.in[v.Pair[1]].add(x)
-		if x > 0 {
-			r.link[v.Pair] = mean{r.link[v.Pair].sum + x, 0}
-		}
-	}
-	r.all = all.value()
-	return r
-}
-
-// of is what was sent again in a visit to what is at fault.
-func (r resent) of(x mesh.Fault) float64 {
-	switch x.Kind {
-	case mesh.Link, mesh.LinkWay: // Of counts its visits
-		return r.link[sample.Pair{x.Nodes[0], x.Nodes[1]}].sum / float64(max(1, x.Of))
-	case mesh.Apart:
-		return 0
-	}
-	if x.Out && (!x.In || r.out[x.Nodes[0]].value() >= r.in[x.Nodes[0]].value()) {
-		return r.out[x.Nodes[0]].value()
-	}
-	return r.in[x.Nodes[0]].value()
 }
 
 // MeshConverged reports whether what each node does to its links is known to

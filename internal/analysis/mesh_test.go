@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,9 @@ type meshRun struct {
 	rng  *rand.Rand
 	trip func(a, b int) float64 // factor of a round trip; nil: 1
 	rate func(a, b int) float64 // factor of the throughput from a to b; nil: 1
+	lose func(a, b int) float64 // share of what a sends to b that is sent again; nil: 0
 	fail func(sweep int, p sample.Pair, load string) string
+	left string // the node that the engine knows to be gone, where visits fail
 }
 
 func newMesh(t *testing.T, nodes int) *meshRun {
@@ -53,11 +56,16 @@ func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Vis
 		Client: sample.Party{Window: 1}, Server: sample.Party{Window: 1}}
 	if m.fail != nil {
 		if v.Failure = m.fail(sweep, p, load); v.Failure != "" {
+			v.Left = m.left
 			return v
 		}
 	}
 	if load == "bulk" {
 		v.Server.Received = int64(10e9 / 8 * m.factor(m.rate, p) * noise)
+		v.Client.TCP.MSS = 1448
+		if m.lose != nil {
+			v.Client.TCP.Retransmits = int64(m.lose(p[0], p[1]) * float64(v.Server.Received) / 1448)
+		}
 		return v
 	}
 	h := sample.NewHistogram()
@@ -137,6 +145,11 @@ func TestMeshSlowNode(t *testing.T) {
 	if !x.Slow[2][0] || !x.Slow[1][2] || x.Slow[0][1] || math.Abs(*x.Matrix[0][1]-10e9) > 1e9 || x.Matrix[1][1] != nil {
 		t.Errorf("throughput %+v", x)
 	}
+	for name, e := range r.Mesh.Nodes[0].Effects {
+		if e.Slow != 0 {
+			t.Errorf("%s of a, a well node: %d slow links, which are c's", name, e.Slow)
+		}
+	}
 	if e := r.Mesh.Nodes[2].Effects[ThroughputOut]; e.Slow != 2 || e.Of != 2 || math.Abs(e.Ratio-0.2) > 0.03 {
 		t.Errorf("sending %+v", e)
 	}
@@ -163,7 +176,7 @@ func TestMeshFindings(t *testing.T) {
 		says   []string
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node is 1.25 times slower than is typical beyond the noise, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it."}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node is 1.25 times slower than is typical beyond the noise, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it. Nothing is named as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
 			[]string{"The link between b and d is slow, while most other links of both are well: b sends to d at 0.2", "which the way back does not (6 of 6 visits)"}, nil},
 		{"link", 5, 6, func(m *meshRun) {
@@ -181,7 +194,7 @@ func TestMeshFindings(t *testing.T) {
 		}, 1, []string{"d is slow: it receives at 0.2", " of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
 			[]string{"The link between a and b is slow, and which of them it is cannot be told: a sends to b at 0.3", "of the other way's rate"}, []string{"two-nodes"}},
-		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither way of the link is 1.25 times slower than the other."}, []string{"two-nodes"}},
+		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither way of the link is 1.25 times slower than the other. Nothing is named as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
 			m.fail = func(_ int, _ sample.Pair, load string) string { return strings.Repeat("x", count01(load == "bulk")) }
 		}, 0, []string{"Round trips between two nodes have nothing to be held against."}, []string{"two-nodes", "failed-visits"}},
@@ -208,7 +221,18 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return ""
 			}
-		}, 0, []string{"What is shown was witnessed; 18 of 108 visits failed and are left out."}, []string{"failed-visits"}},
+		}, 0, []string{"What is shown was witnessed; 18 of 108 visits failed and are left out.",
+			"b left in the middle of the run: the last 18 visits failed, and what is shown of it is from before."}, []string{"failed-visits"}},
+		{"link-that-loses", 4, 6, func(m *meshRun) { m.lose = func(a, b int) float64 { return 0.01 - both(0, 2, 0)(a, b)/100 } }, 1,
+			[]string{"The link between ", " loses packets, while most other links of both are well: of what ", " 0.99 % is retransmitted, 0.99 % on the way back, where 0.00 % is typical (6 of 6 visits)."}, nil},
+		{"way-that-loses", 2, 6, func(m *meshRun) { m.lose = func(a, _ int) float64 { return float64(a) / 50 } }, 1,
+			[]string{"The link between b and a loses packets, and which of them it is cannot be told: of what b sends to a 1.96 % is retransmitted, 0.00 % on the way back"}, []string{"two-nodes"}},
+		{"slow-and-loses", 5, 6, func(m *meshRun) {
+			m.rate = of(2, 0.2)
+			m.lose = func(a, b int) float64 { return 0.03 * float64(count01(b == 2)) }
+		}, 2, []string{"c is slow and loses packets: it sends at 0.2", "; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
+		{"group-that-loses", 8, 6, func(m *meshRun) { m.lose = func(a, b int) float64 { return 0.01 * float64(count01(a/6 != b/6)) } }, 1,
+			[]string{"g and h are well among themselves and lose packets to the others: of what passes between them and the others 0.99 % is retransmitted, where 0.00 % is typical (12 of 12 links)."}, nil},
 		{"nothing-works", 3, 2, func(m *meshRun) { m.fail = func(int, sample.Pair, string) string { return "no route" } }, 0,
 			[]string{"Nothing was measured."}, []string{"failed-visits"}},
 	} {
@@ -291,19 +315,99 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	}
 }
 
-// Retransmissions of what is slow are told, where they are unusual.
-func TestMeshRetransmits(t *testing.T) {
-	m := newMesh(t, 5)
-	m.rate = of(2, 0.2)
-	f := m.sweeps(6)
-	for i := range f.Pairs {
-		if p := f.Pairs[i].Pair; f.Pairs[i].Load == "bulk" && p[0] == 2 {
-			f.Pairs[i].Retransmits = 1000
+// What is known to have left is named by its first visits that fail, of two nodes,
+// too; so is a link that works no more, and the visits of others go on.
+func TestMeshLeft(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		nodes int
+		left  string
+		fails func(sweep int, p sample.Pair, load string) bool
+		want  []MeshFailed
+		says  string
+	}{
+		{"in-the-last-round-of-two", 2, "b", func(s int, _ sample.Pair, load string) bool { return s == 2 && load == "bulk" },
+			[]MeshFailed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}}, "b left in the middle of the run: the last 2 visits failed"},
+		{"in-the-last-sweep-of-three", 3, "c", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 },
+			[]MeshFailed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}}, "c left in the middle of the run: the last 3 visits failed"},
+		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 }, []MeshFailed{}, ""},
+		{"a-link", 4, "", func(s int, p sample.Pair, load string) bool { return s > 0 && p[0]+p[1] == 1 && load == "rr" },
+			[]MeshFailed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}}, "a and b reach each other no more: the last 2 visits of rr failed."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMesh(t, tt.nodes)
+			m.left = tt.left
+			m.fail = func(s int, p sample.Pair, load string) string {
+				return strings.Repeat("x", count01(tt.fails(s, p, load)))
+			}
+			f := m.sweeps(3)
+			if tt.name == "in-the-last-sweep-of-three" { // the pair met last
+				slices.SortStableFunc(f.Pairs, func(a, b sample.PairVisit) int { return count01(a.Failure != "") - count01(b.Failure != "") })
+			}
+			r := Judge(f)
+			if !reflect.DeepEqual(r.Mesh.Failed, tt.want) {
+				t.Errorf("%+v, want %+v", r.Mesh.Failed, tt.want)
+			}
+			if says := strings.Join(r.Findings, "\n"); !strings.Contains(says, tt.says) {
+				t.Errorf("findings lack %q:\n%s", tt.says, says)
+			}
+		})
+	}
+}
+
+// The links that tables count as slow are those that findings name, and no others.
+func TestMeshOneStory(t *testing.T) {
+	slow := func(a, b int) float64 { return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4)) }
+	for sweeps, named := range map[int]int{1: 0, 6: 1} { // one visit proves nothing
+		m := newMesh(t, 8)
+		m.trip = slow
+		r := Judge(m.sweeps(sweeps)).Mesh
+		for i, n := range r.Nodes {
+			if got, want := n.Effects[LatencyP50].Slow, named*count01(i == 1 || i == 4); got != want {
+				t.Errorf("%d sweeps: the table counts %d slow links of %s, %d are named", sweeps, got, n.Name, want)
+			}
+		}
+		if len(r.Faults) != named || r.Doubtful != 1-named {
+			t.Errorf("%d sweeps: %+v, %d doubtful", sweeps, r.Faults, r.Doubtful)
 		}
 	}
-	r := Judge(f)
-	if got := strings.Join(r.Findings, " "); !strings.Contains(got, "with 1000 retransmitted segments a visit where 200.0 are usual") {
-		t.Errorf("findings: %s", got)
+	// What two slow nodes have in common is slow by both.
+	m := newMesh(t, 9)
+	m.rate = func(a, b int) float64 { return min(of(0, 0.5)(a, b), of(4, 0.2)(a, b)) }
+	r := Judge(m.sweeps(5)).Mesh
+	marked := r.Metrics[Throughput].Slow
+	for _, i := range []int{0, 4} {
+		n := 0
+		for _, is := range marked[i] {
+			n += count01(is)
+		}
+		if e := r.Nodes[i].Effects[ThroughputOut]; e.Slow != 8 || n != e.Slow {
+			t.Errorf("%s sends slowly on %d of %d links, %d are marked", r.Nodes[i].Name, e.Slow, e.Of, n)
+		}
+	}
+	for _, x := range r.Faults {
+		if x.Slow != 8 || x.Of != 8 {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// Rates of what loses are told by link and way, with what is typical.
+func TestMeshLoss(t *testing.T) {
+	m := newMesh(t, 5)
+	m.lose = func(a, b int) float64 { return 0.02 * float64(count01(a == 1 && b == 3)) }
+	r := Judge(m.sweeps(6)).Mesh
+	if len(r.Faults) != 1 {
+		t.Fatalf("%+v", r.Faults)
+	}
+	x, all := r.Faults[0], r.Metrics[RetransmissionRate]
+	if x.Kind != FaultLink || x.Metric != RetransmissionRate || x.Way != WayOut || !slices.Equal(x.Nodes, []string{"b", "d"}) ||
+		math.Abs(*x.RateOut-0.0196) > 1e-4 || *x.RateIn != 0 || x.Ratio != 0 || !(*x.Low <= *x.RateOut && *x.High >= *x.RateOut) {
+		t.Errorf("%+v", x)
+	}
+	if all.Unit != "1" || all.Load != "bulk" || all.Slowest != *x.RateOut || all.SlowestLink != [2]string{"b", "d"} || all.Fastest != 0 ||
+		math.Abs(*all.NamedFrom-0.001) > 1e-4 || *all.Matrix[1][3] != *x.RateOut || !all.Slow[1][3] || all.Slow[3][1] {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,7 +23,8 @@ func (t tally) add(v sample.PairVisit) tally {
 }
 
 // leftAfter is of how many partners in a row all visits of a node must have failed
-// for it to have left.
+// for it to have left, where the engine does not know, and in how many sweeps those
+// of a pair.
 const leftAfter = 2
 
 // failedOfMesh lists nodes that never answered or that left, and pairs of other
@@ -35,27 +37,32 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []MeshFailed {
 		return out
 	}
 	nodes := make([]tally, len(p.Mesh.Nodes))
+	left := map[string]bool{}
 	for _, v := range pairs {
 		for _, i := range v.Pair {
 			nodes[i] = nodes[i].add(v)
 		}
+		left[v.Left] = v.Left != ""
 	}
 	out := []MeshFailed{}
 	gone := make([]bool, len(nodes))
 	for i, t := range nodes {
-		if len(nodes) == 2 || t.bad < leftAfter*p.VisitsOfPair() && (t.bad == 0 || t.good > 0) {
-			continue // of two, nobody knows which
+		// Without a word of who it is: of two, nobody knows which.
+		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsOfPair() || t.bad > 0 && t.good == 0)
+		if known := left[p.Mesh.Nodes[i].Name] && t.bad > 0; !known && !guess {
+			continue
 		}
 		gone[i] = true
 		out = append(out, MeshFailed{Nodes: names(i), Visits: t.bad, Left: t.good > 0, Reason: t.last})
 	}
 	for _, k := range failedLinks(pairs, gone) {
-		out = append(out, MeshFailed{Nodes: names(k.pair[0], k.pair[1]), Load: k.load, Visits: k.bad, Reason: k.last})
+		out = append(out, MeshFailed{Nodes: names(k.pair[0], k.pair[1]), Load: k.load, Visits: k.bad, Left: k.good > 0, Reason: k.last})
 	}
 	return out
 }
 
-// failedLink is a pair none of whose visits under a load is a result.
+// failedLink is a pair none of whose visits under a load is a result, or none of
+// the last two sweeps.
 type failedLink struct {
 	pair sample.Pair // in the nodes' order
 	load string
@@ -83,7 +90,11 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 	}
 	var out []failedLink
 	for k, t := range links {
-		if t.good == 0 {
+		lately := leftAfter
+		if sample.BothWays(k.load) {
+			lately *= 2
+		}
+		if t.good == 0 || t.bad >= lately {
 			out = append(out, failedLink{k.pair, k.load, t})
 		}
 	}
@@ -91,4 +102,33 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 		return cmp.Or(slices.Compare(a.pair[:], b.pair[:]), strings.Compare(a.load, b.load))
 	})
 	return out
+}
+
+// gone says which nodes and links have no result, or none any more.
+func (m *Mesh) gone() []string {
+	var out []string
+	for _, f := range m.Failed {
+		switch {
+		case len(f.Nodes) > 1 && f.Left:
+			out = append(out, fmt.Sprintf("%s and %s reach each other no more: %s.", f.Nodes[0], f.Nodes[1], failedSince(f.Load, f.Visits)))
+		case len(f.Nodes) > 1:
+			out = append(out, fmt.Sprintf("%s and %s never reached each other: no visit of %s has a result.", f.Nodes[0], f.Nodes[1], f.Load))
+		case f.Left:
+			out = append(out, fmt.Sprintf("%s left in the middle of the run: %s, and what is shown of it is from before.", f.Nodes[0], failedSince("", f.Visits)))
+		default:
+			out = append(out, fmt.Sprintf("%s never answered: nothing is known of it.", f.Nodes[0]))
+		}
+	}
+	return out
+}
+
+// failedSince says how many visits failed at the end, of a load or all.
+func failedSince(load string, visits int) string {
+	if load != "" {
+		load = " of " + load
+	}
+	if visits == 1 {
+		return "the last visit" + load + " failed"
+	}
+	return fmt.Sprintf("the last %d visits%s failed", visits, load)
 }

@@ -13,11 +13,13 @@ type Mesh struct {
 	On      string                `json:"on"`
 	Sweeps  int                   `json:"sweeps"` // complete ones
 	Nodes   []MeshNode            `json:"nodes"`
-	Metrics map[string]MeshMetric `json:"metrics"` // LatencyP50, Throughput
+	Metrics map[string]MeshMetric `json:"metrics"` // LatencyP50, Throughput, RetransmissionRate
 	Faults  []MeshFault           `json:"faults"`
 	// Doubtful is how many links look slow, but in too few visits to be named.
-	Doubtful int          `json:"doubtful"`
-	Failed   []MeshFailed `json:"failed"`
+	Doubtful int `json:"doubtful"`
+	// DoubtfulLoss is the same of links that lose packets.
+	DoubtfulLoss int          `json:"doubtful_loss,omitempty"`
+	Failed       []MeshFailed `json:"failed"`
 }
 
 // Empty reports whether nothing was measured.
@@ -48,7 +50,7 @@ type NodeEffect struct {
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: the noise is not known
 	High  *float64 `json:"high,omitempty"`
-	Slow  int      `json:"slow"` // links that are slow, see mesh.Effect
+	Slow  int      `json:"slow"` // links that a fault that is named makes slow
 	Of    int      `json:"of"`   // links that were measured
 }
 
@@ -84,9 +86,9 @@ type MeshMetric struct {
 	Links       int       `json:"links"`           // that were measured; of throughput, each way is one
 	Noise       *float64  `json:"noise,omitempty"` // of a link's value, relative; nil: not known
 	// NamedFrom is how many times slower than its nodes make it a link must be to be
-	// told from the noise.
-	NamedFrom   *float64 `json:"named_from,omitempty"`
-	Retransmits float64  `json:"retransmits,omitempty"` // segments in a visit, on average
+	// told from the noise; of retransmissions, the rate of a link between nodes that lose
+	// nothing.
+	NamedFrom *float64 `json:"named_from,omitempty"`
 	// Matrix is the value of each link, of the node of the row to that of the column;
 	// nil where there is none. Slow marks those that a fault explains. Large meshes have neither.
 	Matrix [][]*float64 `json:"matrix,omitempty"`
@@ -110,18 +112,25 @@ const (
 	WayIn   = "in"  // the node receives slowly
 )
 
-// MeshFault is something that is slow: by enough to matter and beyond the noise.
+// RetransmissionRate is the share of what bulk sent that TCP sent again.
+const RetransmissionRate = "retransmission_rate"
+
+// MeshFault is something that is slow or loses packets: by enough to matter and beyond the noise.
 type MeshFault struct {
-	Kind        string   `json:"kind"`
-	Nodes       []string `json:"nodes"` // the node, the two of a link or the group
-	Way         string   `json:"way"`   // of round trips both
-	Metric      string   `json:"metric"`
-	Ratio       float64  `json:"ratio"` // to what is typical of its nodes; of both ways the worse one
-	Low         *float64 `json:"low,omitempty"`
-	High        *float64 `json:"high,omitempty"`
-	Slow        int      `json:"slow"` // links, of a link visits
-	Of          int      `json:"of"`
-	Retransmits float64  `json:"retransmits,omitempty"` // segments in a visit of bulk to it, on average
+	Kind   string   `json:"kind"`
+	Nodes  []string `json:"nodes"` // the node, the two of a link or the group
+	Way    string   `json:"way"`   // of round trips both
+	Metric string   `json:"metric"`
+	Ratio  float64  `json:"ratio,omitempty"` // to what is typical of its nodes; of both ways the worse one
+	// RateOut and RateIn are in place of a ratio where packets are lost: what is sent
+	// again of what the node sends and receives, or of what passes the link from its first
+	// node to its second and back.
+	RateOut *float64 `json:"rate_out,omitempty"`
+	RateIn  *float64 `json:"rate_in,omitempty"`
+	Low     *float64 `json:"low,omitempty"` // 95 % interval of the ratio, or of the worse rate
+	High    *float64 `json:"high,omitempty"`
+	Slow    int      `json:"slow"` // links, of a link visits; of lost packets those that lose
+	Of      int      `json:"of"`
 }
 
 // MeshFailed is a pair, or a node with all its pairs, that has no result.
@@ -129,6 +138,6 @@ type MeshFailed struct {
 	Nodes  []string `json:"nodes"`
 	Load   string   `json:"load,omitempty"` // absent: all
 	Visits int      `json:"visits"`         // all of which failed, since it left
-	Left   bool     `json:"left,omitempty"` // it had answered before
+	Left   bool     `json:"left,omitempty"` // it had a result before
 	Reason string   `json:"reason"`         // the last one
 }

@@ -20,6 +20,7 @@ func (m *Mesh) findings(f *sample.File, r *Report) []string {
 	if bad := failedPairs(f.Pairs); bad > 0 {
 		out[0] = fmt.Sprintf("What is shown was witnessed; %d of %d visits failed and are left out.", bad, len(f.Pairs))
 	}
+	out = append(out, m.gone()...)
 	for _, subject := range m.subjects() {
 		out = append(out, m.say(subject))
 	}
@@ -63,38 +64,36 @@ func (m *Mesh) say(faults []MeshFault) string {
 	x := faults[0]
 	switch x.Kind {
 	case FaultGroup:
-		return fmt.Sprintf("%s are well among themselves and slow to the others: %s.", List(x.Nodes), m.sayEach(faults, m.group))
+		return fmt.Sprintf("%s are well among themselves and %s to the others: %s.", List(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
 	case FaultLink:
 		who := "while most other links of both are well"
 		switch {
 		case len(m.Nodes) == 2:
 			who = "and which of them it is cannot be told"
 		case slices.ContainsFunc(m.Faults, func(o MeshFault) bool { return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0]) }):
-			who = "by more than its nodes are"
+			who = "by more than its nodes"
 		}
-		return fmt.Sprintf("The link between %s and %s is slow, %s: %s.", x.Nodes[0], x.Nodes[1], who, m.sayEach(faults, m.link))
+		return fmt.Sprintf("The link between %s and %s %s, %s: %s.", x.Nodes[0], x.Nodes[1], troubles(faults, isSlow, losesPackets), who, m.sayEach(faults, m.link))
 	}
-	return fmt.Sprintf("%s is slow: %s.", x.Nodes[0], m.sayEach(faults, m.node))
+	return fmt.Sprintf("%s %s: %s.", x.Nodes[0], troubles(faults, isSlow, losesPackets), m.sayEach(faults, m.node))
 }
+
+const (
+	isSlow       = "is slow"
+	losesPackets = "loses packets"
+)
 
 func (m *Mesh) sayEach(faults []MeshFault, say func(MeshFault) string) string {
 	var parts []string
 	for _, x := range faults {
-		text := say(x)
-		if all := m.Metrics[Throughput].Retransmits; x.Retransmits >= manyResent && x.Retransmits >= manyTimes*all {
-			text += fmt.Sprintf(", with %.0f retransmitted segments a visit where %.1f are usual", x.Retransmits, all)
+		if x.Metric == RetransmissionRate {
+			parts = append(parts, m.loses(x))
+			continue
 		}
-		parts = append(parts, text)
+		parts = append(parts, say(x))
 	}
 	return strings.Join(parts, "; ")
 }
-
-// Retransmissions are worth a word from so many a visit on, and so many times
-// what is usual.
-const (
-	manyResent = 10
-	manyTimes  = 5
-)
 
 func (x MeshFault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
 
@@ -155,12 +154,12 @@ func (m *Mesh) nothingSlow(r *Report) string {
 		return fmt.Sprintf("No node and no link can be named: what was measured, %s of %s, says nothing of the noise.",
 			count(r.Mesh.Sweeps, "sweep"), count(len(m.Nodes), "node"))
 	case len(m.Nodes) == 2 && m.Metrics[Throughput].NamedFrom != nil:
-		return fmt.Sprintf("Neither way of the link is %.2f times slower than the other.", *m.Metrics[Throughput].NamedFrom)
+		return fmt.Sprintf("Neither way of the link is %.2f times slower than the other.", *m.Metrics[Throughput].NamedFrom) + m.nothingLost()
 	case len(m.Nodes) == 2:
 		return "Round trips between two nodes have nothing to be held against."
 	}
 	return fmt.Sprintf("Nothing is named as slow: no node is %.2f times slower than is typical beyond the noise, and no link is %s slower than its nodes make it.",
-		mesh.Least, strings.Join(parts, " or "))
+		mesh.Least, strings.Join(parts, " or ")) + m.nothingLost()
 }
 
 func count(n int, what string) string {
@@ -215,6 +214,9 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []Warning {
 	}
 	if m.Doubtful > 0 {
 		add("doubtful", "%s slow in too few visits to be named: more sweeps tell", were(m.Doubtful, "link"))
+	}
+	if m.DoubtfulLoss > 0 {
+		add("doubtful-loss", "%s lost packets in too few visits to be named: more sweeps tell", count(m.DoubtfulLoss, "link"))
 	}
 	if bad := failedPairs(f.Pairs); bad > 0 {
 		last := ""

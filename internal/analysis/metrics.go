@@ -24,6 +24,7 @@ var units = map[string]string{
 	Glued: "1", TokenRate: "1/s", CPUPerToken: "s", TransitP50: "s", TransitP99: "s", LateP99: "s", LateMax: "s", WaitP99: "s", WaitMax: "s",
 	Retransmits: "segments", RTT: "s", Cwnd: "segments", Involuntary: "switches",
 	Packets: "1/s", Loss: "1", SocketLoss: "1", Reordered: "1", Duplicates: "1", Offered: "bit/s", CPUPerPacket: "s",
+	RetransmissionRate: "1",
 }
 
 // unitOf is the unit of a metric under a load.

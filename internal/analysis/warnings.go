@@ -235,7 +235,7 @@ func (j *judged) warnings() []Warning {
 	}
 	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
 		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
-			"Containers on this machine get it too; --congestion cubic or reno shows what the paths can carry", cc)
+			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
 	}
 	if j.sameCore() {
 		add("same-core", "client and server shared one core: throughput is about halved, and wake-ups are cheaper than across cores")
@@ -280,6 +280,23 @@ func (j *judged) congestion() string {
 		}
 	}
 	return ""
+}
+
+// otherCongestion is how to measure with another congestion control: the lab's own
+// setting, or where others build the machine's, which new containers get.
+func (j *judged) otherCongestion() string {
+	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
+	on := map[string]bool{}
+	for _, s := range j.series {
+		on[s.cell.On] = true
+	}
+	switch {
+	case on["swarm"]:
+		return setting + "the nodes"
+	case on["docker"]:
+		return setting + "this machine"
+	}
+	return "--congestion cubic or reno"
 }
 
 // sameCore reports whether client and server shared a core: by the plan, or

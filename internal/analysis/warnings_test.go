@@ -117,7 +117,17 @@ func TestRunWarnings(t *testing.T) {
 		{name: "wide-cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 2 }, want: []string{}},
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
-		}, want: []string{"paced"}, text: "--congestion"},
+		}, want: []string{"paced"}, text: "--congestion cubic or reno shows"},
+		// Docker's containers get the machine's; --congestion is refused there.
+		{name: "paced-on-docker", file: func(f *sample.File) {
+			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+			for i := range f.Header.Plan.Cells {
+				f.Header.Plan.Cells[i].On = "docker"
+			}
+			for i := range f.Header.Paths {
+				f.Header.Paths[i].On = "docker"
+			}
+		}, want: []string{"paced"}, text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
 		{name: "same-core", file: func(f *sample.File) { f.Header.Plan.CPUs.SameCore = true }, want: []string{"same-core"}},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil

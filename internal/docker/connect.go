@@ -42,6 +42,8 @@ type engine struct {
 
 	networking sync.Mutex // held while a network is made
 
+	starting turns // of containers
+
 	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards following
@@ -211,10 +213,11 @@ func mayRead() error {
 	return &path.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
 }
 
-// close removes the image and the journal of a run whose paths are closed.
+// close removes the image and the journal of a run whose paths are closed, and says
+// what is left.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.removeImage()
+	err := errors.Join(e.removeImage(), e.journal.left())
 	return errors.Join(err, e.journal.close(err == nil), e.ns.Close(), e.api.Close())
 }

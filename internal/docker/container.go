@@ -86,6 +86,9 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two at once.
 	e.networking.Lock()
 	defer e.networking.Unlock()
+	if err := s.ctx.Err(); err != nil { // while others were made
+		return nil, err
+	}
 	ctx, cancel := Uninterrupted()
 	defer cancel()
 	_, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
@@ -176,6 +179,11 @@ func atOnce(n int, f func(i int) error) error {
 
 func (s *site) startBox(o order, name string) (*box, error) {
 	e := s.engine
+	done, err := e.starting.take(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	config, host := e.config(o, name)
 	ctx, cancel := Uninterrupted()
 	defer cancel()
@@ -188,6 +196,9 @@ func (s *site) startBox(o order, name string) (*box, error) {
 		return nil, fmt.Errorf("attach to %s: %w", o.what, err)
 	}
 	s.path.Undo.Push("let go of container "+name, func() error { held.Close(); return nil })
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.what, err)
 	}

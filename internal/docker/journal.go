@@ -139,6 +139,39 @@ func (j *journal) gone(kind, name string) {
 	delete(j.open, entry{kind, name})
 }
 
+// leftError says what of a run is left.
+type leftError struct{ what string }
+
+func (e *leftError) Error() string { return "left behind: " + e.what }
+
+// Hint is how to remove it.
+func (e *leftError) Hint() string {
+	return "toll clean removes what is left; the Docker daemon must answer again for that"
+}
+
+// left says of what was made, or was to be made, how much is not removed; nil: all is.
+func (j *journal) left() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	count := map[string]int{}
+	for e := range j.open {
+		count[e.kind]++
+	}
+	var out []string
+	for _, kind := range things {
+		switch n := count[kind]; {
+		case n == 1:
+			out = append(out, "1 "+kind)
+		case n > 1:
+			out = append(out, fmt.Sprintf("%d %ss", n, kind))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return &leftError{strings.Join(out, ", ")}
+}
+
 // close removes the journal, unless something is left that it tells of.
 func (j *journal) close(clean bool) error {
 	j.mu.Lock()

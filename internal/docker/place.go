@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
@@ -19,6 +20,9 @@ import (
 
 // asked bounds how long the daemon may take to answer about a process.
 const asked = 5 * time.Second
+
+// errGone is that a container is not there any more.
+var errGone = errors.New("the container is gone: somebody removed it, or the Docker daemon was restarted")
 
 // machine is a process of this machine, outside every container.
 type machine struct {
@@ -53,6 +57,9 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	defer cancel()
 	made, err := p.engine.api.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Env: c.Env, Cmd: append([]string{InImage}, c.Args...)})
+	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: alike for all
+		err = errGone
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", p.what, err)
 	}

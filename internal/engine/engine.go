@@ -360,21 +360,14 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 // enough says what ends the run after so many rounds, the last of which took
 // so long; "" if nothing does.
 func (r *run) enough(rounds int, took float64) string {
-	if r.Plan.Rounds > 0 {
-		if rounds >= r.Plan.Rounds {
-			return sample.EndedByRounds
-		}
-		return ""
-	}
-	alive := 0
-	for _, n := range r.fails {
-		if n < giveUpAfter {
-			alive++
-		}
-	}
+	alive := slices.ContainsFunc(r.fails, func(n int) bool { return n < giveUpAfter })
 	switch {
-	case alive == 0:
+	case !alive: // however many rounds were asked for: nothing is measured any more
 		return sample.EndedByFailure
+	case r.Plan.Rounds > 0 && rounds >= r.Plan.Rounds:
+		return sample.EndedByRounds
+	case r.Plan.Rounds > 0:
+		return ""
 	case rounds < plan.MinRounds:
 		return ""
 	case r.Converged != nil && r.Converged(r.Plan, r.visits):

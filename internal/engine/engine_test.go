@@ -307,6 +307,22 @@ func TestLastVisitIsMadeAgain(t *testing.T) {
 	}
 }
 
+// When nothing works any more the run is over, however many rounds were asked for,
+// and says so.
+func TestRunThatStopsWorking(t *testing.T) {
+	const works = 4 // visits of each path, of which each round has at least two
+	req := request()
+	req.Rounds = 100
+	dies := func(_ path.Spec, n int) bool { return n >= works }
+	r := try(t, context.Background(), &fake.Builder{Die: dies}, req, nil)
+	if r.err != nil || r.end.Reason != sample.EndedByFailure || r.end.Rounds > 5 {
+		t.Errorf("%v, end %+v, want cut short by failures after some rounds", r.err, r.end)
+	}
+	if len(r.report.Cells) != 0 {
+		t.Errorf("%d rows of paths that broke", len(r.report.Cells))
+	}
+}
+
 func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	missing := &path.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
 	r := try(t, context.Background(), &fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)

@@ -80,6 +80,9 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
 				out[i].Failure = path.OneLine(err)
+				if left := (*path.LeftError)(nil); errors.As(err, &left) {
+					out[i].Left = left.Node
+				}
 			}
 		})
 	}
@@ -106,11 +109,25 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer func() { err = errors.Join(blame(err, p, spec), p.Close()) }()
 	return r.measureBeside(ctx, p, l, sample.Shape{}, v, func(ctx context.Context, far *distant, n needs) (int64, func(), error) {
 		came = true
 		return all.begin(ctx, far, n)
 	})
+}
+
+// blame says of a visit's error which end's node has left meanwhile, if one has.
+func blame(err error, p *path.Path, spec path.Spec) error {
+	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
+	switch {
+	case err == nil:
+		return nil
+	case gone(p.Clients[0].Machine):
+		return &path.LeftError{Node: spec.Client, Err: err}
+	case gone(p.Servers[0].Machine):
+		return &path.LeftError{Node: spec.Server, Err: err}
+	}
+	return err
 }
 
 // MeshSpec is the path between two nodes in a mode: from the other machine, or if

@@ -30,6 +30,8 @@ type meshed struct {
 	// deaf is whether it refuses to meter; unsure, how well its clock is known.
 	deaf   bool
 	unsure time.Duration
+	// left is why it is gone: it does not meter, and its next paths cannot be built.
+	left error
 
 	mu      sync.Mutex // guards following
 	changed *sync.Cond // started
@@ -65,6 +67,9 @@ func (b *meshed) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	bad := s.Client == faulty || s.Server == faulty
 	if bad && b.late > 0 {
 		return nil, b.fail(ctx)
+	}
+	if bad && b.left != nil && len(b.rounds) > 1 {
+		return nil, fmt.Errorf("build it: %w", &path.LeftError{Node: faulty, Err: b.left})
 	}
 	p, err := b.Builder.Build(ctx, s)
 	if err != nil {
@@ -124,7 +129,12 @@ type meshNode struct {
 }
 
 func (n *meshNode) Name() string { return n.name }
-func (n *meshNode) Err() error   { return nil }
+func (n *meshNode) Err() error {
+	if n.name == faulty {
+		return n.of.left
+	}
+	return nil
+}
 
 func (n *meshNode) Clock(context.Context) (path.Offset, error) {
 	if n.name == faulty {
@@ -134,7 +144,7 @@ func (n *meshNode) Clock(context.Context) (path.Offset, error) {
 }
 
 func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Metering, error) {
-	if n.name == faulty && n.of.deaf {
+	if n.name == faulty && (n.of.deaf || n.of.left != nil) {
 		return nil, errors.New("it does not meter")
 	}
 	n.of.note(func(r *meshRound) { r.orders = append(r.orders, [2]int64{from, to}) })
@@ -267,6 +277,24 @@ func TestPairThatFailsAtTheMuster(t *testing.T) {
 	for i, r := range b.rounds {
 		if len(r.kills) != 2 || len(r.orders) != 4 || r.kills[0]+r.kills[1] > 0 {
 			t.Errorf("round %d: %+v", i, r)
+		}
+	}
+}
+
+// Visits to a node that has left say so: that in which it left, and those whose
+// paths cannot be built any more. One that only fails has not.
+func TestNodeThatLeft(t *testing.T) {
+	for _, left := range []error{errors.New("node n0 left: it gave no answer for 15 s"), nil} {
+		b := newMeshed(4)
+		b.left, b.deaf = left, true
+		for _, v := range tryMesh(t, b).Pairs {
+			want := ""
+			if left != nil && (v.Pair[0] == 0 || v.Pair[1] == 0) {
+				want = faulty
+			}
+			if v.Left != want {
+				t.Errorf("pair %v in round %d: %q left, not %q (%s)", v.Pair, v.Round, v.Left, want, v.Failure)
+			}
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 			continue
 		}
 		n++
-		if y := v.y - f.expected(v.link); y >= least/2 {
+		if y := v.y - f.expected(v.link); y >= f.least/2 {
 			tail = append(tail, y)
 		}
 	}

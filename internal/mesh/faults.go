@@ -50,7 +50,7 @@ func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 
 // LeastLink is the factor from which on a link can be told from the noise; NaN
 // if that is not known.
-func (f *Fit) LeastLink() float64 { return max(Least, math.Exp(f.linkBeyond())) }
+func (f *Fit) LeastLink() float64 { return math.Exp(max(f.least, f.linkBeyond())) }
 
 // HalfWidth is the half-width of a link's 95 % interval, as a logarithm.
 func (f *Fit) HalfWidth() float64 {
@@ -128,7 +128,7 @@ func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 	t := student(1-falseAlarms/float64(f.Nodes), f.df)
 	out := make([]bool, len(sides))
 	for i, s := range sides {
-		out[i] = s.n >= minLinks && s.effect >= max(least, beyond, t*f.error(s)) && 2*effects[i].Slow > effects[i].Of
+		out[i] = s.n >= minLinks && s.effect >= max(f.least, beyond, t*f.error(s)) && 2*effects[i].Slow > effects[i].Of
 	}
 	return out
 }
@@ -145,7 +145,7 @@ func (f *Fit) suspects() []Fault {
 		whole := x - f.out[a].effect - f.in[b].effect
 		// A node that is faster than typical cannot make its links so.
 		slow := x - max(0, f.out[a].effect) - max(0, f.in[b].effect)
-		if slow >= least && whole >= beyond {
+		if slow >= f.least && whole >= beyond {
 			return slow
 		}
 		return 0

@@ -99,7 +99,7 @@ func (f *Fit) behind(x []float64) []int {
 	effect := func(i int) float64 { return (f.out[i].effect + f.in[i].effect) / 2 }
 	var slow []int
 	for i := range f.Nodes {
-		if e := effect(i); e >= least && !(e < 3*f.error(f.out[i])) {
+		if e := effect(i); e >= f.least && !(e < 3*f.error(f.out[i])) {
 			slow = append(slow, i)
 		}
 	}
@@ -119,7 +119,7 @@ func (f *Fit) behind(x []float64) []int {
 			}
 		}
 		gap := lowMedian(outside) - lowMedian(inside)
-		if !(gap >= least && gap >= sure*f.Noise*medianError/math.Sqrt(float64(len(inside)))) {
+		if !(gap >= f.least && gap >= sure*f.Noise*medianError/math.Sqrt(float64(len(inside)))) {
 			continue
 		}
 		if label == nil {
@@ -155,7 +155,7 @@ func (f *Fit) split(x []float64) []int {
 	}
 	fifth := (len(all) - 1) / 5
 	low, high := kth(all, fifth), kth(all, len(all)-1-fifth)
-	if high-low < least {
+	if high-low < f.least {
 		return nil
 	}
 	nodes := make([]int, n)
@@ -223,7 +223,7 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	if own := spread(outside, far); len(outside) >= 10 && !(own <= sigma) {
 		sigma = own
 	}
-	return gap >= least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
+	return gap >= f.least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
 }
 
 // blocks is by how much the links between each two groups are slower than those
@@ -291,7 +291,7 @@ func (f *Fit) describeGroups() {
 				g.Slow++
 			}
 		}
-		if len(g.Nodes) > 0 && m >= least {
+		if len(g.Nodes) > 0 && m >= f.least {
 			f.Groups = append(f.Groups, g)
 		}
 	}

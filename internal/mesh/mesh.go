@@ -60,6 +60,7 @@ type Fit struct {
 	Out, In []Effect
 	Groups  []Group
 
+	least   float64 // what a fault is at least, as a logarithm
 	df      float64 // degrees of freedom behind Noise
 	visits  []visit // by link
 	first   []int32 // index of a link's first visit; one more than links
@@ -86,12 +87,15 @@ type side struct {
 // Least is what a fault is at least, as a factor: less is not worth a screwdriver.
 const Least = 1.25
 
-var least = math.Log(Least)
-
 // New fits the model to visits between nodes that are numbered from 0. Visits
 // without a slowness are left out.
 func New(nodes int, directed bool, visits []Visit) *Fit {
-	f := &Fit{Nodes: nodes, Directed: directed, Noise: math.NaN(), label: make([]int, nodes)}
+	return newFit(nodes, directed, Least, visits)
+}
+
+// newFit is New for faults that are at least so many times slower.
+func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
+	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
 	f.sort(visits)
 	times := f.times(false)
 	f.takeLevels(times, func(int32) float64 { return 0 })
@@ -159,7 +163,7 @@ func (f *Fit) effects() {
 	slow := func(sides []side) []bool {
 		out := make([]bool, len(sides))
 		for i, s := range sides {
-			out[i] = s.effect >= least
+			out[i] = s.effect >= f.least
 		}
 		return out
 	}
@@ -245,8 +249,8 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
 		}
 		slow := s.effect / 2
-		if s.effect < least {
-			slow = least
+		if s.effect < f.least {
+			slow = f.least
 			if beyond := f.linkBeyond(); beyond > slow {
 				slow = beyond
 			}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/sample"
@@ -91,9 +90,6 @@ type Builder interface {
 // ErrUnsupported says that this machine cannot have the path.
 var ErrUnsupported = errors.New("not supported here")
 
-// OneLine folds joined errors into one line.
-func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
 // UnsupportedError says what is missing and what to do about it.
 type UnsupportedError struct {
 	Missing string // kernel option, privilege or program
@@ -114,6 +110,15 @@ func (e *UnsupportedError) Unwrap() error        { return e.Err }
 
 // Hint is the remedy.
 func (e *UnsupportedError) Hint() string { return e.Remedy }
+
+// LeftError says that a node of a cluster has gone, and will not come back in this run.
+type LeftError struct {
+	Node string
+	Err  error // how that was seen
+}
+
+func (e *LeftError) Error() string { return e.Err.Error() }
+func (e *LeftError) Unwrap() error { return e.Err }
 
 // Command is a process to start in a place: toll itself with other arguments.
 type Command struct {

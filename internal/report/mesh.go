@@ -11,8 +11,8 @@ import (
 )
 
 // meshLegend says how to read a mesh.
-const meshLegend = "Each value is a link's median over the sweeps, without what all links drifted by meanwhile. *: slow, and explained by " +
-	"a fault that is named. A node's ratios are those of its links, as their median, to what is typical of all nodes."
+const meshLegend = "Each value is a link's median over the sweeps, without what all links drifted by meanwhile. *: explained by a fault that is " +
+	"named; a node's slow links are those of its own faults, its links' and its group's. A node's ratios are those of its links, as their median, to what is typical of all nodes."
 
 // mostFindings is how many sentences about what is slow are printed; all faults
 // are in the JSON.
@@ -30,15 +30,31 @@ func meshHead(r *analysis.Report) (facts, run string) {
 	return facts, run
 }
 
-// meshMetrics are the metrics of a mesh in the order in which they are printed.
-var meshMetrics = []struct {
-	metric, title, each, unit string
-	by                        float64
-	upper                     bool // both ways are the same
-}{
-	{analysis.LatencyP50, "Round trips between nodes, median", "round trip", "µs", micro, true},
-	{analysis.Throughput, "Throughput, from the row's node to the column's", "throughput", "Gbit/s", giga, false},
+// meshMetric is a metric of a mesh as it is printed.
+type meshMetric struct {
+	metric, title, unit string
+	text                func(float64) string
+	upper               bool               // both ways are the same
+	best, worst         string             // of the links
+	none                func(float64) bool // of the worst link: it is not worth a table; nil: none is
 }
+
+// scaledBy prints values in a unit.
+func scaledBy(by float64) func(float64) string {
+	return func(x float64) string { return digits(x * by) }
+}
+
+// meshMetrics are the metrics of a mesh in the order in which they are printed.
+var meshMetrics = []meshMetric{
+	{metric: analysis.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
+	{metric: analysis.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
+	{metric: analysis.RetransmissionRate, title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
+		text: func(x float64) string { return fmt.Sprintf("%.2f", 100*x) }, best: "least", worst: "most",
+		none: func(worst float64) bool { return worst < leastShown }},
+}
+
+// leastShown is the rate of retransmission that is printed as more than nothing.
+const leastShown = 0.00005
 
 // mesh prints a table of the links for each metric, if they fit, and one of the
 // nodes.
@@ -49,14 +65,18 @@ func (p *printer) mesh(r *analysis.Report) {
 		if !ok {
 			continue
 		}
+		if t.none != nil && t.none(x.Slowest) {
+			p.faint("  ", "Retransmitted: 0.00 % on all links.")
+			continue
+		}
 		p.line("")
 		p.line(p.bold(fmt.Sprintf("%s, %s", t.title, t.unit)) + p.dim("  "+describeLoad(r, x.Load)))
-		if !p.matrix(m, x, t.by, t.upper) {
-			p.item(fmt.Sprintf("%d links: fastest %s, median %s, slowest %s (%s and %s)", x.Links, digits(x.Fastest*t.by),
-				digits(x.Median*t.by), digits(x.Slowest*t.by), x.SlowestLink[0], x.SlowestLink[1]))
+		if !p.matrix(m, x, t) {
+			p.item(fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
+				t.worst, t.text(x.Slowest), t.link(x.SlowestLink)))
 		}
-		text := fmt.Sprintf("Typical: %s %s.", digits(x.Typical*t.by), t.unit)
-		if x.NamedFrom != nil {
+		text := fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
+		if x.NamedFrom != nil && x.Noise != nil {
 			text += fmt.Sprintf(" A link's noise: %.1f %%; named from %.2f times slower than its nodes make it.", 100**x.Noise, *x.NamedFrom)
 		}
 		p.faint("  ", text)
@@ -64,8 +84,16 @@ func (p *printer) mesh(r *analysis.Report) {
 	p.meshNodes(m)
 }
 
+// link is a link in words.
+func (t meshMetric) link(nodes [2]string) string {
+	if t.metric == analysis.RetransmissionRate {
+		return nodes[0] + " to " + nodes[1]
+	}
+	return nodes[0] + " and " + nodes[1]
+}
+
 // matrix prints the values by nodes; false if they are too many for the width.
-func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, by float64, upper bool) bool {
+func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, t meshMetric) bool {
 	if len(x.Matrix) == 0 {
 		return false
 	}
@@ -75,10 +103,10 @@ func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, by float64, up
 		grid[i] = append(grid[i], n.Name)
 		cols = append(cols, column{[2]string{"", n.Name}, true, nil})
 		for j := range m.Nodes {
-			grid[i] = append(grid[i], matrixText(x, i, j, by, upper))
+			grid[i] = append(grid[i], t.value(x, i, j))
 		}
 	}
-	if upper { // the last row and the first column are empty
+	if t.upper { // the last row and the first column are empty
 		grid = grid[:len(grid)-1]
 		cols = slices.Delete(cols, 1, 2)
 		for i := range grid {
@@ -117,21 +145,21 @@ func (p *printer) matrix(m *analysis.Mesh, x analysis.MeshMetric, by float64, up
 	return false
 }
 
-// matrixText is a link's value; those that a fault explains have a star, the
-// others the room for it.
-func matrixText(x analysis.MeshMetric, i, j int, by float64, upper bool) string {
+// value is a link's value; those that a fault explains have a star, the others the
+// room for it.
+func (t meshMetric) value(x analysis.MeshMetric, i, j int) string {
 	v := x.Matrix[i][j]
 	mark := " "
 	if x.Slow[i][j] {
 		mark = "*"
 	}
 	switch {
-	case i == j || upper && j < i:
+	case i == j || t.upper && j < i:
 		return ""
 	case v == nil:
 		return "- "
 	}
-	return digits(*v*by) + mark
+	return t.text(*v) + mark
 }
 
 // meshNodes prints what each node does to its links; of many, those of the worst.

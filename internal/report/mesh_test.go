@@ -38,7 +38,7 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 					f.Pairs = append(f.Pairs, sample.PairVisit{Pair: sample.Pair{a, b}, Sweep: s, Load: "rr", Value: 50e-6 * of(trip, a, b)})
 				}
 				if a != b {
-					f.Pairs = append(f.Pairs, sample.PairVisit{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk", Value: 9.4e9 / of(rate, a, b)})
+					f.Pairs = append(f.Pairs, sample.PairVisit{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk", Value: 9.4e9 / of(rate, a, b), Segments: 200_000})
 				}
 			}
 		}
@@ -94,13 +94,37 @@ func meshReports() map[string]*analysis.Report {
 		}
 		return ofNode(7, 2)(a, b)
 	}
+	loses := func(rate func(p sample.Pair) float64) func(*sample.File) {
+		return func(f *sample.File) {
+			for i, v := range f.Pairs {
+				if v.Load == "bulk" {
+					f.Pairs[i].Retransmits = int64(rate(v.Pair) * float64(v.Segments))
+				}
+			}
+		}
+	}
+	oneLink := func(p sample.Pair) float64 {
+		if p[0]+p[1] == 3 && p[0]*p[1] == 2 {
+			return 0.01
+		}
+		return 0
+	}
+	inRack := func(p sample.Pair) float64 {
+		if p == (sample.Pair{3, 77}) || p == (sample.Pair{77, 3}) {
+			return 0.02
+		}
+		return 0.002 + 0.0001*float64(p[0]%7)
+	}
 	return map[string]*analysis.Report{
-		"mesh":       cluster(5, 6, ofNode(2, 3), oneWay),
-		"mesh-three": cluster(3, 6, nil, ofNode(1, 10)),
-		"mesh-well":  cluster(4, 8, nil, nil),
-		"mesh-two":   cluster(2, 6, nil, nil),
-		"mesh-left":  cluster(4, 6, nil, nil, left),
-		"mesh-names": cluster(8, 5, nil, nil, long),
+		"mesh-loses":      cluster(5, 6, nil, nil, loses(oneLink)),
+		"mesh-loses-node": cluster(4, 6, nil, ofNode(1, 3), loses(func(p sample.Pair) float64 { return 0.03 * float64(p[1]%2*(2-p[1]+1)/2) })),
+		"mesh-loses-80":   cluster(80, 3, nil, nil, loses(inRack)),
+		"mesh":            cluster(5, 6, ofNode(2, 3), oneWay),
+		"mesh-three":      cluster(3, 6, nil, ofNode(1, 10)),
+		"mesh-well":       cluster(4, 8, nil, nil),
+		"mesh-two":        cluster(2, 6, nil, nil),
+		"mesh-left":       cluster(4, 6, nil, nil, left),
+		"mesh-names":      cluster(8, 5, nil, nil, long),
 		"mesh-long": cluster(3, 5, nil, nil, long, func(f *sample.File) {
 			for i := range f.Header.Plan.Mesh.Nodes {
 				f.Header.Plan.Mesh.Nodes[i].Name += ".of-a-very-long-name.example.org"
@@ -148,8 +172,9 @@ func TestMeshJSONFields(t *testing.T) {
 		"mesh/nodes/0":                     "name boot_id effects visits failed",
 		"mesh/nodes/0/effects":             "latency_p50 throughput_out throughput_in",
 		"mesh/nodes/0/effects/latency_p50": "ratio low high slow of",
-		"mesh/metrics":                     "latency_p50 throughput",
+		"mesh/metrics":                     "latency_p50 throughput retransmission_rate",
 		"mesh/metrics/throughput":          "load unit higher_is_better typical fastest median slowest slowest_link links noise named_from matrix slow",
+		"mesh/metrics/retransmission_rate": "load unit typical fastest median slowest slowest_link links named_from matrix slow",
 		"mesh/failed/0":                    "nodes visits left reason",
 		"mesh/failed/1":                    "nodes load visits reason",
 	} {
@@ -170,10 +195,23 @@ func TestMeshJSONFields(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	fault, _ := at(doc, "mesh/faults/0").(map[string]any)
-	for _, k := range strings.Fields("kind nodes way metric ratio low high slow of") {
-		if _, ok := fault[k]; !ok {
-			t.Errorf("a fault has no %q: %v", k, fault)
+	fields := func(keys string) {
+		t.Helper()
+		fault, _ := at(doc, "mesh/faults/0").(map[string]any)
+		for _, k := range strings.Fields(keys) {
+			if _, ok := fault[k]; !ok {
+				t.Errorf("a fault has no %q: %v", k, fault)
+			}
 		}
 	}
+	fields("kind nodes way metric ratio low high slow of")
+	b.Reset()
+	if err := JSON(&b, meshReports()["mesh-loses"], Options{}); err != nil {
+		t.Fatal(err)
+	}
+	doc = nil
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	fields("kind nodes way metric rate_out rate_in low high slow of")
 }

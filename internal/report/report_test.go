@@ -214,6 +214,10 @@ func TestTable(t *testing.T) {
 	uneven.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
 	uneven.Plan.Loads = []sample.Load{{Kind: "rr", Request: 64, Reply: 1024}}
 	uneven.Plan.EndedBy = sample.EndedByInterrupt
+	dead := head() // its engine was restarted
+	dead.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
+	dead.Plan.Loads = []sample.Load{{Kind: "rr", Request: 1, Reply: 1}}
+	dead.Plan.EndedBy = sample.EndedByFailure
 	one := *uneven.Cells[1].Metrics[analysis.LatencyP50].Ratio
 	one.N, one.Verdict = 1, stats.Unclear
 	m := uneven.Cells[1].Metrics[analysis.LatencyP50]
@@ -224,7 +228,7 @@ func TestTable(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		report *analysis.Report
-	}{{"usual", usual()}, {"widest", widest()}, {"empty", empty}, {"one-cell", alone}, {"uneven-rr", uneven}} {
+	}{{"usual", usual()}, {"widest", widest()}, {"empty", empty}, {"one-cell", alone}, {"uneven-rr", uneven}, {"cut-short-by-failures", dead}} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := table(t, tt.report, Options{Width: DefaultWidth})
 			golden(t, tt.name+".txt", got)

@@ -130,8 +130,9 @@ func endedBy(p analysis.Plan) string {
 		return "ended because a results file has room for no more sweeps"
 	case sample.EndedCutShort:
 		return "cut short"
-	}
-	if p.EndedBy == sample.EndedByInterrupt {
+	case sample.EndedByFailure:
+		return "cut short by failures"
+	case sample.EndedByInterrupt:
 		return "interrupted"
 	}
 	return "ended by " + p.EndedBy
@@ -286,31 +287,11 @@ func (p *printer) foot(r *analysis.Report) {
 	if len(r.Skipped) > 0 {
 		p.line("")
 		p.line(p.bold("Not measured here"))
-		for _, s := range r.Skipped {
-			text := Skipped(s)
-			if on := sayOn(r, s.On); on != "" && s.On != "" {
-				text = strings.TrimPrefix(on, " ") + ", " + text
-			}
+		for _, text := range NotMeasured(r.Skipped, func(on string) string { return strings.TrimPrefix(sayOn(r, on), " ") }) {
 			p.item(text)
 		}
 	}
 	p.warnings(r)
-}
-
-// Skipped says in a sentence what is not measured, why, and what to try.
-func Skipped(s sample.Skip) string {
-	c := analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune}
-	name := s.Mode
-	if s.To != "" {
-		name = c.Label()
-	}
-	if s.From != "" {
-		name += " from " + s.From
-	}
-	if s.Remedy == "" {
-		return name + ": " + s.Reason
-	}
-	return name + ": " + s.Reason + "; try " + s.Remedy
 }
 
 // warnings lists the run's warnings and the cells', each text once with the

@@ -52,6 +52,8 @@ type PairVisit struct {
 	// bit/s (bulk); 0 if the visit is no result.
 	Value       float64
 	Retransmits int64  // segments, of both ends, in the window
+	Segments    int64  // of the payload that came through (bulk); 0: not known
+	Left        string // the node that had gone
 	Failure     string // why it is no result, or what contradicted the path
 }
 
@@ -60,6 +62,7 @@ const (
 	valueLatency     = "latency_p50"
 	valueThroughput  = "throughput"
 	valueRetransmits = "retransmits"
+	valueSegments    = "segments"
 )
 
 // FullNodes is the largest mesh of which visits are written in full.
@@ -71,7 +74,7 @@ func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= FullNodes {
 		return v
 	}
-	out := Visit{Sweep: v.Sweep, Round: v.Round, Pair: v.Pair, Load: v.Load, At: v.At, Witness: v.Witness, Failure: v.Failure}
+	out := Visit{Sweep: v.Sweep, Round: v.Round, Pair: v.Pair, Load: v.Load, Left: v.Left, At: v.At, Witness: v.Witness, Failure: v.Failure}
 	if v.Failure != "" {
 		return out
 	}
@@ -79,6 +82,9 @@ func (v Visit) ForMesh(nodes int) Visit {
 	out.Values = map[string]float64{valueRetransmits: float64(x.Retransmits)}
 	if x.Value > 0 {
 		out.Values[figure(v.Load)] = x.Value
+	}
+	if x.Segments > 0 {
+		out.Values[valueSegments] = float64(x.Segments)
 	}
 	return out
 }
@@ -97,7 +103,7 @@ const minFigure = 1e-12
 // PairVisit is what counts of a visit to a pair, full or brief. A visit whose
 // figures cannot be is one that failed.
 func (v Visit) PairVisit() PairVisit {
-	out := PairVisit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Load: v.Load, Failure: v.Failure}
+	out := PairVisit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Load: v.Load, Left: v.Left, Failure: v.Failure}
 	switch {
 	case v.Failure != "":
 		return out
@@ -106,9 +112,9 @@ func (v Visit) PairVisit() PairVisit {
 		return out
 	}
 	x, brief := v.Values[figure(v.Load)]
-	resent := v.Values[valueRetransmits]
+	resent, segments := v.Values[valueRetransmits], v.Values[valueSegments]
 	if !brief {
-		x, resent = v.figure(), float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits)
+		x, resent, segments = v.figure(), float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits), v.segments()
 	}
 	if !(x >= minFigure && x <= maxRate) {
 		out.Failure = "nothing came through"
@@ -118,7 +124,19 @@ func (v Visit) PairVisit() PairVisit {
 	if resent >= 0 && resent <= maxRate {
 		out.Retransmits = int64(resent)
 	}
+	if segments >= 1 && segments <= maxRate {
+		out.Segments = int64(segments)
+	}
 	return out
+}
+
+// segments are those of bulk that came through in the window, as long as the client
+// sent them; 0 if it is not known how long that is.
+func (v Visit) segments() float64 {
+	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
+		return 0
+	}
+	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
 // figure is what a full visit's load is judged by; 0 if it has none.

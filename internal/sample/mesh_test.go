@@ -16,7 +16,7 @@ const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh",
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
 	v := Visit{Sweep: sweep, Round: round, Pair: p, Load: load, At: 1.5, Witness: Witness{OK: true},
-		Client: Party{Window: 0.25, Sent: 1 << 28, TCP: TCPInfo{Retransmits: 3}}, Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}},
+		Client: Party{Window: 0.25, Sent: 1 << 28, TCP: TCPInfo{Retransmits: 3, MSS: 1448}}, Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}},
 		Hops: []HopReading{{Kind: "wire", Name: "eth0", Where: "node a"}}, Machine: []CPU{{User: 1}}, Elapsed: 0.25}
 	if load == "rr" {
 		h := NewHistogram()
@@ -59,7 +59,7 @@ func TestMeshRoundTrip(t *testing.T) {
 	}
 	for i, want := range f.Visits {
 		got := full.Pairs[i]
-		if got.Pair != want.Pair || got.Sweep != want.Sweep || got.Round != want.Round || got.Load != want.Load || got.Failure != "" || got.Retransmits != 4 {
+		if got.Pair != want.Pair || got.Sweep != want.Sweep || got.Round != want.Round || got.Load != want.Load || got.Failure != "" || got.Retransmits != 4 || got.Segments != map[string]int64{"bulk": 250_000_000 / 1448}[want.Load] {
 			t.Errorf("%+v of %+v", got, want)
 		}
 		x := map[string]float64{"rr": 60e-6, "bulk": 8e9}[want.Load]
@@ -140,7 +140,7 @@ func TestReadMesh(t *testing.T) {
 		fails string // "": it is read
 	}{
 		{"good", []string{meshHeader, visit(`"pair":[0,2],` + rr)}, ""},
-		{"failed", []string{meshHeader, visit(`"pair":[1,2],"load":"bulk","failure":"left"`)}, ""},
+		{"failed", []string{meshHeader, visit(`"pair":[1,2],"load":"bulk","left":"c","failure":"left"`)}, ""},
 		{"no-pair", []string{meshHeader, visit(rr)}, "pair [0 0], the plan has 3 nodes"},
 		{"with-itself", []string{meshHeader, visit(`"pair":[1,1],` + rr)}, "pair [1 1]"},
 		{"beyond", []string{meshHeader, visit(`"pair":[1,3],` + rr)}, "pair [1 3]"},

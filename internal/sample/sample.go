@@ -253,6 +253,7 @@ type Visit struct {
 	Sweep  int     `json:"sweep,omitempty"`
 	Pair   Pair    `json:"pair,omitzero"`
 	Load   string  `json:"load,omitempty"`
+	Left   string  `json:"left,omitempty"`  // the node that is known to have gone, which is why it failed
 	At     float64 `json:"at_s"`            // since the run's start
 	Client Party   `json:"client,omitzero"` // of a crowd: all clients together
 	Server Party   `json:"server,omitzero"` // of a crowd: all servers together

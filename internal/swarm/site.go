@@ -107,7 +107,10 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 	if a == nil {
 		return nil, cmp.Or(v.errs[n.ID], fmt.Errorf("node %s has no agent", n.Name))
 	}
-	return a, a.Err()
+	if err := a.Err(); err != nil {
+		return a, &path.LeftError{Node: n.Name, Err: err}
+	}
+	return a, nil
 }
 
 // namespace is one of an agent's.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+// hinted is an error with a remedy.
+type hinted struct{ error }
+
+func (hinted) Hint() string { return "toll clean" }
+
+// Of a run that a signal ended only what went wrong besides is said; of others all,
+// what was left behind included.
+func TestUnsaid(t *testing.T) {
+	var (
+		stopped = signaled{syscall.SIGINT}
+		left    = hinted{errors.New("left behind: 1 network")}
+		bad     = errors.New("no cell has a result")
+	)
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string // "": nothing
+	}{
+		{"signal", &failure{code: 130}, ""},
+		{"signal-while-building", &failure{code: 130, err: errors.Join(errors.Join(stopped, nil), nil)}, ""},
+		{"signal-and-what-waited", &failure{code: 130, err: errors.Join(stopped, fmt.Errorf("wait: %w", context.Canceled))}, ""},
+		{"signal-and-left", errors.Join(&failure{code: 130, err: errors.Join(stopped, bad)}, left), bad.Error() + "\n" + left.Error()},
+		{"signal-then-left", errors.Join(&failure{code: 130}, left), left.Error()},
+		{"failure-and-left", errors.Join(&failure{code: exitFailed, err: bad}, left), bad.Error() + "\n" + left.Error()},
+		{"failed-cells", &failure{code: exitCells}, ""},
+		{"failure-of-a-wait", &failure{code: exitFailed, err: context.Canceled}, context.Canceled.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if err := unsaid(tt.err); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
