@@ -159,7 +159,8 @@ func (c *machineCleaner) links() {
 	named := c.names(ofLink)
 	for _, name := range all {
 		mark := markOf(aliases[name])
-		if !isOurName(name) || !c.dead(mark) && (mark != "" || !(slices.Contains(named, name) && ownName.MatchString(name))) {
+		unmarked := mark == "" && slices.Contains(named, name) && ownName.MatchString(name)
+		if !isOurName(name) || !c.dead(mark) && !unmarked {
 			continue
 		}
 		if err := c.ns.Do(func() error { return link.Remove(name) }); err != nil {

@@ -29,7 +29,7 @@ func List() ([]Listed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // it was only read
 	rules := map[string]*ruleList{}
 	l := lister{conn: c, rules: rules}
 	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {

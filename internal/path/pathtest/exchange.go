@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
@@ -83,8 +85,31 @@ func end(role, addr, number string) error {
 	if got := sha256.Sum256(back[:n]); got != want || [sha256.Size]byte(back[n:]) != want {
 		return errors.New("the bytes changed on the way")
 	}
+	return linger(c)
+}
+
+// linger says that the exchange is done, on demand what TCP sent again, and keeps
+// the connections until the input ends.
+func linger(connections ...net.Conn) error {
 	fmt.Println("done")
-	_, _ = io.Copy(io.Discard, os.Stdin) // keep the connection until told
+	in := bufio.NewReader(os.Stdin)
+	if _, err := in.ReadString('\n'); err != nil {
+		return nil // nobody asks
+	}
+	resent := uint64(0)
+	for _, c := range connections {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return err
+		}
+		var info *unix.TCPInfo
+		if ctlErr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctlErr != nil || err != nil {
+			return errors.Join(ctlErr, err)
+		}
+		resent += info.Bytes_retrans
+	}
+	fmt.Println(resent)
+	_, _ = io.Copy(io.Discard, in)
 	return nil
 }
 
@@ -95,12 +120,14 @@ func serve(addr string, clients int) error {
 	}
 	fmt.Println("ready")
 	answered := make(chan error, clients)
+	var connections []net.Conn
 	for range clients {
 		c, err := ln.Accept()
 		if err != nil {
 			return err
 		}
 		defer c.Close()
+		connections = append(connections, c)
 		go func() { answered <- answer(c) }()
 	}
 	for range clients {
@@ -108,9 +135,7 @@ func serve(addr string, clients int) error {
 			return err
 		}
 	}
-	fmt.Println("done")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return nil
+	return linger(connections...)
 }
 
 func answer(c net.Conn) error {
@@ -166,12 +191,27 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 	for _, e := range ends {
 		e.await(t, "done")
 	}
+	tr.addResent(t, p, ends)
 	tr.Stop = func() {
 		for _, e := range slices.Backward(ends) { // clients first
 			e.stop(t)
 		}
 	}
 	return tr
+}
+
+// addResent asks all ends, the servers first, what they sent again. Of a server
+// it may have been for any of its clients.
+func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
+	t.Helper()
+	for i, e := range ends {
+		n := e.resent(t)
+		for client := range tr.Moved {
+			if i == len(p.Servers)+client || i == p.Clients[client].Server {
+				tr.Moved[client].Resent += n
+			}
+		}
+	}
 }
 
 type running struct {
@@ -195,6 +235,22 @@ func (r *running) stop(t *testing.T) {
 	if err := errors.Join(r.proc.In.Close(), r.proc.Wait(), r.proc.Out.Close()); err != nil {
 		t.Errorf("%s: %v", r.role, err)
 	}
+}
+
+func (r *running) resent(t *testing.T) int64 {
+	t.Helper()
+	if _, err := io.WriteString(r.proc.In, "resent?\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := r.lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		t.Fatalf("%s said %q of what it sent again", r.role, line)
+	}
+	return n
 }
 
 func (r *running) await(t *testing.T, word string) {
