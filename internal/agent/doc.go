@@ -1,6 +1,6 @@
 // Package agent is the way to other machines. On each of them toll runs as an
 // agent, which dials the toll that measures, starts its workers there and reads
-// counters, meters and clocks:
+// counters, settings, meters and clocks:
 //
 //	toll (Hub)                              agent on another machine
 //	                        <- TLS 1.3, both sides with the run's key

@@ -83,7 +83,7 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 func TestVisitsBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
-	loads := []sample.Load{{Kind: "rr", Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
+	loads := []sample.Load{{Kind: "rr", Request: 1, Reply: 1, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
 		{Kind: "crr", Warmup: 0.3, Window: 0.5}, {Kind: "udp", Rate: 1e7, Size: 1000, Batch: 1, Warmup: 0.3, Window: 0.5},
 		{Kind: "stream", Warmup: 0.3, Window: 0.5}}
 	f, report := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}}, plan.Request{Loads: loads, Rounds: 2}, nil)
@@ -157,7 +157,7 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-		plan.Request{Loads: []sample.Load{{Kind: "rr", Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
+		plan.Request{Loads: []sample.Load{{Kind: "rr", Request: 1, Reply: 1, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
 	good := slices.IndexFunc(f.Visits, func(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK && len(v.Rates) == 4 })
 	if good < 0 {
 		t.Errorf("no result: %+v", f.Visits)
@@ -199,7 +199,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	d, e := s.node(setup{id: "d"}), s.node(setup{id: "e"})
 	const dies = 1 // round
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
-		plan.Request{Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
+		plan.Request{Loads: []sample.Load{{Kind: "rr", Request: 1, Reply: 1, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
 				if p.Round == dies && p.Cell.Mode == string(mode.Native) {
 					time.AfterFunc(100*time.Millisecond, func() {

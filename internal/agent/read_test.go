@@ -452,19 +452,27 @@ func TestMissingCapabilities(t *testing.T) {
 	s := newSite(t, silence)
 	caps := "-sys_admin,-net_admin,-sys_ptrace"
 	b := s.node(setup{id: "b", before: []string{"setpriv", "--bounding-set", caps, "--inh-caps", caps}})
+	read := func(c Counter) func() error {
+		return func() error { _, err := b.Read(c)(); return err }
+	}
+	inspect := func(s Spot) func() error {
+		return func() error { _, err := b.Inspect(s); return err }
+	}
 	for _, c := range []struct {
-		counter Counter
-		lacks   string
+		ask   func() error
+		lacks string
 	}{
-		{Counter{Namespace: "/proc/1/ns/net", Device: &Device{Name: "lo"}}, "CAP_"},
-		{Counter{NAT: &NAT{Proto: "tcp", To: netip.MustParseAddrPort("10.0.0.1:1"), Now: netip.MustParseAddrPort("10.0.0.2:2")}}, capNet},
-		{Counter{ESP: &ESP{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}, capNet},
-		{Counter{Proxy: &Proxy{PID: 1, Listens: 80, Target: netip.MustParseAddrPort("10.0.0.2:2")}}, capPtrace},
+		{inspect(Spot{Where: "node b"}), capNet},
+		{inspect(Spot{Where: "elsewhere", Namespace: "/proc/1/ns/net"}), capAdmin},
+		{read(Counter{Namespace: "/proc/1/ns/net", Device: &Device{Name: "lo"}}), "CAP_"},
+		{read(Counter{NAT: &NAT{Proto: "tcp", To: netip.MustParseAddrPort("10.0.0.1:1"), Now: netip.MustParseAddrPort("10.0.0.2:2")}}), capNet},
+		{read(Counter{ESP: &ESP{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}), capNet},
+		{read(Counter{Proxy: &Proxy{PID: 1, Listens: 80, Target: netip.MustParseAddrPort("10.0.0.2:2")}}), capPtrace},
 	} {
-		_, err := b.Read(c.counter)()
+		err := c.ask()
 		var u *path.UnsupportedError
 		if !errors.As(err, &u) || !strings.Contains(u.Missing, "node b lacks "+c.lacks) || !strings.Contains(u.Remedy, "--cap-add") {
-			t.Errorf("%+v: %v", c.counter, err)
+			t.Errorf("%s: %v", c.lacks, err)
 		}
 	}
 	// Devices of its own need none.

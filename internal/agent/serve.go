@@ -287,6 +287,8 @@ func (s *server) do(o order, took uint64) (a answer, err error) {
 		a.Files, err = files(o.List.Dir)
 	case o.List != nil:
 		a.Interfaces, err = s.interfaces(o.List.Namespace)
+	case o.Inspect != nil:
+		a.Settings, err = s.inspect(*o.Inspect)
 	}
 	return a, err
 }

@@ -65,6 +65,7 @@ type order struct {
 	Use      uint64        `json:"use,omitempty"` // of a metering
 	Counters []Counter     `json:"counters,omitempty"`
 	List     *listOrder    `json:"list,omitempty"`
+	Inspect  *Spot         `json:"inspect,omitempty"`
 }
 
 // startOrder starts a process.
@@ -103,6 +104,7 @@ type answer struct {
 	Counters   []sample.Counters `json:"counters,omitempty"`
 	Interfaces []Interface       `json:"interfaces,omitempty"`
 	Files      []string          `json:"files,omitempty"`
+	Settings   []path.Setting    `json:"settings,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -157,7 +159,7 @@ func parseOrder(line []byte) (order, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil} {
 		if is {
 			n++
 		}
@@ -213,6 +215,13 @@ func parseAnswer(line []byte) (answer, error) {
 	}
 	for i := range a.Files {
 		a.Files[i] = clean(a.Files[i])
+	}
+	for i := range a.Settings {
+		x := &a.Settings[i]
+		x.Where, x.Of, x.What, x.Value = clean(x.Where), clean(x.Of), clean(x.What), clean(x.Value)
+		if x.Value == "" {
+			return a, fmt.Errorf("%w: a setting without a value", errNonsense)
+		}
 	}
 	return a, nil
 }

@@ -8,9 +8,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/path"
 )
 
 func TestOpenings(t *testing.T) {
@@ -41,6 +45,9 @@ func TestOrders(t *testing.T) {
 		{`{"id":1,"ping":true}`, ""},
 		{`{"id":1,"start":{"number":2,"token":"x","args":["worker"]}}`, ""},
 		{`{"id":1,"counters":[{"device":{"name":"lo"}}]}`, ""},
+		{`{"id":1,"inspect":{"where":"node b"}}`, ""},
+		{`{"id":1,"inspect":{"where":"node b"},"list":{}}`, "one thing"},
+		{`{"id":1,"inspect":{"where":"node b","rules":1}}`, "unknown field"},
 		{`{"ping":true}`, "has a number"},
 		{`{"id":1}`, "one thing"},
 		{`{"id":1,"ping":true,"clock":true}`, "one thing"},
@@ -55,6 +62,21 @@ func TestOrders(t *testing.T) {
 		_, err := parseOrder([]byte(c.line))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
+		}
+	}
+}
+
+// What a hostile agent says of settings can be printed, and none is as if it were not
+// there.
+func TestAnswersOfSettings(t *testing.T) {
+	a, err := parseAnswer([]byte(`{"id":1,"settings":[{"where":"x\n","of":"eth\u001b[2J","what":"MTU","value":"` + strings.Repeat("9", 2*maxText) + `"}]}`))
+	want := []path.Setting{{Where: "x ", Of: "eth [2J", What: "MTU", Value: strings.Repeat("9", maxText)}}
+	if err != nil || !slices.Equal(a.Settings, want) {
+		t.Errorf("%+v, %v", a.Settings, err)
+	}
+	for _, bad := range []string{`{"of":"eth0","what":"MTU"}`, `null`, `{"value":"1","more":1}`, `7`} {
+		if a, err := parseAnswer([]byte(`{"id":1,"settings":[` + bad + `]}`)); !errors.Is(err, errNonsense) {
+			t.Errorf("%s: %+v, %v", bad, a.Settings, err)
 		}
 	}
 }
@@ -87,6 +109,8 @@ func FuzzWire(f *testing.F) {
 		order{ID: 6, Meter: &meterOrder{1, 2, 3, []int{4}}},
 		order{ID: 7, Counters: []Counter{{Device: &Device{Name: "lo"}}, {NAT: &NAT{Proto: "tcp"}}, {ESP: &ESP{}}, {Proxy: &Proxy{PID: 1}}}},
 		order{ID: 8, List: &listOrder{Dir: "/"}},
+		order{ID: 9, Inspect: &Spot{Namespace: "/netns/1-ab", Where: "w", Devices: []string{"eth0"}, To: []netip.Addr{netip.IPv6Loopback()}}},
+		answer{ID: 3, Settings: []path.Setting{{Of: "eth0", What: "XDP", Value: "program 1", Diverts: true}}},
 		answer{ID: 1, Clock: 5}, answer{Exit: &exitNote{3, "signal: killed"}}, answer{ID: 2, Error: "e", Lacks: capNet},
 		welcome{Silence: time.Second},
 	} {
@@ -122,8 +146,17 @@ func FuzzWire(f *testing.F) {
 				t.Errorf("%s was understood, and %s is not: %v", line, again, err)
 			}
 		}
-		if a, err := parseAnswer(line); err == nil && strings.ContainsAny(a.Error+a.Lacks, "\n\x1b") {
-			t.Errorf("%q may be printed", a.Error)
+		if a, err := parseAnswer(line); err == nil {
+			said := a.Error + a.Lacks
+			for _, s := range a.Settings {
+				said += s.Where + s.Of + s.What + s.Value
+				if s.Value == "" {
+					t.Errorf("%+v would be taken for one that is not there", s)
+				}
+			}
+			if strings.ContainsAny(said, "\n\x1b") {
+				t.Errorf("%q may be printed", said)
+			}
 		}
 		_, _ = parse[welcome](line)
 	})

@@ -11,15 +11,15 @@ import (
 // Setting is something about a live path, as the kernel has it, that decides what
 // the path costs or where its bytes go.
 type Setting struct {
-	Where string // "machine A"
-	Of    string // the thing there: a device, a chain of rules; "": the place itself
+	Where string `json:"where,omitempty"` // "machine A"
+	Of    string `json:"of,omitempty"`    // the thing there: a device, a chain of rules; "": the place itself
 	// What of the thing, "MTU"; "": the thing itself, whose other settings come and
 	// go with it.
-	What  string
-	Value string // not empty
+	What  string `json:"what,omitempty"`
+	Value string `json:"value"` // not empty
 	// Diverts says that it may take packets past a hop that neighbours on both sides
 	// still count: nothing but the setting itself would show it.
-	Diverts bool
+	Diverts bool `json:"diverts,omitempty"`
 }
 
 // id tells settings apart.

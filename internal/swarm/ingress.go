@@ -59,6 +59,9 @@ func (s *site) publishIngress() error {
 	if err != nil {
 		return err
 	}
+	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
+	s.inspectsOf(outer.agent, ingressBox, outer.where, inner.device.Name, outer.device.Name)
+	s.server.to = append(s.server.to, server.addr)
 	port := dial.Port() // the same all the way: the task redirects it to the server's
 	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.addr, port), As: inner.addr}

@@ -107,6 +107,7 @@ func (s *site) bridgeOf(e *end, b *box) (string, error) {
 		}
 	}
 	if i := slices.IndexFunc(e.devices, b.paired); i >= 0 && e.devices[i].Master != "" {
+		e.own, e.to = append(e.own, e.devices[i].Master, e.devices[i].Name), append(e.to, b.addr)
 		return e.devices[i].Master, nil
 	}
 	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.where, e.Name)
@@ -143,6 +144,9 @@ func (s *site) overlay() error {
 	here, err := s.sandbox(s.client, client, v.network)
 	if err != nil {
 		return err
+	}
+	for _, b := range []*sandbox{here, there} {
+		s.inspects(b.agent, b.namespace, b.where())
 	}
 	s.serve(server.agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.agent, netip.AddrPortFrom(server.addr, serverPort))
 	between := []path.Hop{s.wireHop()}
@@ -185,6 +189,7 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.inside = a
 	const short = 10 // libnetwork/drivers/overlay: "1-" and the network's short ID
 	out := &sandbox{node: e.Name, agent: a, namespace: inTask + "/1-" + network[:short]}
 	devices, err := s.run.devices(s.ctx, a, out.namespace)

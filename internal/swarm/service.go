@@ -153,6 +153,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		Command:         []string{docker.InImage, agent.Arg, "--bundle", secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
 		Env:             s.environment(),
 		Secrets:         []*swarm.SecretReference{r.secret},
+		CapabilityAdd:   []string{"CAP_NET_ADMIN"}, // to read rules, connection tables and transforms
 		StopGracePeriod: &grace, ReadOnly: true, Privileges: &swarm.Privileges{NoNewPrivileges: true}}
 	task := swarm.TaskSpec{ContainerSpec: c, LogDriver: &swarm.Driver{Name: "none"},
 		RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone},
@@ -161,10 +162,9 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 	switch s.role {
 	case onHost:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
-		c.CapabilityAdd = []string{"CAP_NET_ADMIN"} // to read connection tables and transforms
 	case inside:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
-		c.CapabilityAdd = []string{"CAP_SYS_ADMIN", "CAP_NET_ADMIN"} // to enter namespaces, and read the mesh's connection tables
+		c.CapabilityAdd = append(c.CapabilityAdd, "CAP_SYS_ADMIN") // to enter namespaces
 		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: dockerNetns, Target: inTask, ReadOnly: true,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRSlave}}}
 	case published, meshed:

@@ -24,6 +24,7 @@ type site struct {
 	path *path.Path
 
 	server, client *end
+	spots          []spot // that the recipe adds
 }
 
 // end is a node that the path is on.
@@ -32,6 +33,10 @@ type end struct {
 	agent   *agent.Agent // in the node's own namespace
 	devices []agent.Interface
 	card    agent.Interface // the device with the node's address
+
+	inside *agent.Agent // in the node's own namespace, too, if the recipe needs one
+	own    []string     // other devices of the node's that the path crosses
+	to     []netip.Addr // that it leads to by them
 }
 
 // build finds the two nodes and lets the mode do the rest.
@@ -58,7 +63,11 @@ func (s *site) build(recipe func(*site) error) error {
 		return err
 	}
 	s.describe()
-	return nil
+	s.inspectable()
+	if s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+		return nil
+	}
+	return s.guard()
 }
 
 // pair are the path's nodes.
@@ -161,6 +170,7 @@ func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, err
 	for _, d := range devices {
 		for _, p := range d.Addrs {
 			if p.Addr().Is4() && within(p) {
+				s.inspects(a, "", a.Name())
 				return &box{a, d, p.Addr(), a.Name()}, nil
 			}
 		}

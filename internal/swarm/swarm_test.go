@@ -158,6 +158,11 @@ func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
 		clean(t, "a comparison")
 	})
 
+	t.Run("settings", func(t *testing.T) {
+		settings(t, c, toll)
+		clean(t, "what was done to its paths")
+	})
+
 	t.Run("addresses taken", func(t *testing.T) {
 		addressesTaken(t, c, toll)
 		clean(t, "a second network")
@@ -393,7 +398,7 @@ func onOneMachine(u *path.UnsupportedError) bool {
 
 // promises are what the conformance suite holds a swarm to.
 func promises(s *Swarm) pathtest.Options {
-	return pathtest.Options{NoCrowds: true, Uninspected: true, Lacks: onOneMachine,
+	return pathtest.Options{NoCrowds: true, Lacks: onOneMachine,
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks
 		Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 			if p.Spec.Mode == mode.Host {

@@ -32,6 +32,9 @@ type Inspected struct {
 // Nothing is the value of a setting that is not there, but may come.
 const Nothing = "none"
 
+// Addresses is the setting that a device's addresses are.
+const Addresses = "IPv4 address"
+
 // Inspect reads the devices of that name; all of the namespace if none is named.
 // One that is not there is left out.
 func Inspect(names ...string) ([]Inspected, error) {
@@ -201,7 +204,7 @@ func (in inspector) addresses(l netlink.Link, set func(what, value string)) erro
 			all = append(all, netip.PrefixFrom(ip.Unmap(), ones).String())
 		}
 	}
-	set("IPv4 address", list(all))
+	set(Addresses, list(all))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -11,7 +12,10 @@ import (
 )
 
 // Routed is a route of IPv4 with the device that it leaves by, in words.
-type Routed struct{ Device, Text string }
+type Routed struct {
+	To           netip.Prefix
+	Device, Text string
+}
 
 // Routes lists the IPv4 routes of all tables but the local one, which follows from
 // the addresses.
@@ -35,11 +39,10 @@ func Routes() ([]Routed, error) {
 		if r.Table == unix.RT_TABLE_LOCAL {
 			continue
 		}
-		to := "default"
+		to, text := netip.PrefixFrom(netip.IPv4Unspecified(), 0), "default"
 		if r.Dst != nil && !isAll(r.Dst) {
-			to = r.Dst.String()
+			to, text = prefix(r.Dst), r.Dst.String()
 		}
-		text := to
 		word := func(name, value string) {
 			if value != "" && value != "0" {
 				text += " " + name + " " + value
@@ -60,7 +63,7 @@ func Routes() ([]Routed, error) {
 			word(n.name, fmt.Sprint(n.is))
 		}
 		word("congctl", r.Congctl)
-		out = append(out, Routed{names[r.LinkIndex], text})
+		out = append(out, Routed{to, names[r.LinkIndex], text})
 	}
 	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
 	return out, nil

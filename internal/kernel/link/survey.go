@@ -93,9 +93,8 @@ func Used() ([]netip.Prefix, error) {
 		if n == nil || isAll(n) {
 			return
 		}
-		if ip, ok := netip.AddrFromSlice(n.IP); ok {
-			ones, _ := n.Mask.Size()
-			out = append(out, netip.PrefixFrom(ip.Unmap(), ones).Masked())
+		if p := prefix(n); p.IsValid() {
+			out = append(out, p)
 		}
 	}
 	for _, r := range routes {
@@ -105,4 +104,11 @@ func Used() ([]netip.Prefix, error) {
 		add(a.IPNet)
 	}
 	return out, nil
+}
+
+// prefix is the network; invalid if its address is none.
+func prefix(n *net.IPNet) netip.Prefix {
+	ip, _ := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(ip.Unmap(), ones).Masked()
 }

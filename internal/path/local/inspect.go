@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ type Inspected struct {
 	// Devices are those that are the path's. Nil: all, with all rules, routes and
 	// addresses, because the namespace has nothing but the path in it.
 	Devices []string
+	// To are whom the path's packets go to, of a machine that has more to do: only routes
+	// to them are the path's, and no address is. Empty: all of the devices.
+	To []netip.Addr
 	// Rules are the settings that the packet filter's rules are, of a namespace that
 	// the path shares with others. Nil: they are none of the path's.
 	Rules func() ([]path.Setting, error)
@@ -86,6 +90,9 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 	for _, d := range devices {
 		out = append(out, path.Setting{Where: at.Where, Of: d.Name, Value: d.Kind})
 		for _, s := range d.Settings {
+			if len(at.To) > 0 && s.What == link.Addresses {
+				continue
+			}
 			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
 		}
 	}
@@ -128,7 +135,7 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 		return nil, err
 	}
 	for _, r := range all {
-		if at.Devices == nil || slices.Contains(at.Devices, r.Device) {
+		if at.leadsOn(r) {
 			out = append(out, path.Setting{Where: at.Where, Of: "route " + r.Text, Value: "there"})
 		}
 	}
@@ -137,6 +144,11 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 	}
 	policies, err := link.Policies()
 	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
+}
+
+// leadsOn reports whether a route is the path's.
+func (at Inspected) leadsOn(r link.Routed) bool {
+	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
 // legacyTables names the tables of iptables that nf_tables does not show.
