@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,9 @@ func (c *Clean) at(ctx context.Context, host string, made []entry) (removed []en
 	}
 	for _, b := range containers.Items {
 		if dead(b.Labels) {
-			remove(ofContainer, strings.TrimPrefix(strings.Join(b.Names, ","), "/"), e.removeContainer(b.ID))
+			name := strings.TrimPrefix(strings.Join(b.Names, ","), "/")
+			// One that a daemon was about to remove when it ended has lost its name.
+			remove(ofContainer, cmp.Or(name, b.ID), e.removeContainer(b.ID))
 		}
 	}
 	if err := e.removeServices(ctx, made, dead, remove, spare); err != nil {
