@@ -35,7 +35,7 @@ func TestOpenings(t *testing.T) {
 		}
 	}
 	o, err := parseOpening([]byte(`{"hello":{"id":"b\u001b[31m","name":"` + strings.Repeat("é", 1000) + `"}}`))
-	if err != nil || o.Hello.ID != "b [31m" || o.Hello.Name != strings.Repeat("é", maxText) {
+	if err != nil || o.Hello.ID != `b\x1b[31m` || o.Hello.Name != strings.Repeat("é", maxText) {
 		t.Errorf("%+v, %v", o.Hello, err)
 	}
 }
@@ -70,7 +70,7 @@ func TestOrders(t *testing.T) {
 // there.
 func TestAnswersOfSettings(t *testing.T) {
 	a, err := parseAnswer([]byte(`{"id":1,"settings":[{"where":"x\n","of":"eth\u001b[2J","what":"MTU","value":"` + strings.Repeat("9", 2*maxText) + `"}]}`))
-	want := []path.Setting{{Where: "x ", Of: "eth [2J", What: "MTU", Value: strings.Repeat("9", maxText)}}
+	want := []path.Setting{{Where: "x", Of: `eth\x1b[2J`, What: "MTU", Value: strings.Repeat("9", maxText)}}
 	if err != nil || !slices.Equal(a.Settings, want) {
 		t.Errorf("%+v, %v", a.Settings, err)
 	}

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,7 +216,8 @@ func (s *sweep) containers(ctx context.Context) error {
 	for _, b := range containers.Items {
 		name := strings.TrimPrefix(strings.Join(b.Names, ","), "/")
 		if s.over(ofContainer, name, b.Labels) {
-			s.done(ofContainer, name, s.removeContainer(b.ID))
+			// One that a daemon was about to remove when it ended has lost its name.
+			s.done(ofContainer, cmp.Or(name, b.ID), s.removeContainer(b.ID))
 		}
 	}
 	return err
