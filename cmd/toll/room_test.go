@@ -21,7 +21,7 @@ func TestLimits(t *testing.T) {
 		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'", "threads of this user: about "},
 		{"-u 20", "path host", "toll: error: 1 path: too little room: threads of this user: about 42 are needed, "},
 		{"-u 20", "modes host", "toll: error: 1 path: too little room: threads of this user: about "},
-		{"-n 16", "compare host bridge --rounds 1", "open files: about 24 are needed, 16 can be had (ulimit -n is 16)"},
+		{"-n 16", "compare host bridge --rounds 1", "open files: need about 24, have 16 (ulimit -n is 16)"},
 	} {
 		t.Run(tt.limit+"-"+strings.Fields(tt.args)[0], func(t *testing.T) {
 			bash, err := exec.LookPath("bash") // other shells have no ulimit -u

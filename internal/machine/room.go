@@ -27,7 +27,7 @@ func (e *RoomError) Error() string {
 	if e.Limit != "" {
 		limit = " (" + e.Limit + ")"
 	}
-	return fmt.Sprintf("too little room: %s: about %d are needed, %d can be had%s", e.What, e.Need, e.Have, limit)
+	return fmt.Sprintf("too little room: %s: need about %d, have %d%s", e.What, e.Need, e.Have, limit)
 }
 
 // Hint is the remedy.
