@@ -142,30 +142,48 @@ func printModes(w io.Writer, list []modeInfo) {
 		fmt.Fprintf(w, "  %s\n", m.Summary)
 		fmt.Fprintf(w, "  Docker: %s\n", m.Docker)
 		paragraph(w, "gives up: "+m.GivesUp)
-		everywhere := m.missingEverywhere()
 		for _, p := range m.Paths {
 			fmt.Fprintf(w, "  from %-16s to %-9s  %s\n", p.From, p.To, strings.Join(p.Hops, "·"))
-			if !p.Here && !everywhere {
-				paragraph(w, "     not here: "+p.why())
+		}
+		var apart, missing reasons
+		for _, a := range m.Apart {
+			apart.add(a.Why+"; instead: "+a.Around, a.From)
+		}
+		for _, p := range m.Paths {
+			if !p.Here {
+				missing.add(p.why(), "from "+p.From+" to "+p.To)
 			}
 		}
-		for _, a := range m.Apart {
-			paragraph(w, "not from "+a.From+": "+a.Why+"; instead: "+a.Around)
+		for _, r := range apart {
+			paragraph(w, "not from "+report.List(r.of)+": "+r.why)
 		}
-		if everywhere {
-			paragraph(w, "not here: "+m.Paths[0].why())
+		for _, r := range missing {
+			of := " " + report.List(r.of)
+			if len(r.of) == len(m.Paths) {
+				of = ""
+			}
+			paragraph(w, "not here"+of+": "+r.why)
 		}
 	}
 }
 
-// missingEverywhere reports whether all of the mode's paths lack the same.
-func (m modeInfo) missingEverywhere() bool {
-	for _, p := range m.Paths {
-		if p.Here || p.why() != m.Paths[0].why() {
-			return false
+// reasons are what has the same reason, in the order in which these came.
+type reasons []struct {
+	why string
+	of  []string
+}
+
+func (r *reasons) add(why, of string) {
+	for i := range *r {
+		if (*r)[i].why == why {
+			(*r)[i].of = append((*r)[i].of, of)
+			return
 		}
 	}
-	return len(m.Paths) > 0
+	*r = append(*r, struct {
+		why string
+		of  []string
+	}{why, []string{of}})
 }
 
 func (r routeInfo) why() string {

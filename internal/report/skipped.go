@@ -78,17 +78,17 @@ func (u *unmeasured) who() string {
 			}
 		}
 		left = slices.DeleteFunc(left, same)
-		text := and(labels)
+		text := List(labels)
 		if len(from) > 0 {
-			text += " from " + and(from)
+			text += " from " + List(from)
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
 }
 
-// and is all of the names in a sentence.
-func and(names []string) string {
+// List is all of the names in a sentence.
+func List(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
 		return strings.Join(names, "")

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// What of a mode is not here is said by reason, each once.
+func TestModesByReason(t *testing.T) {
+	const far = "docker has one machine here"
+	var out bytes.Buffer
+	printModes(&out, []modeInfo{
+		{Mode: "host", Paths: []routeInfo{{From: "host", To: "loopback", Here: true}, {From: "remote", To: "address", Missing: far},
+			{From: "remote-container", To: "address", Missing: far}, {From: "container", To: "loopback", Missing: "no image", Remedy: "toll image"}}},
+		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"}, {From: "remote", To: "container", Missing: "no netkit"}},
+			Apart: []apartInfo{{"container", "there is none", "veth"}, {"remote-container", "there is none", "veth"}}},
+	})
+	words := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"not here from remote to address and from remote-container to address: " + far + " not here from container to loopback: no image; try toll image",
+		"not from container and remote-container: there is none; instead: veth not here: no netkit",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	for _, once := range []string{far, "no netkit", "there is none"} {
+		if n := strings.Count(words, once); n != 1 {
+			t.Errorf("%q is said %d times", once, n)
+		}
+	}
+}
