@@ -214,7 +214,8 @@ func (s *sweep) done(kind, name string, err error) {
 func (s *sweep) containers(ctx context.Context) error {
 	containers, err := s.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled()})
 	for _, b := range containers.Items {
-		name := strings.TrimPrefix(strings.Join(b.Names, ","), "/")
+		// One that a daemon was about to remove when it ended has lost its name.
+		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
 		if s.over(ofContainer, name, b.Labels) {
 			// One that a daemon was about to remove when it ended has lost its name.
 			s.done(ofContainer, cmp.Or(name, b.ID), s.removeContainer(b.ID))
