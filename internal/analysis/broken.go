@@ -25,6 +25,7 @@ type trouble struct {
 	since                   sample.Visit    // the first of the run at the end
 	worst, worstEnd         sample.Visit    // the first and the last of the longest run
 	last                    sample.Visit    // that is no result, starved ones included
+	theirs                  bool            // an endpoint that is not ours: what it answered before it broke is true
 	reached                 bool            // it was visited
 	changes                 []sample.Change // of its path while it was measured
 }
@@ -32,6 +33,9 @@ type trouble struct {
 // troublesOf are the troubles of all cells of a file, by index.
 func troublesOf(f *sample.File) []trouble {
 	out := make([]trouble, len(f.Header.Plan.Cells))
+	for i := range out {
+		out[i].theirs = f.Header.Plan.Study == sample.StudyEndpoints
+	}
 	for _, v := range f.Visits {
 		if f.Header.Plan.Mesh == nil {
 			out[v.Cell].add(v, f.Header.Plan.Counts(v))
@@ -71,6 +75,9 @@ func (t *trouble) add(v sample.Visit, counts bool) {
 
 // fatal reports whether the cell has no result.
 func (t trouble) fatal() bool {
+	if t.theirs {
+		return t.good == 0
+	}
 	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
 }
 

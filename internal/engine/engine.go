@@ -344,8 +344,11 @@ func (r *run) record(ctx context.Context, round, cell int) (reason string, err e
 
 // confirm visits those cells once more whose last visit failed and the one before
 // did not: a path that broke in the last round must not pass for a visit that a
-// busy machine spoilt.
+// busy machine spoilt. Endpoints are not ours, and asking them may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
+	if r.Endpoints != nil {
+		return ended, nil
+	}
 	for cell, n := range r.fails {
 		if n != 1 {
 			continue

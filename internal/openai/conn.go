@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,13 +34,20 @@ type socket struct {
 	rest  []byte    // of the piece
 	at    time.Time // when the last read returned
 	reads int
-	left  int   // bytes that may yet come
-	over  error // if more do
-	err   error // that ended the last read
+	left  int    // bytes that may yet come
+	over  error  // if more do
+	err   error  // that ended the last read
+	first []byte // of what came since allow: as much as tells HTTP from other protocols
 }
 
+// protocol is what a response begins with.
+const protocol = "HTTP/"
+
+// otherwise reports whether what came begins as no response does.
+func (s *socket) otherwise() bool { return !strings.HasPrefix(protocol, string(s.first)) }
+
 // allow bounds what may come from now on.
-func (s *socket) allow(n int, over error) { s.left, s.over = n, over }
+func (s *socket) allow(n int, over error) { s.left, s.over, s.first = n, over, nil }
 
 func (s *socket) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
@@ -53,6 +61,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		s.reads++
 		s.left -= n
 		s.rest = s.buf[:n]
+		s.first = append(s.first, s.rest[:min(n, len(protocol)-len(s.first))]...)
 		if n == 0 {
 			return 0, err
 		}

@@ -107,7 +107,7 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 
 // noAnswer says why no head of a response came on a connection.
 func (e *Endpoint) noAnswer(c *conn, err error) error {
-	if c.socket.err != nil { // of a line that was cut off, what is read is the front
+	if c.socket.err != nil && !c.socket.otherwise() { // of a line that was cut off, what is read is the front
 		err = c.socket.err
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
