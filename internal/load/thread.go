@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -167,6 +168,22 @@ func (t *thread) sendFull(n int) bool {
 func (t *thread) finish() {
 	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) && t.err == nil {
 		t.err = fmt.Errorf("finish: %w", err)
+	}
+}
+
+// Until what is queued has been acknowledged it may be sent again, which a hop counts
+// and nobody would know of; for so long that is waited for.
+const (
+	queuedMost = int64(2 * time.Second)
+	queuedStep = int64(time.Millisecond)
+)
+
+// acknowledged waits until all that was sent has been acknowledged, or the other end is gone.
+func (t *thread) acknowledged() {
+	for until := Now() + queuedMost; Now() < until; SleepUntil(Now() + queuedStep) {
+		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 { // SIOCOUTQ, by its other name
+			return
+		}
 	}
 }
 

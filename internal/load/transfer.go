@@ -29,6 +29,9 @@ func stream(t *thread, sends bool) {
 	default:
 		source(t)
 	}
+	if sends && t.err == nil {
+		t.acknowledged()
+	}
 }
 
 // way is how the thread sends.
