@@ -26,7 +26,6 @@ type trouble struct {
 	worst, worstEnd         sample.Visit    // the first and the last of the longest run
 	last                    sample.Visit    // that is no result, starved ones included
 	theirs                  bool            // an endpoint that is not ours: what it answered before it broke is true
-	reached                 bool            // it was visited
 	changes                 []sample.Change // of its path while it was measured
 }
 
@@ -50,7 +49,6 @@ func troublesOf(f *sample.File) []trouble {
 }
 
 func (t *trouble) add(v sample.Visit, counts bool) {
-	t.reached = true
 	if counts {
 		t.good++
 		t.run = 0
@@ -96,7 +94,7 @@ func (j *judged) failure(i int) Failed {
 	switch {
 	case len(t.changes) > 0:
 		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
-	case !t.reached:
+	case t.good+t.bad+t.starved == 0:
 		f.Reason = "it was never visited"
 	case t.good == 0 && t.last.Failure == "":
 		f.Reason = "the path was not witnessed"
