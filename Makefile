@@ -10,32 +10,75 @@ help: ## list the targets
 build: ## build the static binary ./toll
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o toll ./cmd/toll
 
+# All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
+export CGO_ENABLED = 0
+RACE_TEST = CGO_ENABLED=1 $(GO) test -race -timeout 10m
+FRESH = -count=1 # what depends on more than its files is no result for another day
+
+.PHONY: check
+check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages: a minute; needs neither root nor Docker
+	$(GO) test $(SIMULATIONS:%=./internal/%)
+	$(RACE_TEST) -run '^TestKept' ./internal/judge/stats
+	$(RACE_TEST) $(filter-out $(SIMULATIONS:%=./internal/%),$(call packages,$(PURE)))
+
+# No package runs twice: with the race detector, or in one of these lists, for the reason given there.
 .PHONY: test
 test: deps ## install what the tests need and run all of them
-	$(MAKE) -j 2 --no-print-directory --output-sync=target test-slow test-beside
-	$(GO) test -p 1 -timeout 10m $$($(GO) list ./... | grep -vE '/($(subst $() $(),|,$(WAITS)))$$') # one package at a time: loads need their CPUs
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
+		$(GO) build -o "$$dir/toll" ./cmd/toll && \
+		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" && set +x && \
+		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && \
+		{ [ ! -s "$$dir/reruns" ] || { echo 'Made again because the machine was too busy:'; cat "$$dir/reruns"; }; } && exit $$code
 
-# Those whose tests wait for daemons, containers and time-outs more than they work.
-WAITS = docker swarm agent database openai
-.PHONY: test-slow
-test-slow: test-vm
-	$(GO) test -p 2 -timeout 14m $(WAITS:%=./internal/%)
+# First what needs no quiet machine, then loads, which need their CPUs: one package at a time.
+.PHONY: test-linked
+test-linked:
+	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-places test-beside
+	$(GO) test $(FRESH) -parallel 4 -timeout 10m ./cmd/toll # two scripts at a time, and what only waits
+	$(GO) test $(FRESH) -p 1 -timeout 10m $(filter-out ./cmd/toll %/load,$(QUIET:%=./%))
+	$(RACE_TEST) $(FRESH) -skip '$(SLICES)' ./internal/measure/load
+	$(GO) test $(FRESH) -run '$(SLICES)' ./internal/measure/load
 
-# Those with goroutines, in the code or in its tests: in others there is no race to find. (Not program, whose tests bound
-# time and memory: the detector takes more of both.)
-RACE = agent database endpoint engine openai ports/collect undo worker
+# They measure by the clock, or bound time and memory: the detector takes more of both; of load only slices do not bear it.
+QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
+SLICES = ^TestSlices
 
-# What needs no quiet machine, beside the VM, which is one thread: niced, so that the VM has its CPU.
+# They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
+PLACES = build/swarm build/docker build/lab
+.PHONY: test-places
+test-places:
+	$(GO) test $(FRESH) -p 2 -timeout 14m $(PLACES:%=./internal/%)
+
+# They simulate thousands of runs or judge large ones, twelve times slower with the detector; what they share between
+# goroutines, kept resamplings, has a test that bears it.
+SIMULATIONS = judge judge/mesh/model judge/stats
+
+# Their results depend on their input only.
+PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
+
+# The rest, niced: the VM emulates a machine whose time passes, and daemons have time-outs.
 .PHONY: test-beside
 test-beside:
-	nice $(MAKE) --no-print-directory lint
-	nice $(GO) test -race -short -timeout 10m $(RACE:%=./internal/%)
-	nice $(MAKE) --no-print-directory fuzz FUZZTIME=500x
+	nice $(MAKE) --no-print-directory check
+	nice $(MAKE) --no-print-directory race
 
-VM_TESTS ?= TestConformance$$/^(ipvlan|netkit|ovs|overlay-encrypted|publish-ingress)|TestTunesOnEveryMode/^(ipvlan|netkit|overlay-encrypted|publish-ingress)|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
+.PHONY: race
+race: ## run the packages that bear the race detector with it; the pure ones are part of make check
+	$(RACE_TEST) $(FRESH) $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
+
+# packages are those that patterns name, as folders; the one of a language model has a target of its own.
+packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
+
+VM_TESTS ?= # a regexp; empty: modes of which kernels are built without parts
 .PHONY: test-vm
-test-vm: vm-deps ## run the modes that this kernel may lack under Debian's 6.12 kernel in qemu
-	@GO='$(GO)' test/vm/run '$(VM_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+test-vm: vm-deps ## run the modes that this kernel may lack under a kernel of Debian in qemu (KERNEL=bookworm-6.12)
+	@GO='$(GO)' test/vm/run $(if $(VM_TESTS),'$(VM_TESTS)',-r) || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+
+KERNELS ?= # names; empty: all that test/vm/kernel -l lists
+KERNEL_TESTS ?= TestConformance$$
+.PHONY: test-kernels
+test-kernels: vm-deps ## run the conformance suite under several of Debian's kernels in qemu; KERNELS='bookworm trixie' chooses them, KERNEL_TESTS the tests
+	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
 .PHONY: test-vm-swarm
 test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there; no part of make test
@@ -44,46 +87,54 @@ test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there
 ENGINES ?= installed
 .PHONY: test-docker
 test-docker: deps ## build the modes with the installed Docker Engine, and a swarm; ENGINES=all fetches two more from Debian and builds 29
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/docker ./internal/swarm # they wait more than they work
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/build/docker ./internal/build/swarm # they wait more than they work
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
 	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, golangci-lint, go mod tidy
+lint: ## gofmt, go vet, staticcheck and others by golangci-lint, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }
 	$(GO) vet ./...
 	$(GO) mod tidy -diff
-	$(GO) tool staticcheck ./...
-	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./... # staticcheck is one of them
 
+.PHONY: vulnerabilities
+vulnerabilities: ## look for known vulnerabilities in what toll calls (govulncheck; asks vuln.go.dev)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+# A package's seeds are part of its tests. The functions are found, not listed.
 FUZZTIME ?= 1m
-FUZZ = sample:Read sample:Decode machine:Read mode:ParseTunes lab:ParseWire lab/ovs:ParsePorts \
-	docker:ParseRules analysis:Judge published:Parse sse:Decode openai:Chunk database:New \
-	endpoint:ParseWays program:ParseGauge program:Extract firewall:ParseSave kernel/sock:ParseProcNet kernel/nft:Elements \
-	ports/collect:ProxyArgs kernel/ipvs:Parse agent:Wire agent:Bundle secret:Hide
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
-	@printf '%s\n' $(FUZZ) | xargs -P 2 -I{} sh -c 'f={}; $(GO) test -run "^$$" -fuzz "^Fuzz$${f#*:}$$" \
-		-fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 ./internal/$${f%:*}'
+	@grep -rHo --include='*_test.go' '^func Fuzz[[:alnum:]]*' cmd internal | sed -E 's|(.*)/[^/]*:func (.*)|./\1 \2|' | sort | \
+		xargs -P 2 -L 1 sh -c '$(GO) test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 "$$0"'
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
-	$(GO) run ./internal/bench -toll-compare ./toll
+	$(GO) run ./cmd/toll-bench -toll-compare ./toll
+
+TRUTH ?=
+.PHONY: truth
+truth: truth-deps build ## show that what toll says is true: 25 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
+	$(GO) run ./cmd/toll-truth -toll ./toll $(TRUTH)
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
 DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
 BENCH_DEPS = iperf3 qperf sockperf
-VM_DEPS = busybox-static cpio iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
+TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
+VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: deps bench-deps vm-deps
+.PHONY: deps bench-deps truth-deps vm-deps
 deps: vm-deps ## install what the tests need (Debian, as root)
 	@$(call install,$(DEPS))
 bench-deps:
 	@$(call install,$(BENCH_DEPS))
+truth-deps:
+	@$(call install,$(TRUTH_DEPS))
 vm-deps: # the VM's programs are the machine's own, so it must be of the same kind
 	@if [ "$$(uname -m)" = x86_64 ]; then $(call install,$(VM_DEPS)); fi
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,7 @@ func commands(t *testing.T) map[string][]string {
 		"report": {none}, "predict": {"--results", none},
 	}
 	for _, c := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {
-		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !slices.Contains([]string{"clean", "image", "completion", "help"}, c.Name()) {
+		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !slices.Contains([]string{"clean", "image", "version", "completion", "help"}, c.Name()) {
 			t.Errorf("nothing is known of toll %s", c.Name())
 		}
 	}
@@ -119,8 +120,8 @@ var free = []string{"save", "output", "server", "client", "ready", "prompt", "mo
 // Whatever a flag is given, the command line is refused or understood: it does not
 // panic, and what cannot be meant is not run.
 func TestAbsurdFlags(t *testing.T) {
-	// What these mean at their bounds: no limit, and no more rounds than must be.
-	means := map[string]string{"duration 2562047h": "budget", "duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
+	// What these mean at their bounds: no slices, no limit, and no more rounds than must be.
+	means := map[string]string{"duration 0s": "slice", "duration 2562047h": "budget", "duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
 	for command, needs := range commands(t) {
 		for _, f := range visible(t, command) {
 			if f.Name == "help" || f.Name == "others" || slices.Contains(free, f.Name) {
@@ -135,7 +136,7 @@ func TestAbsurdFlags(t *testing.T) {
 					continue
 				}
 				args := slices.Concat([]string{command}, needs, []string{"--" + f.Name + "=" + v})
-				if l := loadsWith[f.Name]; l != nil && command == "compare" {
+				if l := loadsWith(f.Name); l != nil && command == "compare" {
 					args = append(args, "--load="+l[0])
 				}
 				code, _, stderr := toll(t, args...)
@@ -148,8 +149,11 @@ func TestAbsurdFlags(t *testing.T) {
 // A flag of a load that is not measured would be ignored: it is refused, whatever
 // its value, and its help says which loads have it.
 func TestFlagsOfOtherLoads(t *testing.T) {
-	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true", "gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit"}
-	for flag, loads := range loadsWith {
+	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true", "gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400", "slice": "4ms"}
+	var f runFlags
+	f.addLoads(pflag.NewFlagSet("", pflag.ContinueOnError))
+	for _, flag := range append(slices.Collect(maps.Keys(f.loads.flags)), sliceFlag) {
+		loads := loadsWith(flag)
 		value := flags[flag]
 		if value == "" {
 			value = "7"
@@ -162,7 +166,7 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 		}
 	}
 	for _, f := range visible(t, "compare") {
-		loads, text := loadsWith[f.Name], f.Usage
+		loads, text := loadsWith(f.Name), f.Usage
 		if head, _, ok := strings.Cut(text, ": "); loads != nil && f.Name != "nodelay" && (!ok || head != strings.Join(loads, ", ")) {
 			t.Errorf("--%s is for %v, its help says: %s", f.Name, loads, text)
 		}
@@ -186,7 +190,7 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 func TestSameFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	results, err := os.ReadFile("../../internal/sample/testdata/run.jsonl")
+	results, err := os.ReadFile("../../internal/record/sample/testdata/run.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +255,8 @@ func TestBudgetTooShort(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"compare", "bridge", "--from", "host", "--budget", "2s", "--dry-run"}, "the run will take about 11 s, longer than its budget of 2 s: it makes 5 rounds at least"},
+		{[]string{"compare", "bridge", "--from", "host", "--budget", "2s", "--dry-run"}, "the run will take about 2 s, longer than its budget of 2 s: it makes 1 round at least"},
+		{[]string{"compare", "bridge", "--from", "host", "--slice", "0", "--budget", "2s", "--dry-run"}, "the run will take about 11 s, longer than its budget of 2 s: it makes 5 rounds at least"},
 		{[]string{"compare", "bridge", "--from", "host", "--budget", "20s", "--dry-run"}, ""},
 		{[]string{"compare", "bridge", "--from", "host", "--rounds", "50", "--budget", "2s", "--dry-run"}, ""},
 		{[]string{"run", "bridge", "--server", "x {port}", "--client", "x {addr}", "--seconds", "2", "--budget", "20s", "--dry-run"}, "the run will take about 31 s, longer than"},

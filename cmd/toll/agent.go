@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/agent"
-	"github.com/bridgetoll/bridgetoll/internal/program"
-	"github.com/bridgetoll/bridgetoll/internal/worker"
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
 
 // maxBundle bounds a bundle's file, in bytes: a Swarm secret is no larger.
@@ -58,10 +58,10 @@ func newAgent() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&bundle, "bundle", "", "file with the run's key")
-	f.StringSliceVar(&dial, "dial", nil, "where the toll that measures may be reached, tried in turn")
-	f.StringVar(&id, "id", "", "whom it waits for; else $BRIDGETOLL_AGENT_ID")
-	f.StringVar(&name, "name", "", "what reports call this place; else $BRIDGETOLL_AGENT_NAME, else the host name")
-	f.DurationVar(&patience, "patience", time.Minute, "how long to try")
+	f.StringSliceVar(&dial, "dial", nil, "addresses of the toll that measures, tried in turn")
+	f.StringVar(&id, "id", "", "the ID that this agent shows; else $BRIDGETOLL_AGENT_ID")
+	f.StringVar(&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
+	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience", "how long to try")
 	return c
 }
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/agent"
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/worker"
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
 
 // The command is an agent that takes its identity from the environment and starts
@@ -68,7 +68,7 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	if a.Name() != "container on node b" {
 		t.Errorf("it is called %q", a.Name())
 	}
-	p, err := a.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env})
+	p, err := a.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,58 +2,47 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // builderFlags say who builds the modes, and how.
 type builderFlags struct {
-	on                []string
-	wire              string
-	proxy, congestion string
-	parent            string
-	keepImage         bool
-	swarm             swarmFlags
+	on   []string
+	wire string                    // the lab's
+	of   map[string]settings       // by the backend's name
+	own  map[string]*pflag.FlagSet // the flags of these
 }
 
 // addBuilders adds the flags of commands that measure, which may compare backends.
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
-	f.addWire(fl)
-	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds the modes: lab, docker (a real Docker Engine on this machine; needs root), swarm (between the nodes of a Docker Swarm), or several: lab,docker")
-	f.addDocker(fl)
-	fl.BoolVar(&f.keepImage, "keep-image", false, "docker: leave toll's image there for the next run")
-	f.swarm.add(fl)
-	f.addProxy(fl)
-	fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends("")+", or several: "+strings.Join(backendNames()[:2], ","))
+	f.addSettings(fl, comparesRuns)
 }
 
 // addBuilder adds the flags of commands that show what one backend builds.
-func (f *builderFlags) addBuilder(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.on, "on", []string{onLab}, "who builds: lab, docker (a real Docker Engine on this machine; needs root) or swarm (between the nodes of a Docker Swarm)")
-	f.addDocker(fl)
-	f.swarm.add(fl)
+func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds: "+listBackends(" or "))
+	f.addSettings(fl, k)
 }
 
-func (f *builderFlags) addWire(fl *pflag.FlagSet) {
-	fl.StringVar(&f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as can be)")
-}
-
-func (f *builderFlags) addDocker(fl *pflag.FlagSet) {
-	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
-}
-
-func (f *builderFlags) addProxy(fl *pflag.FlagSet) {
-	fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+// addSettings adds the flags of every backend.
+func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
+	f.of, f.own = map[string]settings{}, map[string]*pflag.FlagSet{}
+	for _, b := range backends {
+		own := pflag.NewFlagSet(b.name, pflag.ContinueOnError)
+		own.SortFlags = false
+		f.of[b.name], f.own[b.name] = b.settings(f), own
+		f.of[b.name].add(own, k)
+		fl.AddFlagSet(own)
+	}
 }
 
 // one is the backend of a command that takes one.
@@ -68,51 +57,78 @@ func (f *builderFlags) one() (string, error) {
 	return on[0], nil
 }
 
-// with runs f with the backends called on, and closes them.
+// with calls use with the backends called on, and closes them.
 func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, use func([]path.Builder) error) error {
 	if err := f.fit(on); err != nil {
 		return err
 	}
 	var builders []path.Builder
 	run := func() error { return use(builders) }
-	closing := func(b interface {
-		path.Builder
-		Close() error
-	}) {
-		builders = append(builders, b)
-		inner := run
-		run = func() (err error) {
-			defer func() { err = errors.Join(err, b.Close()) }()
-			return inner()
+	for _, b := range slices.Backward(backends) {
+		if inner := run; slices.Contains(on, b.name) {
+			run = func() error {
+				return f.of[b.name].with(ctx, wire, func(built path.Builder) error {
+					builders = append(builders, built)
+					return inner()
+				})
+			}
 		}
 	}
-	if slices.Contains(on, swarm.Name) {
-		s := f.swarm.backend()
-		s.Most = 2 // a server's and a client's
-		closing(s)
-	}
-	if slices.Contains(on, docker.Name) {
-		closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage})
-	}
-	if !slices.Contains(on, onLab) {
-		return run()
-	}
-	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: wire}
-	builders = append(builders, l)
-	return inLab(ctx, l, run)
+	return run()
 }
 
-// fit refuses flags of a backend that is not used, or that others make nothing of.
+// fit refuses flags of a backend that is not used, or of a model that is not alone, and
+// checks those of backends that are used.
 func (f *builderFlags) fit(on []string) error {
-	for flag, given := range map[string]bool{"congestion": f.congestion != "", "proxy": f.proxy != "", "wire": f.wire != ""} {
-		if real := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == onLab }); given && len(real) > 0 {
-			return usage(fmt.Errorf("--%s is the lab's: %s shows what is there as it is", flag, real[0]), "--on lab, or leave --"+flag+" out")
+	for _, b := range backends {
+		used := slices.Contains(on, b.name)
+		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
+		switch flag := given(f.own[b.name]); {
+		case flag == "":
+		case b.model && len(others) > 0:
+			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name, others[0]), "--on "+b.name+", or leave --"+flag+" out")
+		case !used:
+			return usage(fmt.Errorf("--%s is for %s only", flag, b.name), "--on "+b.name+", or leave --"+flag+" out")
+		}
+		if used {
+			if err := f.of[b.name].check(); err != nil {
+				return err
+			}
 		}
 	}
-	for flag, given := range map[string]bool{"parent": f.parent != "", "keep-image": f.keepImage} {
-		if given && !slices.Contains(on, docker.Name) {
-			return usage(fmt.Errorf("--%s is for docker only", flag), "--on docker, or leave --"+flag+" out")
+	return nil
+}
+
+// given is the first of the flags that has another value than its default; "" if none has.
+func given(fl *pflag.FlagSet) (name string) {
+	fl.VisitAll(func(x *pflag.Flag) {
+		if name == "" && x.Value.String() != x.DefValue {
+			name = x.Name
+		}
+	})
+	return name
+}
+
+// adapt makes the flags of a comparison those of one between machines, if its only
+// backend has its ends on different machines: from there, and without pinned CPUs.
+func (f *runFlags) adapt(fl *pflag.FlagSet) error {
+	if len(f.on) != 1 || distantOf(f.on) == "" {
+		return nil
+	}
+	if !fl.Changed("from") {
+		f.from = []string{string(mode.FromRemoteContainer)}
+		if fl.Lookup("baseline") != nil { // other studies have one placement
+			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
 		}
 	}
-	return f.swarm.fit(on)
+	return f.unpinned(fl)
+}
+
+// unpinned refuses CPU numbers, which differ between machines.
+func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
+	if fl.Changed("pin") && f.pin != "none" {
+		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin), "leave --pin out")
+	}
+	f.pin = "none"
+	return nil
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/endpoint"
-	"github.com/bridgetoll/bridgetoll/internal/openai"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // chatFlags say what is asked of a language model's server.
@@ -23,12 +24,12 @@ type chatFlags struct {
 func (f *chatFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
 	fl.StringVar(&f.prompt, "prompt", "Tell a long story about a container ship and the keeper of a toll bridge.", "what each request asks")
-	fl.IntVar(&f.tokens, "tokens", 64, "most tokens of a response")
-	fl.IntVar(&f.requests, "requests", 1, "requests of each session in a visit, one after another")
-	fl.IntVar(&f.sessions, "sessions", 1, "sessions at one time, each with a connection of its own")
+	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
+	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests", "requests of each session in a visit, one after another")
+	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
-	fl.DurationVar(&f.stall, "stall", 200*time.Millisecond, "a gap between two tokens that is longer is a stall")
-	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest wait for a connection and for the next token")
+	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall", "a gap between two tokens that is longer is a stall")
+	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout", "longest wait for a connection and for the next token")
 }
 
 // Bounds of what the flags take.
@@ -36,6 +37,7 @@ const (
 	maxChatTokens   = 100_000
 	maxRequests     = 1000
 	maxChatSessions = 256
+	minWait         = 100 * time.Millisecond
 	maxWait         = 10 * time.Minute
 	maxPrompt       = 1 << 20 // bytes
 )
@@ -49,19 +51,19 @@ func newStream(e env) *cobra.Command {
 		Use:   "stream [NAME=]URL…",
 		Short: "Is it the network or the model? Time the token streams of a real LLM server",
 		Long: `stream asks an OpenAI-compatible server (llama.cpp, vLLM, Ollama …) for streamed
-responses over each URL, in shuffled rounds: each URL is another way to the same
+responses over each URL, in shuffled rounds: each URL is another route to the same
 server, such as its published port and its container's address. It compares time to
 first token, gaps between tokens and response times, and says whether what makes
-them vary is the way or the server.
+them vary is the route or the server.
 
-A URL is that of the server, of its /v1 or of its chat/completions. Without a way
+A URL is that of the server, of its /v1 or of its chat/completions. Without a server
 of your own to try, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
   toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000 --tokens 128
   toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 --api-key-env VLLM_API_KEY --budget 5m`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
-			w, err := parseWays(args, "stream", "URL", example)
+			w, err := parseEndpoints(args, "stream", "URL", example)
 			if err == nil {
 				err = s.check()
 			}
@@ -82,28 +84,11 @@ of your own to try, toll compare --load stream shows what each mode does to toke
 	fl := c.Flags()
 	fl.SortFlags = false
 	s.add(fl)
-	f.addWays(fl)
+	f.addEndpoints(fl)
 	return c
 }
 
 func (f *chatFlags) check() error {
-	for _, n := range []struct {
-		flag       string
-		value, top int
-	}{{"tokens", f.tokens, maxChatTokens}, {"requests", f.requests, maxRequests}, {"sessions", f.sessions, maxChatSessions}} {
-		if n.value < 1 || n.value > n.top {
-			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
-		}
-	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-		least time.Duration
-	}{{"stall", f.stall, time.Millisecond}, {"timeout", f.timeout, 100 * time.Millisecond}} {
-		if d.value < d.least || d.value > maxWait {
-			return usage(fmt.Errorf("--%s %s: must be from %s to %s", d.flag, d.value, d.least, maxWait), "")
-		}
-	}
 	if n := len(f.prompt); n == 0 || n > maxPrompt {
 		return usage(fmt.Errorf("--prompt: has %d bytes, must have from 1 to %d", n, maxPrompt), "")
 	}
@@ -115,6 +100,6 @@ func (f *chatFlags) check() error {
 const usualResponse = 2
 
 func (f *chatFlags) load() sample.Load {
-	return sample.Load{Kind: "chat", Streams: f.sessions, Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt,
-		Stall: f.stall.Seconds(), Window: usualResponse * float64(f.requests)}
+	return sample.Load{Kind: workload.Chat, Streams: f.sessions, Window: usualResponse * float64(f.requests),
+		Options: workload.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}}
 }

@@ -6,13 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 func newClean(e env) *cobra.Command {
-	var d docker.Clean
+	var d dockerapi.Clean
+	for _, b := range backends {
+		if b.leftovers != nil {
+			d.Parts = append(d.Parts, b.leftovers())
+		}
+	}
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Find and remove what a crash could have left",

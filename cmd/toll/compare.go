@@ -3,7 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func newCompare(e env) *cobra.Command {
@@ -12,9 +13,10 @@ func newCompare(e env) *cobra.Command {
 		Use:   "compare [MODE…]",
 		Short: "Measure modes side by side and judge what each costs",
 		Long: `compare measures the modes (Docker's usual ones unless some are named; "all" is
-every one) in shuffled rounds and prints what each costs against the baseline,
-with 95 % intervals. Rounds go on until every ratio is known to --precision or
---budget is spent.`,
+every one), in turns of a few milliseconds where the load allows it, and prints
+what each costs against the baseline, with 95 % intervals. Rounds go on until
+every verdict is certain, every ratio is known to --precision or --budget is
+spent.`,
 		Example: `  toll compare
   toll compare bridge publish-proxy --from host,container,remote
   toll compare overlay macvlan-bridge --from remote-container --wire rate=10gbit,delay=50us
@@ -27,11 +29,12 @@ with 95 % intervals. Rounds go on until every ratio is known to --precision or
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
 	f.addTo(fl)
-	f.addLoads(fl, "bulk", "rr")
+	f.addLoads(fl, workload.Bulk, workload.RR)
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addPin(fl)
 	f.addWindow(fl)
+	f.slicing.add(fl)
 	f.addRun(fl)
 	return c
 }

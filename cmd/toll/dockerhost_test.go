@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
 // engineBoot makes a machine of its own namespaces: eth0 with a wire to a

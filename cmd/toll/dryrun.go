@@ -2,60 +2,74 @@ package main
 
 import (
 	"fmt"
-	"io"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
-	"github.com/bridgetoll/bridgetoll/internal/report"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// printPlan prints what a run would do.
-func printPlan(w io.Writer, p sample.Plan, format string) error {
+// planDocument is what a run would do, and why loads are measured by visits that
+// could have been sliced.
+func planDocument(p sample.Plan, whole map[string]string) document.Document {
 	printable.Fields(&p) // reasons of engines, command lines of the user
-	if format == "json" {
-		return writeJSON(w, p)
-	}
+	d := document.Document{Kind: document.APlan, Value: p, Width: listWidth}
 	if p.Mesh != nil {
-		printMesh(w, p)
-		return nil
-	}
-	fmt.Fprintf(w, "%d cells, about %.1f s a round; ", len(p.Cells), plan.RoundTime(p))
-	if p.Rounds > 0 {
-		fmt.Fprintf(w, "%d rounds", p.Rounds)
+		d.Sections = meshSections(p)
 	} else {
-		fmt.Fprintf(w, "rounds until every ratio is known to ± %g %% or %g s are over, at least %d",
-			100*p.Precision, p.Budget, plan.MinRounds)
+		d.Sections = planSections(p, whole)
 	}
-	fmt.Fprintf(w, "; seed %d\n", p.Seed)
-	if over := overBudget(p); over != "" {
-		fmt.Fprintln(w, over)
+	return d
+}
+
+func planSections(p sample.Plan, whole map[string]string) []document.Section {
+	text := fmt.Sprintf("%d cells, about %.1f s per round; ", len(p.Cells), plan.RoundTime(p))
+	if p.Rounds > 0 {
+		text += rounds(p.Rounds)
+	} else {
+		text += fmt.Sprintf("rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
+			100*p.Precision, p.Budget, plan.LeastRounds(p))
 	}
-	printLoads(w, p)
+	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
+	head.Add(loadLines(p, whole)...)
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadOf(c.Load) {
-				fmt.Fprintf(w, "  at %s: warm-up %.3g s, window %.3g s\n", c.Shape, l.Warmup, l.Window)
+				head.Add(document.Paragraph{Level: 1, Text: document.Plainly(fmt.Sprintf("at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})
 			}
 		}
 	}
-	fmt.Fprintln(w, "\nThe first round:")
-	for i, n := range plan.Order(p, 0) {
-		c := p.Cells[n]
-		name := nameOf(c)
-		if c.Control {
-			name += " (control)"
-		}
-		fmt.Fprintf(w, "%4d  %-28s from %-10s %s\n", i+1, name, c.From, c.Load)
+	first := document.Section{Title: document.Plainly("The first round:")}
+	for i, t := range plan.Turns(p, 0) {
+		first.Add(turnTables(p, i+1, t)...)
 	}
+	out := []document.Section{head, first}
 	if len(p.Skipped) > 0 {
-		fmt.Fprintln(w, "\nNot measured here:")
+		out = append(out, document.Section{Title: document.Plainly("Not measured here:"),
+			Blocks: []document.Block{document.List{Topic: document.Skipped, Items: show.NotMeasured(p.Skipped, nil), Level: 1}}})
 	}
-	for _, text := range report.NotMeasured(p.Skipped, nil) {
-		paragraph(w, text)
+	return out
+}
+
+// lines are paragraphs of one line; empty ones are left out.
+func lines(texts ...string) []document.Block {
+	var out []document.Block
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, document.Paragraph{Text: document.Plainly(t)})
+		}
 	}
-	return nil
+	return out
+}
+
+func rounds(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
 }
 
 // overBudget says that the run will take longer than its budget, and how long; "" if
@@ -65,7 +79,7 @@ func overBudget(p sample.Plan) string {
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
 		return ""
 	}
-	what := fmt.Sprintf("%d rounds at least, without which nothing can be judged", plan.MinRounds)
+	what := rounds(plan.LeastRounds(p)) + " at least, without which nothing can be judged"
 	if p.Mesh != nil {
 		what = "one sweep at least"
 	}
@@ -77,18 +91,19 @@ func nameOf(c sample.Cell) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
 }
 
-// printLoads prints the plan's loads with their times.
-func printLoads(w io.Writer, p sample.Plan) {
+// loadLines are the plan's loads with their times, and why they are measured by
+// visits.
+func loadLines(p sample.Plan, whole map[string]string) []document.Block {
+	var out []document.Block
 	for _, l := range p.Loads {
-		switch {
-		case l.Bytes > 0:
-			fmt.Fprintf(w, "%s: %s bytes on each stream, however long they take\n", l.Kind, formatSize(l.Bytes))
-		case l.Program != nil:
-			fmt.Fprintf(w, "server: %s\nclient: %s\n", printable.Line(l.Program.Server), printable.Line(l.Program.Client))
-		case l.Kind == "chat":
-			fmt.Fprintf(w, "chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d\n", l.Streams, l.Requests, l.Tokens)
-		default:
-			fmt.Fprintf(w, "%s: warm-up %.6g s, window %.6g s\n", l.Kind, l.Warmup, l.Window)
+		line := document.Paragraph{Text: document.Plainly(workload.Of(l).Outline(l))}
+		if l.Slice > 0 {
+			line = document.Paragraph{Text: document.Plainly(timetable(p, l)), Break: document.Words}
 		}
+		if why := whole[l.Kind]; why != "" {
+			line.Text = line.Text.Then("; in visits: "+why, document.Plain)
+		}
+		out = append(out, line)
 	}
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -13,24 +12,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/endpoint"
-	"github.com/bridgetoll/bridgetoll/internal/engine"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/openai"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// ways are the endpoints of a command.
-type ways interface {
+// external are the endpoints of a command.
+type external interface {
 	engine.Endpoints
 	Names() []string
-	// Check has each way answer once.
+	// Check has each endpoint answer once.
 	Check(ctx context.Context) error
 }
 
-// endpoints runs a comparison of ways, with the load.
-func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) error {
+// endpoints runs a comparison of endpoints, with the load.
+func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load) error {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
@@ -42,19 +41,15 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w ways, l sample.Load) err
 		f.baseline = names[0]
 	}
 	if !slices.Contains(names, f.baseline) {
-		return usage(fmt.Errorf("--baseline %s: no way is called so", f.baseline), "the ways are: "+strings.Join(names, ", "))
+		return usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline), "the endpoints are: "+strings.Join(names, ", "))
 	}
-	precision, err := parseShare(f.precision)
-	if err != nil {
-		return err
-	}
-	p, err := plan.Endpoints(plan.Request{Loads: []sample.Load{l}, Baseline: mode.Name(f.baseline), Precision: precision,
+	p, err := plan.Endpoints(plan.Request{Loads: []sample.Load{l}, Baseline: mode.Name(f.baseline), Precision: f.precision,
 		Rounds: f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
 	if err != nil {
 		return usage(err, "")
 	}
 	if f.dryRun {
-		return f.out.write(e, func(out io.Writer) error { return printPlan(out, p, f.out.format) })
+		return f.out.print(e, planDocument(p, nil))
 	}
 	if err := w.Check(c.Context()); err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
@@ -80,12 +75,13 @@ func statusHint(err error) string {
 	return ""
 }
 
-// parseWays reads the ways of a command, of which each is a what.
-func parseWays(words []string, command, what, example string) ([]endpoint.Way, error) {
+// parseEndpoints reads the endpoints of a command; what says in a word what each is
+// given as.
+func parseEndpoints(words []string, command, what, example string) ([]endpoint.Address, error) {
 	if len(words) == 0 {
 		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
 	}
-	w, err := endpoint.ParseWays(words)
+	w, err := endpoint.ParseAddresses(words)
 	if err != nil {
 		return nil, usage(err, example)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 )
 
 func newImage(e env) *cobra.Command {
@@ -15,7 +15,7 @@ func newImage(e env) *cobra.Command {
 		Use:   "image",
 		Short: "Write toll's image for the nodes of a swarm",
 		Long: `image writes the image that holds this toll and nothing else, as docker load takes
-it. A swarm carries no images: before toll mesh and toll … --on swarm every node
+it. A swarm does not distribute images: before toll mesh and toll … --on swarm every node
 must have it, or get it from a registry (--image). The same toll makes the same
 image.`,
 		Example: `  toll image | ssh node-b docker load
@@ -25,7 +25,7 @@ image.`,
 			if isTerminal(e.stdout) {
 				return usage(errors.New("an image is not for a terminal"), "toll image | ssh NODE docker load")
 			}
-			name, archive, err := docker.Archive("", swarm.Repository)
+			name, archive, err := dockerapi.Archive("", swarm.Repository)
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,8 @@ func interrupted(ctx context.Context) error {
 }
 
 // atOnce makes the RunE of a command that leaves nothing behind end with the first
-// signal, whatever it waits for: a pipe that nobody writes to, a terminal. What it
-// does goes on until the process ends, which is next.
+// signal, whatever it waits for: a pipe without a writer, a terminal. What it does
+// goes on until the process ends, which is next.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

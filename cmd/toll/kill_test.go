@@ -13,31 +13,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab/ovs"
-	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// binary builds toll where every user may run it.
+// binary is toll where every user may run it.
 func binary(t *testing.T) string {
 	t.Helper()
 	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
+	return pathtest.Toll(t)
+}
+
+// openDir is a directory where every user may write.
+func openDir(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join(dir, "toll")
-	cmd := exec.Command("go", "build", "-o", bin, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
+	return dir
 }
 
 // tollRun is a running toll whose processes can be found by an environment
@@ -88,15 +89,33 @@ func (r *tollRun) processes() map[int]string {
 // find waits for a process of the run whose command line has word in it.
 func (r *tollRun) find(t *testing.T, word string) int {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	found := 0
+	if !testwait.Met(20*time.Second, func() bool {
 		for pid, cmd := range r.processes() {
 			if strings.Contains(cmd, word) {
-				return pid
+				found = pid
 			}
 		}
+		return found > 0
+	}) {
+		t.Fatalf("no process %q among %v\n%s", word, r.processes(), r.errOut.String())
 	}
-	t.Fatalf("no process %q among %v\n%s", word, r.processes(), r.errOut.String())
-	return 0
+	return found
+}
+
+// awaitVisits waits until so many visits with a result are in the file that a run saves.
+func awaitVisits(t *testing.T, file string, n int) {
+	t.Helper()
+	testwait.Until(t, time.Minute, strconv.Itoa(n)+" visits have a result", func() bool {
+		b, _ := os.ReadFile(file)
+		good := 0
+		for l := range bytes.Lines(b) {
+			if bytes.HasPrefix(l, []byte(`{"visit"`)) && !bytes.Contains(l, []byte(`"failure"`)) {
+				good++
+			}
+		}
+		return good >= n
+	})
 }
 
 // wait waits for the end and returns the exit code and how long it took.
@@ -116,12 +135,9 @@ func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.D
 func (r *tollRun) gone(t *testing.T) {
 	t.Helper()
 	var left map[int]string
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if left = r.processes(); len(left) == 0 {
-			return
-		}
+	if !testwait.Met(3*time.Second, func() bool { left = r.processes(); return len(left) == 0 }) {
+		t.Errorf("left behind: %v", left)
 	}
-	t.Errorf("left behind: %v", left)
 }
 
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
@@ -144,9 +160,9 @@ func TestInterrupt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--window", "50ms", "--rounds", "1000")...)
-			r.find(t, " worker")
-			time.Sleep(time.Second) // some visits
+			file := filepath.Join(openDir(t), "run.jsonl")
+			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--save", file)...)
+			awaitVisits(t, file, 4)
 			if err := r.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -232,15 +248,15 @@ func TestKillParts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "100ms", "--rounds", "16", "--format", "json") // of so many, three are the odd ones
-			r.find(t, " worker")
-			time.Sleep(1500 * time.Millisecond) // at least one good round
+			file := filepath.Join(t.TempDir(), "run.jsonl")
+			r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "100ms", "--rounds", "12", "--format", "json", "--save", file) // of so many, one or two are the odd ones
+			awaitVisits(t, file, 3)                                                                                                                                                // one of each cell
 			for range c.times {
 				err := syscall.Kill(r.find(t, c.victim), syscall.SIGKILL)
 				if err != nil && !errors.Is(err, syscall.ESRCH) { // it may be through just now
 					t.Fatal(err)
 				}
-				time.Sleep(130 * time.Millisecond) // another visit
+				time.Sleep(130 * time.Millisecond)
 			}
 			code, _ := r.wait(t, 60*time.Second)
 			if code != c.code || !strings.Contains(r.out.String(), c.want) {

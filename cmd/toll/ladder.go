@@ -6,9 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func newLadder(e env) *cobra.Command {
@@ -33,9 +34,10 @@ left out, and the next mode is priced with its part and the missing one's.`,
 	fl := c.Flags()
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
-	f.addLoads(fl, "rr", "bulk")
+	f.addLoads(fl, workload.RR, workload.Bulk)
 	f.addPin(fl)
 	f.addWindow(fl)
+	f.slicing.add(fl)
 	f.addRun(fl)
 	return c
 }
@@ -43,7 +45,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
 // climb makes r a request for the rungs from the bottom to the modes that it
 // names.
 func climb(r *plan.Request, all bool) error {
-	if err := only(*r, "ladder", "rr", "bulk"); err != nil {
+	if err := only(*r, "ladder", workload.RR, workload.Bulk); err != nil {
 		return err
 	}
 	if len(r.From) != 1 {

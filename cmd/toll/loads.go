@@ -1,154 +1,227 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // loadFlags are the flags of the loads.
 type loadFlags struct {
-	kinds          []string
-	streams        int
-	reverse        bool
-	request, reply int
-	queries        int
-	given          func(flag string) bool // by the user
-	options        optionFlags
-	nodelay        string
-	stream         streamFlags
-	udp            udpFlags
+	kinds []string
+	given func(flag string) bool // by the user
+	flags map[string]loadFlag
+
+	// threads are those of an end of the load that has most of them, once the loads are known.
+	threads int
 }
 
-// loadKind is a load on the command line.
-type loadKind struct {
-	what string // in a few words
-	// load makes it of the flags, with its warm-up over the wire, and its window if
-	// that must be longer than others'.
-	load func(f *loadFlags, w sample.Wire) sample.Load
+// loadNames are the loads of our own, in the order in which they are listed.
+var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
+
+func names(has func(workload.Workload) bool) (out []string) {
+	for _, w := range workload.All {
+		if has(w) {
+			out = append(out, w.Name)
+		}
+	}
+	return out
 }
 
-// loadNames are the loads in the order in which they are listed.
-var loadNames = []string{"bulk", "rr", "crr", "udp", "udp-rr", "stream", "query"}
-
-var loadKinds = map[string]loadKind{
-	"bulk":   {"TCP stream", bulkLoad},
-	"rr":     {"request/response", rrLoad},
-	"query":  {"a chatty application", queryLoad},
-	"stream": {"LLM token streaming", streamLoad},
-	"crr":    {"connect, request, response, close", crrLoad},
-
-	"udp":    {"datagrams", udpLoad},
-	"udp-rr": {"request/response in datagrams", udpRRLoad},
+// flagOf is a load's flag.
+func flagOf(w workload.Workload, name string) (f workload.Flag, ok bool) {
+	i := slices.IndexFunc(w.Flags, func(f workload.Flag) bool { return f.Name == name })
+	if i < 0 {
+		return f, false
+	}
+	return w.Flags[i], true
 }
 
-// addLoads adds the flags of the loads, of which those in kinds are the default.
+// sliceFlag is the flag of the loads that can be measured in slices.
+const sliceFlag = "slice"
+
+// loadsWith are the loads of our own that have a flag, of themselves and not only beside another.
+func loadsWith(flag string) []string {
+	return names(func(w workload.Workload) bool {
+		if flag == sliceFlag {
+			return w.Gist != "" && w.NotSliced(w.New()) == ""
+		}
+		f, ok := flagOf(w, flag)
+		return ok && w.Gist != "" && f.With == ""
+	})
+}
+
+// addLoads adds the flags of the loads; those in kinds are the default.
 func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
 	var words []string
 	for _, n := range loadNames {
-		words = append(words, n+" ("+loadKinds[n].what+")")
+		w, _ := workload.Find(n)
+		words = append(words, n+" ("+w.Gist+")")
 	}
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
-	fl.IntVar(&f.loads.streams, "streams", 1, "bulk, udp: connections, flows")
-	fl.BoolVar(&f.loads.reverse, "reverse", false, "bulk: from the server to the client")
-	fl.IntVar(&f.loads.request, "request", 1, "rr, crr, udp-rr, query: bytes of a request (default of query 100)")
-	fl.IntVar(&f.loads.reply, "reply", 1, "rr, crr, udp-rr, query: bytes of a reply (default of query 1024)")
-	fl.IntVar(&f.loads.queries, "queries", 20, "query: queries of a page")
-	f.loads.given = fl.Changed
-	f.loads.options.add(fl)
-	f.loads.stream.add(fl)
-	fl.StringVar(&f.loads.nodelay, "nodelay", "", "TCP_NODELAY on both ends: on or off (default on for rr and stream)")
-	f.loads.udp.add(fl)
+	f.loads.add(fl, loadNames, func(string) bool { return true })
 }
 
-// Bounds of what the flags take.
-const (
-	maxStreams = 256
-	maxBytes   = 64 << 20
-	maxQueries = 10_000
-)
+// add adds those flags of the loads that are wanted.
+func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
+	f.given, f.flags = fl.Changed, map[string]loadFlag{}
+	for _, n := range loads {
+		w, _ := workload.Find(n)
+		for _, x := range w.Flags {
+			if _, ok := f.flags[x.Name]; ok || !wanted(x.Name) {
+				continue
+			}
+			f.flags[x.Name] = newLoadFlag(x.Value)
+			flag := fl.VarPF(f.flags[x.Name].value, x.Name, "", flagHelp(x.Name, loads))
+			switch x.Value.(type) {
+			case workload.Toggle:
+				flag.NoOptDefVal = "true"
+			case workload.Rate: // its help says what it is if it is not given
+				flag.DefValue = ""
+			}
+		}
+	}
+}
 
-// loadsWith are the loads that a flag is for; the flags' help says the same.
-var loadsWith = map[string][]string{
-	"streams": {"bulk", "udp"}, "reverse": {"bulk"}, "write-size": {"bulk"}, "bidir": {"bulk"}, "bytes": {"bulk"}, "send": {"bulk"},
-	"request": {"rr", "crr", "udp-rr", "query"}, "reply": {"rr", "crr", "udp-rr", "query"}, "queries": {"query"},
-	"connections": {"rr", "crr"}, "rate": {"rr"}, "under-load": {"rr"},
-	"sessions": {"stream"}, "tokens": {"stream"}, "tokens-per-second": {"stream"},
-	"bitrate": {"udp"}, "datagram": {"udp"}, "batch": {"udp"}, "gso": {"udp"},
-	"nodelay": {"bulk", "rr", "crr", "stream", "query"},
+// flagHelp is the help of a flag: the loads that have it, what it is to each, and where it
+// has another default than to the first.
+func flagHelp(name string, loads []string) string {
+	var have, what, defaults []string
+	first, bare := "", false
+	for _, n := range loads {
+		w, _ := workload.Find(n)
+		f, ok := flagOf(w, name)
+		if !ok || f.With != "" {
+			continue
+		}
+		if have = append(have, n); len(have) == 1 {
+			first, bare = presetOf(f), f.Bare
+		}
+		if !slices.Contains(what, f.Help) {
+			what = append(what, f.Help)
+		}
+		if preset := presetOf(f); preset != first {
+			defaults = append(defaults, fmt.Sprintf(" (default of %s %s)", n, preset))
+		}
+	}
+	text := strings.Join(what, ", ") + strings.Join(defaults, "")
+	if bare {
+		return text
+	}
+	return strings.Join(have, ", ") + ": " + text
+}
+
+// presetOf is what a load's flag is if it is not given, as help texts have it.
+func presetOf(f workload.Flag) string { return newLoadFlag(f.Value).value.String() }
+
+// has reports whether a flag, where the user gave others, is one of the load's.
+func (f *loadFlags) has(load, flag string) bool {
+	if slices.Contains(loadsWith(flag), load) {
+		return true
+	}
+	w, _ := workload.Find(load)
+	x, ok := flagOf(w, flag)
+	return ok && x.With != "" && f.given(x.With)
 }
 
 // idle refuses flags that the user gave and that none of the loads has.
 func (f *loadFlags) idle() error {
-	for _, flag := range slices.Sorted(maps.Keys(loadsWith)) {
-		loads := loadsWith[flag]
-		has := func(kind string) bool { return slices.Contains(loads, kind) }
-		if f.given == nil || !f.given(flag) || slices.ContainsFunc(f.kinds, has) || flag == "write-size" && f.options.underLoad {
+	flags := []string{sliceFlag}
+	for name := range f.flags {
+		flags = append(flags, name)
+	}
+	slices.Sort(flags)
+	for _, flag := range flags {
+		if !f.given(flag) || slices.ContainsFunc(f.kinds, func(kind string) bool { return f.has(kind, flag) }) {
 			continue
 		}
+		loads := loadsWith(flag)
 		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag, strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
 			"leave --"+flag+" out, or add --load "+loads[0])
 	}
 	return nil
 }
 
-func (f *loadFlags) check() error {
-	for _, n := range []struct {
-		flag       string
-		value, top int
-	}{{"streams", f.streams, maxStreams}, {"request", f.request, maxBytes}, {"reply", f.reply, maxBytes}, {"queries", f.queries, maxQueries}} {
-		if n.value < 1 || n.value > n.top {
-			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
+// load is a load with what the user gave, over the wire, for a window of so many seconds or,
+// if it needs that, a longer one.
+func (f *loadFlags) load(kind string, w sample.Wire, window float64) (sample.Load, error) {
+	known, _ := workload.Find(kind)
+	l := known.New()
+	for _, x := range known.Flags {
+		flag, ok := f.flags[x.Name]
+		if !ok || !f.given(x.Name) {
+			continue
+		}
+		if err := flag.put(x.Value, &l); err != nil {
+			return l, err
 		}
 	}
-	if err := f.idle(); err != nil {
-		return err
+	known.Time(&l, w)
+	l.Window = max(window, l.Window)
+	if err := known.Check(l); err != nil {
+		return l, usage(err, "") // the error knows
 	}
-	if err := f.options.check(f.reverse); err != nil {
-		return err
+	if err := load.CanSend(workload.BulkOf(l).Send); err != nil {
+		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err), "leave --send out, or use a kernel that has it"}
 	}
-	if f.nodelay != "" {
-		if _, err := parseOne(f.nodelay, parseNodelay); err != nil {
-			return err
+	f.threads = max(f.threads, known.Threads(l))
+	takeTurns(&l)
+	return l, enoughFiles(known, l)
+}
+
+// enoughFiles refuses connections for which there are too few files: of our ends one for
+// each, and of a docker-proxy with its pipes six.
+func enoughFiles(w workload.Workload, l sample.Load) error {
+	const others, each = 100, 6
+	if w.FilesFor == "" {
+		return nil
+	}
+	here := machine.Machine{}
+	if err := here.Headroom(machine.Crowd{Files: others + each*l.Streams}); err != nil {
+		return &failure{code: exitNothing, err: fmt.Errorf("--%s %d: %w", w.FilesFor, l.Streams, err)}
+	}
+	return nil
+}
+
+// crowd refuses flags that a crowd does not have.
+func (f *loadFlags) crowd() error {
+	for _, name := range f.kinds {
+		w, _ := workload.Find(name)
+		for _, x := range w.Flags {
+			if x.NotOfCrowds && f.given(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
+				return usage(fmt.Errorf("toll scale has no --%s: a crowd's load fills the window, in one direction", x.Name), "toll compare --"+x.Name)
+			}
 		}
 	}
-	if err := f.stream.check(f.kinds); err != nil {
-		return err
+	return nil
+}
+
+// takeTurns lengthens warm-up and window as a crowd's are, if an end's threads
+// are so many that they must wait for a CPU in turn.
+func takeTurns(l *sample.Load) {
+	n := workload.Of(*l).Threads(*l)
+	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {
+		return
 	}
-	return f.checkUDP()
+	const windowTurns = 3
+	turns := turn(machine.Machine{}) * float64(n)
+	l.Warmup += turns
+	l.Window = max(l.Window, windowTurns*turns)
 }
 
-// bulkWarmup is past slow start.
-func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
+// mostThreads are those of an end, of the load that has most of them.
+func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
 
-func bulkLoad(f *loadFlags, w sample.Wire) sample.Load {
-	return f.options.bulk(sample.Load{Warmup: bulkWarmup(w), Streams: f.streams, Reverse: f.reverse})
-}
-
-func rrLoad(f *loadFlags, w sample.Wire) sample.Load {
-	return f.options.rr(sample.Load{Warmup: 0.05 + settled*w.RoundTrip(), Request: f.request, Reply: f.reply}, w)
-}
-
-// queryLoad has the sizes of small SQL queries and their answers.
-func queryLoad(f *loadFlags, w sample.Wire) sample.Load {
-	page := float64(f.queries) * w.RoundTrip()
-	l := sample.Load{Warmup: 0.05 + page, Window: measured * page, Request: 100, Reply: 1024, Queries: f.queries}
-	if f.given("request") {
-		l.Request = f.request
-	}
-	if f.given("reply") {
-		l.Reply = f.reply
-	}
-	return l
-}
-
-// only refuses loads of which a command makes nothing.
+// only refuses loads that a command cannot use.
 func only(r plan.Request, command string, loads ...string) error {
 	for _, l := range r.Loads {
 		if !slices.Contains(loads, l.Kind) {

@@ -15,14 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
-	"github.com/bridgetoll/bridgetoll/internal/program"
-	"github.com/bridgetoll/bridgetoll/internal/worker"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
-
-// version is the tool's, written to every results file.
-const version = "0.1.0"
 
 // env is what a command has of the outside.
 type env struct {
@@ -39,11 +34,13 @@ func start(args []string) int {
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
 	}
-	if ours, err := docker.Inner(args); ours {
-		return internal(err)
-	}
-	if ours, err := lab.Inner(args); ours {
-		return internal(err)
+	for _, b := range backends {
+		if b.inner == nil {
+			continue
+		}
+		if ours, err := b.inner(args); ours {
+			return internal(err)
+		}
 	}
 	ctx, cancel := untilSignal()
 	defer cancel(nil)

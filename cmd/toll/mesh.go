@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,20 +12,22 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/engine"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// meshFlags are those of a mesh that other runs have not.
+// meshFlags are the flags that only a mesh has.
 type meshFlags struct {
 	mode   string
 	sweeps int
 	atOnce int
+	swarm  swarmFlags
 }
 
 func newMesh(e env) *cobra.Command {
@@ -50,16 +51,16 @@ manager; every node must have toll's image (see toll image).`,
 			if !c.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
 			}
-			return f.runMesh(c.Context(), e, m, c.Flags())
+			return f.runMesh(c.Context(), e, &m, c.Flags())
 		},
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "the cluster's engine: swarm")
-	fl.StringSliceVar(&f.swarm.nodes, "nodes", nil, "the nodes, by name or ID (default all that take tasks)")
-	f.swarm.addHow(fl)
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: host, publish-nat, publish-ingress, overlay, overlay-encrypted")
-	fl.IntVar(&m.atOnce, "at-once", 0, "pairs that are measured at a time, at most (default as many as a round has)")
+	fl.StringSliceVar(&m.swarm.nodes, "nodes", nil, "the nodes, by name or ID (default all that take tasks)")
+	m.swarm.addHow(fl)
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", "))
+	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
 	f.addSweeps(fl, &m)
@@ -68,31 +69,28 @@ manager; every node must have toll's image (see toll image).`,
 
 // addMeshLoads adds the flags of the loads of a mesh.
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.loads.kinds, "load", []string{"rr", "bulk"}, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
-	fl.IntVar(&f.loads.streams, "streams", 1, "bulk: connections")
-	fl.IntVar(&f.loads.request, "request", 1, "rr: bytes of a request")
-	fl.IntVar(&f.loads.reply, "reply", 1, "rr: bytes of a reply")
-	f.loads.given = fl.Changed
-	// What other commands have flags for.
-	f.loads.queries, f.loads.options.connections, f.loads.options.send = 1, 1, sendCopy
+	fl.StringSliceVar(&f.loads.kinds, "load", []string{workload.RR, workload.Bulk}, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
+		return flag == "streams" || flag == "request" || flag == "reply"
+	})
 }
 
 // addSweeps adds when to stop, and where the results go.
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
-	fl.IntVar(&m.sweeps, "sweeps", 0, "visit every pair this many times, whatever budget and precision say")
+	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps", "visit every pair this many times, regardless of budget and precision")
 	_ = fl.MarkHidden("rounds")
 }
 
 // runMesh finds the nodes, plans and measures.
-func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag.FlagSet) (err error) {
+func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet) (err error) {
 	req, err := f.meshRequest(m, given)
 	if err != nil {
 		return err
 	}
 	between, err := engine.MeshSpec(req.Mode)
 	if err != nil {
-		return unsupported(err)
+		return err
 	}
 	// What no nodes can mend is said before any is asked.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
@@ -100,15 +98,15 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		return badMesh(err)
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
-	s := f.swarm.backend()
+	s := m.swarm.backend()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
-		return unsupported(err)
+		return err
 	}
 	if len(nodes)-len(without) < 2 {
 		for _, err := range without {
-			return unsupported(err)
+			return err
 		}
 	}
 	var with []string
@@ -118,7 +116,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		}
 	}
 	if err := checkMesh(ctx, s, between, with); err != nil {
-		return unsupported(err)
+		return err
 	}
 	req.Nodes = nodes
 	p, err := plan.Mesh(req)
@@ -131,7 +129,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m meshFlags, given *pflag
 		}
 	}
 	if f.dryRun {
-		return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
+		return f.out.print(e, planDocument(p, nil))
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
@@ -159,16 +157,8 @@ func checkMesh(ctx context.Context, s interface {
 	return first
 }
 
-// unsupported gives what cannot be had here its exit code.
-func unsupported(err error) error {
-	if errors.Is(err, path.ErrUnsupported) {
-		return &failure{code: exitNothing, err: err}
-	}
-	return err
-}
-
 // meshRequest reads the flags; the nodes come later.
-func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
+func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
@@ -178,16 +168,10 @@ func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRe
 	if given.Changed("rounds") {
 		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
 	}
-	if m.sweeps < 0 || m.atOnce < 0 {
-		return r, usage(errors.New("--sweeps and --at-once must not be negative"), "")
-	}
 	if r.Mode, err = parseOne(m.mode, mode.ParseName); err != nil {
 		return r, err
 	}
-	if err := f.swarm.check(); err != nil {
-		return r, err
-	}
-	if r.Precision, err = parseShare(f.precision); err != nil {
+	if err := m.swarm.read(); err != nil {
 		return r, err
 	}
 	wire, err := parseWire("")
@@ -197,6 +181,6 @@ func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet) (r plan.MeshRe
 	if r.Loads, err = f.loadsOver(wire); err != nil {
 		return r, err
 	}
-	r.On, r.Sweeps, r.AtOnce, r.Budget, r.Pin, r.Seed = swarm.Name, m.sweeps, m.atOnce, f.budget.Seconds(), "none", f.seed
+	r.On, r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = swarm.Name, m.sweeps, m.atOnce, f.budget.Seconds(), f.precision, "none", f.seed
 	return r, nil
 }

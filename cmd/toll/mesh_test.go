@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // lacking are nodes that lack something, and ones that cannot be asked.
@@ -95,7 +95,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 			if err := errors.Join(err, w.End(sample.End{Reason: sample.EndedByBudget, Sweeps: 3})); err != nil {
 				t.Fatal(err)
 			}
-			f := runFlags{out: outputFlags{format: "table"}}
+			f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
 			err = f.judge(context.Background(), env{io.Discard, io.Discard}, records.Bytes(), sample.End{}, nil)
 			got := &failure{code: exitOK}
 			if err != nil && !errors.As(err, &got) {
@@ -130,7 +130,7 @@ func TestExitCodeOfPathsThatBroke(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		f := runFlags{out: outputFlags{format: "table"}}
+		f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
 		err = f.judge(context.Background(), env{&out, io.Discard}, records.Bytes(), sample.End{}, nil)
 		got := &failure{code: exitOK}
 		if err != nil && !errors.As(err, &got) {

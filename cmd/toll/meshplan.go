@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // Of a mesh's plan, so many tournament rounds are printed, so many phases of each
@@ -17,47 +17,55 @@ const (
 	shownPairs  = 6
 )
 
-// printMesh prints what a run of a mesh would do.
-func printMesh(w io.Writer, p sample.Plan) {
+// meshSections are what a run of a mesh would do.
+func meshSections(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
-	fmt.Fprintf(w, "%d nodes, %d pairs, %d rounds a sweep, about %.1f s a round and %.0f s a sweep; ",
+	text := fmt.Sprintf("%d nodes, %d pairs, %d rounds per sweep, about %.1f s per round and %.0f s per sweep; ",
 		n, n*(n-1)/2, plan.MeshRounds(p), plan.RoundTime(p), plan.SweepTime(p))
 	if m.Sweeps > 0 {
-		fmt.Fprintf(w, "%d sweeps", m.Sweeps)
+		text += fmt.Sprintf("%d sweeps", m.Sweeps)
 	} else {
-		fmt.Fprintf(w, "sweeps until what each node does is known to ± %g %%, after %d at least, or %g s are over, after one at least",
+		text += fmt.Sprintf("sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %g s have passed (at least one sweep)",
 			100*p.Precision, plan.MinSweeps, p.Budget)
 	}
-	fmt.Fprintf(w, "; seed %d\n", p.Seed)
-	if over := overBudget(p); over != "" {
-		fmt.Fprintln(w, over)
-	}
+	atOnce := ""
 	if m.AtOnce > 0 {
-		fmt.Fprintf(w, "at most %d pairs at once\n", m.AtOnce)
+		atOnce = fmt.Sprintf("at most %d pairs at once", m.AtOnce)
 	}
-	printLoads(w, p)
-	fmt.Fprintln(w, "\nThe first sweep, client → server:")
+	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p), atOnce)}
+	head.Add(loadLines(p, nil)...)
+	first := document.Section{Title: document.Plainly("The first sweep, client → server:")}
+	said := func(level int, format string, n int) {
+		first.Add(document.Paragraph{Level: level, Text: document.Plainly(fmt.Sprintf(format, n))})
+	}
 	for round := range min(shownRounds, plan.MeshRounds(p)) {
-		fmt.Fprintf(w, "  round %d\n", round+1)
+		said(1, "round %d", round+1)
 		phases := plan.MeshRound(p, 0, round)
-		for k, ph := range phases {
-			if k == shownPhases {
-				fmt.Fprintf(w, "    and %d phases more\n", len(phases)-k)
-				break
-			}
-			var pairs []string
-			for i, x := range ph.Pairs {
-				if i == shownPairs {
-					pairs = append(pairs, fmt.Sprintf("%d more", len(ph.Pairs)-i))
-					break
-				}
-				pairs = append(pairs, m.Nodes[x[0]].Name+" → "+m.Nodes[x[1]].Name)
-			}
-			fmt.Fprintf(w, "    %-4s  %s\n", ph.Load.Kind, strings.Join(pairs, ", "))
+		first.Add(phaseTable(m, phases[:min(shownPhases, len(phases))]))
+		if left := len(phases) - shownPhases; left > 0 {
+			said(2, "and %d phases more", left)
 		}
 	}
 	if left := plan.MeshRounds(p) - shownRounds; left > 0 {
-		fmt.Fprintf(w, "  and %d rounds more\n", left)
+		said(1, "and %d rounds more", left)
 	}
+	return []document.Section{head, first}
+}
+
+// phaseTable has the load and the first pairs of each phase.
+func phaseTable(m *sample.Mesh, phases []plan.Phase) document.Table {
+	t := document.Table{Level: 2, Columns: []document.Column{{Width: 4}, {}}}
+	for _, ph := range phases {
+		var pairs []string
+		for i, x := range ph.Pairs {
+			if i == shownPairs {
+				pairs = append(pairs, fmt.Sprintf("%d more", len(ph.Pairs)-i))
+				break
+			}
+			pairs = append(pairs, m.Nodes[x[0]].Name+" → "+m.Nodes[x[1]].Name)
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(ph.Load.Kind, strings.Join(pairs, ", "))})
+	}
+	return t
 }

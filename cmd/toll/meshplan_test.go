@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
 func TestPrintMesh(t *testing.T) {
@@ -25,14 +27,18 @@ func TestPrintMesh(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b strings.Builder
-		if err := printPlan(&b, p, "table"); err != nil {
+		d := planDocument(p, nil)
+		if err := show.Formats()[0].Write(&b, d, show.Options{}); err != nil {
 			t.Fatal(err)
+		}
+		if missing := documenttest.Missing(d, b.String()); len(missing) > 0 {
+			t.Errorf("not in the document: %q", missing)
 		}
 		return b.String()
 	}
 	small := show(request(3))
-	for _, want := range []string{"3 nodes, 3 pairs, 3 rounds a sweep, about 1.8 s a round and 5 s a sweep; sweeps until",
-		"± 2 %, after 5 at least, or 60 s are over, after one at least; seed 3\n", "rr: warm-up 0.05 s, window 0.25 s\n", "  round 3\n    "} {
+	for _, want := range []string{"3 nodes, 3 pairs, 3 rounds per sweep, about 1.8 s per round and 5 s per sweep; sweeps until",
+		"± 2 % (at least 5 sweeps) or 60 s have passed (at least one sweep); seed 3\n", "rr: warm-up 0.05 s, window 0.25 s\n", "  round 3\n    "} {
 		if !strings.Contains(small, want) {
 			t.Errorf("no %q in\n%s", want, small)
 		}
@@ -43,7 +49,7 @@ func TestPrintMesh(t *testing.T) {
 	large := request(1000)
 	large.Sweeps, large.AtOnce = 2, 10
 	got := show(large)
-	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds a sweep", "; 2 sweeps; seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n", "  and 994 rounds more\n"} {
+	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds per sweep", "; 2 sweeps; seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n", "  and 994 rounds more\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%.500s", want, got)
 		}

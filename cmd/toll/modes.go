@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
-	"github.com/bridgetoll/bridgetoll/internal/report"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // modeInfo is a mode as `toll modes --format json` prints it.
@@ -67,23 +67,17 @@ func newModes(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := pathRoom(); err != nil {
+			if err := pathHeadroom(); err != nil {
 				return err
 			}
 			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
 				list := checkModes(c.Context(), b[0], names)
-				return out.write(e, func(w io.Writer) error {
-					if out.format == "json" {
-						return writeJSON(w, list)
-					}
-					printModes(w, list)
-					return nil
-				})
+				return out.print(e, modesDocument(list))
 			})
 		},
 	}
-	f.addBuilder(c.Flags())
-	out.add(c.Flags())
+	f.addBuilder(c.Flags(), checksPaths)
+	out.add(c.Flags(), document.ModeList)
 	return c
 }
 
@@ -98,7 +92,7 @@ func noArguments(c *cobra.Command, args []string) error {
 // there are none.
 func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
-	for _, m := range mode.Catalogue {
+	for _, m := range mode.All() {
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
 		}
@@ -126,45 +120,54 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 	return out
 }
 
-// modesWidth is how wide the list is at most, in columns.
-const modesWidth = 98
+// listWidth is how wide lists and plans are at most, in columns.
+const listWidth = 98
 
-func printModes(w io.Writer, list []modeInfo) {
-	for i, m := range list {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		name := m.Mode
-		if m.Usual {
-			name += "  (usual: compared if no mode is named)"
-		}
-		fmt.Fprintln(w, name)
-		fmt.Fprintf(w, "  %s\n", m.Summary)
-		fmt.Fprintf(w, "  Docker: %s\n", m.Docker)
-		paragraph(w, "gives up: "+m.GivesUp)
-		for _, p := range m.Paths {
-			fmt.Fprintf(w, "  from %-16s to %-9s  %s\n", p.From, p.To, strings.Join(p.Hops, "·"))
-		}
-		var apart, missing reasons
-		for _, a := range m.Apart {
-			apart.add(a.Why+"; instead: "+a.Around, a.From)
-		}
-		for _, p := range m.Paths {
-			if !p.Here {
-				missing.add(p.why(), "from "+p.From+" to "+p.To)
-			}
-		}
-		for _, r := range apart {
-			paragraph(w, "not from "+report.List(r.of)+": "+r.why)
-		}
-		for _, r := range missing {
-			of := " " + report.List(r.of)
-			if len(r.of) == len(m.Paths) {
-				of = ""
-			}
-			paragraph(w, "not here"+of+": "+r.why)
+// modesDocument is a section for each mode.
+func modesDocument(list []modeInfo) document.Document {
+	d := document.Document{Kind: document.ModeList, Value: list, Width: listWidth}
+	for _, m := range list {
+		d.Sections = append(d.Sections, modeSection(m))
+	}
+	return d
+}
+
+func modeSection(m modeInfo) document.Section {
+	out := document.Section{Title: document.Plainly(m.Mode)}
+	if m.Usual {
+		out.Title = out.Title.Then("  (usual: compared if no mode is named)", document.Plain)
+	}
+	say := func(text, breaks string) {
+		out.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks})
+	}
+	say(m.Summary, document.Never)
+	say("Docker: "+m.Docker, document.Never)
+	say("gives up: "+m.GivesUp, document.Words)
+	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Width: 12, Gap: 1}, {}}}
+	for _, p := range m.Paths {
+		routes.Rows = append(routes.Rows, document.Row{Cells: document.Texts("from "+p.From, "to "+p.To, strings.Join(p.Hops, "·"))})
+	}
+	out.Add(routes)
+	var apart, missing reasons
+	for _, a := range m.Apart {
+		apart.add(a.Why+"; instead: "+a.Around, a.From)
+	}
+	for _, p := range m.Paths {
+		if !p.Here {
+			missing.add(p.why(), "from "+p.From+" to "+p.To)
 		}
 	}
+	for _, r := range apart {
+		say("not from "+show.List(r.of)+": "+r.why, document.Words)
+	}
+	for _, r := range missing {
+		of := " " + show.List(r.of)
+		if len(r.of) == len(m.Paths) {
+			of = ""
+		}
+		say("not here"+of+": "+r.why, document.Words)
+	}
+	return out
 }
 
 // reasons are what has the same reason, in the order in which these came.
@@ -191,8 +194,4 @@ func (r routeInfo) why() string {
 		return r.Missing
 	}
 	return r.Missing + "; try " + r.Remedy
-}
-
-func paragraph(w io.Writer, text string) {
-	fmt.Fprint(w, report.Wrapped("  ", text, modesWidth))
 }

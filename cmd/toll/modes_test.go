@@ -4,18 +4,27 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
 // What of a mode is not here is said by reason, each once.
 func TestModesByReason(t *testing.T) {
-	const far = "docker has one machine here"
+	const far = "docker has only this machine"
 	var out bytes.Buffer
-	printModes(&out, []modeInfo{
+	d := modesDocument([]modeInfo{
 		{Mode: "host", Paths: []routeInfo{{From: "host", To: "loopback", Here: true}, {From: "remote", To: "address", Missing: far},
 			{From: "remote-container", To: "address", Missing: far}, {From: "container", To: "loopback", Missing: "no image", Remedy: "toll image"}}},
 		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"}, {From: "remote", To: "container", Missing: "no netkit"}},
 			Apart: []apartInfo{{"container", "there is none", "veth"}, {"remote-container", "there is none", "veth"}}},
 	})
+	if err := show.Formats()[0].Write(&out, d, show.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if missing := documenttest.Missing(d, out.String()); len(missing) > 0 {
+		t.Errorf("not in the document: %q", missing)
+	}
 	words := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"not here from remote to address and from remote-container to address: " + far + " not here from container to loopback: no image; try toll image",

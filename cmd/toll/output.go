@@ -1,36 +1,39 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/report"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // outputFlags say how and where a command prints.
 type outputFlags struct {
-	format string
+	format formatFlag
 	file   string
 	to     *os.File // nil: the standard output, or not yet open
 	close  func() error
 }
 
-func (o *outputFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&o.format, "format", "table", "table or json")
+// add adds the flags of a command that prints such documents.
+func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
+	o.format = formatFlag{show.Formats()[0].Name, kind}
+	fl.Var(&o.format, formatName, either(show.FormatsOf(kind)))
 	fl.StringVar(&o.file, "output", "", "write to this file instead of the standard output")
 }
 
 // check checks the flags of a command that has these other files.
 func (o *outputFlags) check(others ...place) error {
-	if report.Formats[o.format] == nil {
-		return usage(fmt.Errorf("unknown format %q", o.format), "formats are: table, json")
+	if err := o.format.check(o.format.kind); err != nil {
+		return err
 	}
 	return o.apart(others)
 }
@@ -42,7 +45,7 @@ func (o *outputFlags) open(e env) (err error) {
 		return nil
 	}
 	if o.to, o.close, err = create(o.file, e.stdout); err != nil {
-		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a place that can be written"}
+		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a writable path"}
 	}
 	return nil
 }
@@ -58,9 +61,63 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	return errors.Join(f(o.to), o.close())
 }
 
-func (o *outputFlags) report(e env, r *analysis.Report) error {
-	opts := report.Options{Color: o.file == "" && colored(e.stdout)}
-	return o.write(e, func(w io.Writer) error { return report.Formats[o.format](w, r, opts) })
+// print prints a document in the format that was asked for.
+func (o *outputFlags) print(e env, d document.Document) error {
+	if err := o.format.check(d.Kind); err != nil {
+		return err
+	}
+	f, _ := show.FindFormat(o.format.name)
+	opts := show.Options{Color: o.file == "" && colored(e.stdout)}
+	if d.Kind == document.AReport && o.file == "" && isTerminal(e.stdout) {
+		opts.Width = min(show.DefaultWidth, terminalWidth(e.stdout))
+	}
+	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
+}
+
+// either is words in a sentence: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+const formatName = "format"
+
+// formatFlag is the flag that names a format, of those that can write what the command
+// prints.
+type formatFlag struct {
+	name string
+	kind document.Kind
+}
+
+func (f *formatFlag) String() string     { return f.name }
+func (f *formatFlag) Set(s string) error { f.name = s; return nil }
+func (f *formatFlag) Type() string       { return "string" }
+
+// check refuses a format that does not exist or cannot write such documents.
+func (f *formatFlag) check(k document.Kind) error {
+	hint := "formats are: " + strings.Join(show.FormatsOf(k), ", ")
+	switch format, ok := show.FindFormat(f.name); {
+	case !ok:
+		return usage(fmt.Errorf("unknown format %q", f.name), hint)
+	case !format.Writes(k):
+		return usage(fmt.Errorf("--format %s does not write %s", f.name, k), hint)
+	}
+	return nil
+}
+
+// completeFormats has the shell offer the formats of each command.
+func completeFormats(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		fl := c.Flags().Lookup(formatName)
+		if fl == nil {
+			continue
+		}
+		names := cobra.FixedCompletions(show.FormatsOf(fl.Value.(*formatFlag).kind), cobra.ShellCompDirectiveNoFileComp)
+		_ = c.RegisterFlagCompletionFunc(formatName, names) // fails for flags that do not exist
+	}
 }
 
 // colored reports whether w is a terminal whose user did not ask for plain
@@ -74,8 +131,14 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+// terminalWidth is how many columns w has if it is a terminal; else what every one
+// has.
+func terminalWidth(w io.Writer) int {
+	const usual = 80
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return usual
 }

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/docker"
-	"github.com/bridgetoll/bridgetoll/internal/lab"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // parseOne reads a word of a closed list; the error names the list.
@@ -62,25 +57,4 @@ func closed(what string, known ...string) func(string) (string, error) {
 	}
 }
 
-// backends are who builds modes.
-var backends = []string{onLab, docker.Name, swarm.Name}
-
-const onLab = "lab"
-
-var (
-	parseLoad    = closed("load", loadNames...)
-	parseBackend = closed("backend", backends...)
-)
-
-// parseShare reads "2%", "2 %" or "0.02" as 0.02.
-func parseShare(s string) (float64, error) {
-	num, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
-	x, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-	if percent {
-		x /= 100
-	}
-	if err != nil || !(x > 0 && x < 1) {
-		return 0, usage(fmt.Errorf("--precision %q: must be a share such as 2%% or 0.02", s), "")
-	}
-	return x, nil
-}
+var parseLoad = closed("load", loadNames...)

@@ -5,35 +5,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/meter"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/report"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // probe is the little traffic that `toll path` sends: enough to tell the
 // load's packets from an ARP request.
-var probe = sample.Load{Kind: "rr", Request: 1000, Reply: 1000, Warmup: 0.01, Window: 0.05}
+var probe = sample.Load{Kind: workload.RR, Options: workload.RROptions{Messages: workload.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.01, Window: 0.05}
+
+// pathFlags are the flags of toll path.
+type pathFlags struct {
+	builderFlags
+
+	from, to string
+	tune     []string
+	out      outputFlags
+}
 
 func newPath(e env) *cobra.Command {
-	var (
-		f        builderFlags
-		out      outputFlags
-		from, to string
-		tune     []string
-	)
+	var f pathFlags
 	c := &cobra.Command{
 		Use:   "path MODE",
-		Short: "Draw the way that packets take in a mode, with the counters of each hop",
+		Short: "Draw the path that packets take in a mode, with the counters of each hop",
 		Long: `path builds the mode, sends a little traffic and draws the hops in order, each
 with what it counted before and after.`,
 		Example: `  toll path bridge --from container
@@ -46,60 +50,56 @@ with what it counted before and after.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			on, err := f.one()
-			if err != nil {
-				return err
-			}
-			if on == swarm.Name && from == "" {
-				if between, err := engine.MeshSpec(mode.Name(args[0])); err == nil {
-					from = string(between.From)
-				}
-			}
-			route, err := chooseRoute(args[0], from, to)
-			if err != nil {
-				return err
-			}
-			if route.Tune, err = oneVariant(tune); err != nil {
-				return err
-			}
-			between, err := parseWire(f.wire)
-			if err != nil {
-				return err
-			}
-			if err := pathRoom(); err != nil {
-				return err
-			}
-			return f.with(c.Context(), []string{on}, between, func(b []path.Builder) error {
-				trace, err := walk(c.Context(), b[0], route, between)
-				if err != nil {
-					return err
-				}
-				err = out.write(e, func(w io.Writer) error {
-					if out.format == "json" {
-						return writeJSON(w, trace)
-					}
-					return report.Path(w, trace, report.Options{Color: out.file == "" && colored(e.stdout)})
-				})
-				if err == nil && !trace.Visit.Witness.OK {
-					err = &failure{code: exitCells}
-				}
-				return err
-			})
-		},
+		RunE: func(c *cobra.Command, args []string) error { return f.draw(c.Context(), e, args[0]) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
-	fl.StringVar(&to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
-	fl.StringSliceVar(&tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
-	f.addBuilder(fl)
-	f.addWire(fl)
-	f.addProxy(fl)
-	out.add(fl)
+	fl.StringVar(&f.from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
+	fl.StringVar(&f.to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
+	fl.StringSliceVar(&f.tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
+	f.addBuilder(fl, buildsPath)
+	f.out.add(fl, document.APath)
 	return c
+}
+
+// draw builds the mode's path, visits it and prints it.
+func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	on, err := f.one()
+	if err != nil {
+		return err
+	}
+	if distantOf([]string{on}) != "" && f.from == "" {
+		if between, err := engine.MeshSpec(mode.Name(name)); err == nil {
+			f.from = string(between.From)
+		}
+	}
+	route, err := chooseRoute(name, f.from, f.to)
+	if err != nil {
+		return err
+	}
+	if route.Tune, err = oneVariant(f.tune); err != nil {
+		return err
+	}
+	between, err := parseWire(f.wire)
+	if err != nil {
+		return err
+	}
+	if err := pathHeadroom(); err != nil {
+		return err
+	}
+	return f.with(ctx, []string{on}, between, func(b []path.Builder) error {
+		trace, err := walk(ctx, b[0], route, between)
+		if err != nil {
+			return err
+		}
+		err = f.out.print(e, show.Path(trace))
+		if err == nil && !trace.Visit.Witness.OK {
+			err = &failure{code: exitCells}
+		}
+		return err
+	})
 }
 
 // oneVariant reads the tunes of a path, which is one variant only.
@@ -156,10 +156,10 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 const tries = 3
 
 // walk builds the path, visits it once and returns what was seen.
-func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*report.Trace, error) {
+func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*show.Trace, error) {
 	probe := probe
-	probe.Warmup += settled * w.RoundTrip()
-	probe.Window += measured * w.RoundTrip()
+	probe.Warmup += workload.Settled * w.RoundTrip()
+	probe.Window += workload.Measured * w.RoundTrip()
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
 		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Tune: string(s.Tune), Load: probe.Kind, On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})
@@ -185,7 +185,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*rep
 		v := f.Visits[len(f.Visits)-1] // a failed one was made again
 		switch {
 		case v.Failure == "":
-			return &report.Trace{Path: f.Header.Paths[0], Visit: v}, nil
+			return &show.Trace{Path: f.Header.Paths[0], Visit: v}, nil
 		case i == tries || !v.Starved:
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}

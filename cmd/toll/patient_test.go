@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
 // patientEnv makes the toll of this binary patient.
@@ -38,6 +42,7 @@ func patient(args []string) int {
 			os.Stderr.Write(errOut.Bytes())
 			return code
 		}
+		noteRerun(args)
 	}
 }
 
@@ -51,6 +56,77 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 		if code == exitOK || i == tries || !tooBusy(r.out.String()) || !moreRounds(args) {
 			return r, code
 		}
+		noteRerun(args)
+	}
+}
+
+// rerunsEnv names the file that gets a line for each run that is made again; make test
+// prints it. Scripts run toll in processes of its own, so a counter would not do.
+const rerunsEnv = "TOLL_TEST_RERUNS"
+
+// mostReruns is how many runs a busy machine may spoil, of some ninety; more of them
+// are another fault.
+const mostReruns = 8
+
+func noteRerun(args []string) {
+	f, err := os.OpenFile(os.Getenv(rerunsEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err) // a rerun that nobody counts hides a fault
+	}
+	defer f.Close()
+	fmt.Fprintln(f, "toll", strings.Join(args, " "))
+}
+
+// countReruns says which runs were made again, and reports whether they are few enough.
+func countReruns(w io.Writer, noted string) (few bool) {
+	n := strings.Count(noted, "\n")
+	if n > 0 {
+		fmt.Fprintf(w, "%d runs were made again because the machine was too busy (at most %d may be):\n%s", n, mostReruns, noted)
+	}
+	return n <= mostReruns
+}
+
+// accounted runs the tests, counts the runs that were made again, and removes what was linked.
+type accounted struct{ *testing.M }
+
+func (m accounted) Run() int {
+	defer pathtest.RemoveToll()
+	if os.Getenv(rerunsEnv) == "" {
+		dir, err := os.MkdirTemp("", "toll-test-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		os.Setenv(rerunsEnv, filepath.Join(dir, "reruns"))
+	}
+	code := m.M.Run()
+	noted, _ := os.ReadFile(os.Getenv(rerunsEnv)) // there is none without reruns
+	if !countReruns(os.Stdout, string(noted)) {
+		return max(1, code)
+	}
+	return code
+}
+
+// Reruns are noted with their arguments, and too many fail the tests.
+func TestReruns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "reruns")
+	t.Setenv(rerunsEnv, file)
+	for n := 1; n <= mostReruns+1; n++ {
+		noteRerun([]string{"compare", "bridge"})
+		noted, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if few := countReruns(&out, string(noted)); few != (n <= mostReruns) {
+			t.Errorf("%d reruns are few: %t", n, few)
+		}
+		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") || strings.Count(out.String(), "toll compare bridge\n") != n {
+			t.Errorf("%d reruns:\n%s", n, out.String())
+		}
+	}
+	if !countReruns(io.Discard, "") {
+		t.Error("none are too many")
 	}
 }
 

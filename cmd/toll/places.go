@@ -23,7 +23,7 @@ func (o *outputFlags) apart(others []place) error {
 		if p.flag != "" {
 			what = "--" + p.flag + " " + p.name
 		}
-		return usage(fmt.Errorf("--output %s would destroy %s: it is the same file", o.file, what), "give --output another place")
+		return usage(fmt.Errorf("--output %s would destroy %s: it is the same file", o.file, what), "give --output another path")
 	}
 	return nil
 }
@@ -77,8 +77,9 @@ func resolved(name string) string {
 	return filepath.Join(dir, filepath.Base(name))
 }
 
-// create opens a file to be written anew. The standard output, under whatever name,
-// is not opened a second time: what others write there would be overwritten.
+// create opens a file for writing and empties it. The standard output, under
+// whatever name, is not opened a second time: what others write there would be
+// overwritten.
 func create(name string, stdout io.Writer) (f *os.File, closeFile func() error, err error) {
 	if out, is := stdout.(*os.File); is && isFile(out, name) {
 		return out, func() error { return nil }, nil

@@ -2,17 +2,17 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
-	"github.com/bridgetoll/bridgetoll/internal/report"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 func newPorts(e env) *cobra.Command {
@@ -20,11 +20,11 @@ func newPorts(e env) *cobra.Command {
 	var results, client string
 	c := &cobra.Command{
 		Use:   "ports [PORT]",
-		Short: "Say who answers each port of this machine, and by which way",
+		Short: "Show who answers each port of this machine, and by which route",
 		Long: `ports lists every port that answers on this machine: who really serves it, whose
-the socket is, and which way a client takes from 127.0.0.1, ::1, the machine's
+the socket is, and which route a client takes from 127.0.0.1, ::1, the machine's
 own address, a container and another machine. It names traps, with evidence and
-remedy. With a port it draws each way hop by hop, and checks those of this
+remedy. With a port it draws each route hop by hop, and checks those of this
 machine by connecting.
 
 It changes nothing. Without root it names what it could not see.`,
@@ -50,12 +50,7 @@ It changes nothing. Without root it names what it could not see.`,
 			if err != nil {
 				return err
 			}
-			err = out.write(e, func(w io.Writer) error {
-				if out.format == "json" {
-					return writeJSON(w, r)
-				}
-				return report.Ports(w, r, report.Options{Color: out.file == "" && colored(e.stdout)})
-			})
+			err = out.print(e, show.Ports(r))
 			if err == nil && port != 0 && !r.Served() {
 				err = &failure{code: exitCells}
 			}
@@ -64,7 +59,7 @@ It changes nothing. Without root it names what it could not see.`,
 	}
 	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
 	c.Flags().StringVar(&client, "client", "", "the address of the other machine (default any)")
-	out.add(c.Flags())
+	out.add(c.Flags(), document.PortList)
 	return c
 }
 
@@ -81,7 +76,7 @@ func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*p
 		if err != nil {
 			return nil, err
 		}
-		judged = judge(e, f)
+		judged = judgeFile(e, f).Base()
 	}
 	facts, err := collect.Facts(c.Context())
 	if err != nil {
@@ -110,7 +105,7 @@ func parseClient(s string) (netip.Addr, error) {
 	}
 	a, err := netip.ParseAddr(s)
 	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return a, usage(fmt.Errorf("--client %q is no address of a machine", s), "toll ports --client 203.0.113.1")
+		return a, usage(fmt.Errorf("--client %q is not an address of a machine", s), "toll ports --client 203.0.113.1")
 	}
 	return a, nil
 }
@@ -122,7 +117,7 @@ func parsePort(args []string) (uint16, error) {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(args[0], ":"), 10, 16)
 	if err != nil || n == 0 {
-		return 0, usage(fmt.Errorf("%q is no port: must be from 1 to 65535", args[0]), "toll ports 8080")
+		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", args[0]), "toll ports 8080")
 	}
 	return uint16(n), nil
 }

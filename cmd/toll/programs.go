@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/program"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // programFlags say which programs run, and what is taken from their output.
@@ -29,7 +30,7 @@ type programFlags struct {
 
 func (f *programFlags) add(fl *pflag.FlagSet) {
 	var names []string
-	for _, r := range program.Recipes {
+	for _, r := range program.Recipes() {
 		names = append(names, r.Name)
 	}
 	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(names, ", "))
@@ -37,8 +38,8 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.client, "client", "", "the client's; {host} {port}, or {addr}, stand for what it is to connect to")
 	fl.StringVar(&f.ready, "ready", "", "when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
 	fl.StringArrayVar(&f.metrics, "metric", nil, "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
-	fl.IntVar(&f.seconds, "seconds", 1, "what {seconds} stands for: how long clients that can be told are to run")
-	fl.DurationVar(&f.timeout, "timeout", 20*time.Second, "how long the server may take to get ready, and the client to end")
+	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds", "what {seconds} stands for: how long clients that can be told are to run")
+	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout", "how long the server may take to get ready, and the client to end")
 	fl.BoolVar(&f.noRoot, "no-root", false, "run them as an ordinary user, in a user namespace: some servers refuse to run as root")
 }
 
@@ -117,7 +118,7 @@ func (f *programFlags) load() (l sample.Load, err error) {
 	}
 	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
 	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
-	return sample.Load{Kind: "exec", Program: &p, Window: float64(f.seconds)}, nil
+	return sample.Load{Kind: workload.Exec, Options: workload.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
 }
 
 // fromRecipe is the recipe's pair, whose programs must be there unless others
@@ -143,10 +144,6 @@ func (f *programFlags) check(p sample.Program) error {
 		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
 	case !hasAny(p.Server, "{port}", "{addr}"):
 		return usage(errors.New("--server has no {port} and no {addr}: it would not know where to listen"), "--server 'nc -l {port}'")
-	case f.seconds < 1 || f.seconds > maxSeconds:
-		return usage(fmt.Errorf("--seconds %d: must be from 1 to %d", f.seconds, maxSeconds), "")
-	case f.timeout < time.Second || f.timeout > maxTimeout:
-		return usage(fmt.Errorf("--timeout %s: must be from 1s to %s", f.timeout, maxTimeout), "")
 	case f.timeout.Seconds() <= float64(f.seconds):
 		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
 	case len(f.metrics) > maxMetrics:

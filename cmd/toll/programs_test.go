@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
 // A pair of real programs, quick to start, and what they move: enough for the

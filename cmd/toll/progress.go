@@ -6,18 +6,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 )
 
 // progress is one line on the standard error, if that is a terminal. It is
 // written between visits only: drawing costs CPU.
-type progress struct{ w io.Writer }
+type progress struct {
+	w io.Writer
+	// standings are the ratios that are known so far; nil: not judged yet.
+	standings func() []standing
+	page      int     // of the ranking
+	turned    float64 // when that came, in s since the run's start
+}
 
 func newProgress(w io.Writer, quiet bool) *progress {
 	if quiet || !isTerminal(w) {
 		return &progress{}
 	}
-	return &progress{w}
+	return &progress{w: w}
 }
 
 const clearLine = "\r\x1b[K"
@@ -26,21 +34,54 @@ func (p *progress) show(s engine.Progress) {
 	if p.w == nil {
 		return
 	}
-	const cells = 24
+	var ranking []standing
+	if p.standings != nil {
+		ranking = p.standings()
+	}
+	const pageTime = 2
+	if s.Elapsed >= p.turned+pageTime {
+		p.page, p.turned = p.page+1, s.Elapsed
+	}
+	fmt.Fprint(p.w, clearLine, progressLine(s, ranking, p.page, terminalWidth(p.w)))
+}
+
+// progressLine is what a line of so many columns says of a run: how long it goes on at
+// most, and a page of the ratios so far or, as long as there are none, what comes next.
+func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
+	const cells = 10
 	done := 0
 	if s.Total > 0 {
 		done = min(cells, int(cells*s.Elapsed/s.Total))
 	}
-	left := time.Duration(max(0, s.Total-s.Elapsed) * float64(time.Second)).Round(time.Second)
-	bar := strings.Repeat("█", done) + strings.Repeat("░", cells-done)
-	if s.Rounds > 0 {
-		fmt.Fprintf(p.w, "%s[%s] sweep %d, round %d of %d: %d pairs at once, %s · at most %s left", clearLine, bar,
-			s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load, left)
-		return
+	line := fmt.Sprintf("[%s%s] %.0f of %.0f s · ", strings.Repeat("█", done), strings.Repeat("░", cells-done), s.Elapsed, max(s.Elapsed, s.Total))
+	columns-- // a full line would wrap
+	if pages := pagesOf(ranking, columns-ansi.StringWidth(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
 	}
-	fmt.Fprintf(p.w, "%s[%s] round %d, %d of %d: %s from %s, %s · at most %s left", clearLine,
-		bar, s.Round+1, s.Visit+1, s.Visits,
-		nameOf(s.Cell), s.Cell.From, s.Cell.Load, left)
+	return cut(line+next(s), columns)
+}
+
+// next says what a run does next.
+func next(s engine.Progress) string {
+	if s.Rounds > 0 {
+		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load)
+	}
+	if s.Epoch {
+		return fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits, s.Cell.Load)
+	}
+	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, nameOf(s.Cell), s.Cell.From, s.Cell.Load)
+}
+
+// cut shortens text to so many columns.
+func cut(s string, columns int) string {
+	if ansi.StringWidth(s) <= columns {
+		return s
+	}
+	r := []rune(s)
+	for len(r) > 0 && ansi.StringWidth(string(r))+1 > columns {
+		r = r[:len(r)-1]
+	}
+	return string(r) + "…"
 }
 
 // readProgress is a reader that tells how much it has read.
@@ -57,8 +98,8 @@ const (
 	toldEvery = 200 * time.Millisecond
 )
 
-// reading is r, which tells how much of size bytes it has read; 0: of nobody knows
-// how many.
+// reading is r, which reports how much of size bytes it has read; 0: the size is
+// unknown.
 func (p *progress) reading(r io.Reader, size int64) io.Reader {
 	if p.w == nil {
 		return r

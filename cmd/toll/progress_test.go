@@ -10,7 +10,7 @@ import (
 // Reading tells its share, but not at once, and clears nothing of the data.
 func TestReadingTells(t *testing.T) {
 	var told bytes.Buffer
-	p := &progress{&told}
+	p := &progress{w: &told}
 	r, ok := p.reading(strings.NewReader("0123456789"), 20_000_000).(*readProgress)
 	if !ok {
 		t.Fatal("nothing is told")

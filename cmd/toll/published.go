@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/published"
-	"github.com/bridgetoll/bridgetoll/internal/report"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 func newPublished(e env) *cobra.Command {
@@ -43,12 +44,11 @@ Studies: ` + strings.Join(published.Names(), ",\n  "),
 			if err != nil {
 				return err
 			}
-			opts := report.Options{Color: out.file == "" && colored(e.stdout)}
-			return out.write(e, func(w io.Writer) error { return report.Published(w, r, out.format, opts) })
+			return out.print(e, show.Published(r))
 		}),
 	}
-	c.Flags().StringSliceVar(&against, "against", nil, "results files to hold the published ratios against (toll compare --save)")
-	out.add(c.Flags())
+	c.Flags().StringSliceVar(&against, "against", nil, "results files to compare the published ratios with (toll compare --save)")
+	out.add(c.Flags(), document.AComparison)
 	return c
 }
 
@@ -56,7 +56,7 @@ Studies: ` + strings.Join(published.Names(), ",\n  "),
 // them if there are none.
 func findStudies(names []string) ([]published.Study, error) {
 	if len(names) == 0 {
-		return published.Studies, nil
+		return published.Studies(), nil
 	}
 	wanted := map[string]bool{}
 	for _, n := range names {
@@ -66,7 +66,7 @@ func findStudies(names []string) ([]published.Study, error) {
 		wanted[n] = true
 	}
 	var out []published.Study
-	for _, s := range published.Studies {
+	for _, s := range published.Studies() {
 		if wanted[s.Name] {
 			out = append(out, s)
 		}

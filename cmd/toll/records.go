@@ -31,7 +31,7 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	}
 	file, closeFile, err := create(f.save, e.stdout)
 	if err != nil {
-		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a place that can be written"}
+		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a writable path"}
 	}
 	t.file = file
 	return t, closeFile, nil

@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 func newReport(e env) *cobra.Command {
@@ -33,19 +35,19 @@ judged as far as it goes.`,
 			if err != nil {
 				return err
 			}
-			return out.report(e, judge(e, f))
+			return out.print(e, show.Report(judgeFile(e, f)))
 		}),
 	}
-	out.add(c.Flags())
+	out.add(c.Flags(), document.AReport)
 	return c
 }
 
-// judge judges a results file and tells that on a terminal, if it takes its time.
-func judge(e env, f *sample.File) *analysis.Report {
+// judgeFile judges a results file and tells that on a terminal, if it takes its time.
+func judgeFile(e env, f *sample.File) judge.Report {
 	bar := newProgress(e.stderr, false)
 	defer bar.clear()
 	bar.judging(len(f.Visits))
-	return analysis.Judge(f)
+	return judge.Judge(f)
 }
 
 func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // toRequest reads the flags and arguments as a request; a command without a flag leaves it empty.
@@ -29,9 +30,6 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 			return r, err
 		}
 	}
-	if r.Precision, err = parseShare(f.precision); err != nil {
-		return r, err
-	}
 	if r.On, err = parseAll(f.on, parseBackend); err != nil {
 		return r, err
 	}
@@ -44,11 +42,11 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
-	r.Rounds, r.Budget, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.pin, f.seed
-	return r, nil
+	r.Rounds, r.Budget, r.Precision, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.pin, f.seed
+	return r, f.slicing.into(&r, f.loads.given)
 }
 
-// Bounds of what the flags take.
+// Bounds of --window.
 const (
 	minWindow = 10 * time.Millisecond
 	maxWindow = time.Hour
@@ -59,51 +57,43 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if len(f.loads.kinds) == 0 {
 		return nil, nil
 	}
-	if f.window < minWindow || f.window > maxWindow {
-		return nil, usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
-	}
 	kinds, err := parseAll(f.loads.kinds, parseLoad)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.loads.check(); err != nil {
+	if err := f.loads.idle(); err != nil {
 		return nil, err
 	}
 	window, err := f.windowFor(w)
 	if err != nil {
 		return nil, err
 	}
+	asked := 0.
+	if f.windowSet {
+		asked = window
+	}
+	f.slicing.asked = f.loads.given(sliceFlag)
 	var out []sample.Load
 	for _, kind := range kinds {
-		if kind == "rr" {
-			if err := f.loads.options.fits(window); err != nil {
-				return nil, err
-			}
+		l, err := f.loads.load(kind, w, window)
+		if err != nil {
+			return nil, err
 		}
-		l := loadKinds[kind].load(&f.loads, w)
-		l.Kind, l.Window, l.Nodelay = kind, max(window, l.Window), f.loads.nodelay
-		takeTurns(&l)
+		f.slicing.cut(&l, asked, w, f.on)
 		out = append(out, l)
 	}
 	return out, nil
 }
 
-// What a delay of the wire asks for, in round trips.
-const (
-	slowStart = 20 // bulk's warm-up
-	settled   = 2  // rr's
-	measured  = 10 // of a window
-)
-
 // windowFor is the window over the wire, in seconds: --window, or longer over
 // a slow wire if the user left it alone.
 func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
-	least := measured * w.RoundTrip()
+	least := workload.Measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil
 	}
 	if f.windowSet {
-		return 0, usage(fmt.Errorf("--window %s: over a wire with a delay of %gs it must hold %d round trips", f.window, w.Delay, measured),
+		return 0, usage(fmt.Errorf("--window %s: over a wire with a delay of %gs it must hold %d round trips", f.window, w.Delay, workload.Measured),
 			fmt.Sprintf("--window %gs", least))
 	}
 	return least, nil
@@ -116,7 +106,7 @@ func (f *runFlags) cpus() (p sample.CPUs, err error) {
 	case "none", "":
 		return p, nil
 	case "auto":
-		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.threads())
+		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.mostThreads())
 		return p, err
 	}
 	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"

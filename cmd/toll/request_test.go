@@ -4,13 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Warm-up and window hold enough round trips of a slow wire.
 func TestLoadsOverASlowWire(t *testing.T) {
-	f := runFlags{window: 250 * time.Millisecond, loads: loadFlags{kinds: []string{"bulk", "rr"}, streams: 1, request: 1, reply: 1, queries: 20,
-		options: optionFlags{send: sendCopy, connections: 1}}}
+	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t)}
 	for _, tt := range []struct {
 		delay                        float64
 		bulkWarmup, rrWarmup, window float64

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,89 +9,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/path"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
-
-// Exit codes; the manual lists them.
-const (
-	exitOK        = 0
-	exitFailed    = 1 // the run could not start or go on
-	exitUsage     = 2 // the command line cannot be understood
-	exitNothing   = 3 // nothing of what was asked for can be measured here
-	exitCells     = 4 // measured, but some cells have no result; nobody serves the port
-	exitBadFile   = 5 // a results file cannot be read
-	exitSignalled = 128
-)
-
-// failure is an error with its exit code and, perhaps, a hint.
-type failure struct {
-	code int
-	err  error // nil: all has been said
-	hint string
-}
-
-func (f *failure) Error() string {
-	if f.err == nil {
-		return fmt.Sprintf("exit %d", f.code)
-	}
-	return f.err.Error()
-}
-func (f *failure) Unwrap() error { return f.err }
-
-// Hint is the remedy: the failure's own or that of the error inside.
-func (f *failure) Hint() string {
-	var h interface{ Hint() string }
-	if f.hint == "" && errors.As(f.err, &h) {
-		return h.Hint()
-	}
-	return f.hint
-}
-
-func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
 
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	f := &failure{code: exitFailed, err: err}
-	errors.As(err, &f)
-	if err := unsaid(err); err != nil {
+	if said := unsaid(err); said != nil {
 		// The door for text of flags and arguments.
-		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(err)))
-		if h := cmp.Or(f.Hint(), (&failure{err: err}).Hint()); h != "" {
+		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(said)))
+		if h := hintOf(err, said); h != "" {
 			fmt.Fprintf(e.stderr, "toll: hint: %s\n", printable.Line(h))
 		}
 	}
-	return f.code
-}
-
-// unsaid is what of an error is still to be said: not that a signal ended the run or
-// what waited for it, which who sent it knows, but what went wrong besides.
-func unsaid(err error) error {
-	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
-	case *failure:
-		if x.code < exitSignalled {
-			return x.err
-		}
-		return unsaid(x.err)
-	case interface{ Unwrap() []error }:
-		var rest []error
-		for _, e := range x.Unwrap() {
-			rest = append(rest, unsaid(e))
-		}
-		return errors.Join(rest...)
-	}
-	if errors.As(err, new(signaled)) || errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return exitCode(err)
 }
 
 func newRoot(e env) *cobra.Command {
@@ -119,10 +54,9 @@ Without a command it is "toll compare".`,
 	root.Flags().AddFlagSet(compare.Flags())
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage(err, "see "+c.CommandPath()+" --help")
-	})
-	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e))
+	completeFormats(root)
 	return root
 }
 

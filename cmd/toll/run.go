@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,14 +13,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/engine"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/meter"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // runFlags are the flags of the commands that measure. Each command adds those
@@ -34,10 +36,11 @@ type runFlags struct {
 	rounds         int
 	window, budget time.Duration
 	windowSet      bool // by the user
-	precision      string
+	precision      float64
 	baseline, pin  string
 	seed           uint64
 	loads          loadFlags
+	slicing        sliceFlags
 	save           string
 	out            outputFlags
 	dryRun, quiet  bool
@@ -64,7 +67,7 @@ func (f *runFlags) addPin(fl *pflag.FlagSet) {
 }
 
 func (f *runFlags) addWindow(fl *pflag.FlagSet) {
-	fl.DurationVar(&f.window, "window", 250*time.Millisecond, "what is measured of each visit, after the warm-up")
+	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "what is measured of each visit, after the warm-up")
 }
 
 // addRun adds what every run has.
@@ -73,20 +76,20 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addRounds(fl)
 }
 
-// addWays adds what a run over ways to an endpoint has.
-func (f *runFlags) addWays(fl *pflag.FlagSet) {
-	fl.StringVar(&f.baseline, "baseline", "", "the way that others are compared with (default the first)")
+// addEndpoints adds what a run over external endpoints has.
+func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
+	fl.StringVar(&f.baseline, "baseline", "", "the endpoint that others are compared with (default the first)")
 	f.addRounds(fl)
 }
 
 // addRounds adds when to stop, and where the results go.
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
-	fl.DurationVar(&f.budget, "budget", time.Minute, "stop after this time")
-	fl.StringVar(&f.precision, "precision", "2%", "stop when every ratio is known to ± this much")
-	fl.IntVar(&f.rounds, "rounds", 0, "make this many rounds, whatever budget and precision say")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the rounds' order (default random, and printed)")
+	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time, unless the minimum of rounds for a verdict takes longer")
+	fl.Var(shareFlag(&f.precision, 0.02), "precision", "stop when every ratio is known to ± this much")
+	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds", "make this many rounds, regardless of budget and precision")
+	fl.Var(seedFlag(&f.seed), "seed", "seed of the rounds' order (default random, and printed)")
 	fl.StringVar(&f.save, saveFlag, "", "write every visit to this file, for toll report")
-	f.out.add(fl)
+	f.out.add(fl, document.AReport)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress")
 }
@@ -99,7 +102,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			f.seed = uint64(rand.Uint32())
 		}
 		f.windowSet = c.Flags().Changed("window")
-		if err := f.swarm.adapt(f, c.Flags()); err != nil {
+		if err := f.adapt(c.Flags()); err != nil {
 			return err
 		}
 		if err := f.out.check(place{saveFlag, f.save}); err != nil {
@@ -128,7 +131,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
-	if err := runRoom(p, f.loads.threads()); err != nil {
+	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
 		return err
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
@@ -140,7 +143,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 			return err
 		}
 		if f.dryRun {
-			return f.out.write(e, func(w io.Writer) error { return printPlan(w, p, f.out.format) })
+			return f.out.print(e, planDocument(p, f.slicing.whole))
 		}
 		if err := checkBaseline(p); err != nil {
 			return err
@@ -188,13 +191,18 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	facts, _ := here.Read() // what cannot be read is left empty
 	facts.Tool = version
 	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
-	c.Out, c.Converged, c.Throttled = sample.NewWriter(records), analysis.Converged, here.Throttler()
-	c.MeshConverged = analysis.MeshConverged
+	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
+	c.MeshConverged = mesh.Converged
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
 	}
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
+	c.Judge = func(p sample.Plan) engine.Judge {
+		live := judge.Live(p)
+		bar.standings = func() []standing { return standingsOf(p.Study, live.Standings()) }
+		return live
+	}
 	end, runErr := engine.Run(ctx, c)
 	bar.clear()
 	runErr = errors.Join(runErr, closeSave())
@@ -207,8 +215,6 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	switch {
 	case errors.Is(err, sample.ErrEmpty) && stop != nil:
 		return errors.Join(stop, runErr)
-	case errors.Is(err, sample.ErrEmpty) && errors.As(runErr, new(*engine.NothingBuiltError)):
-		return &failure{code: exitNothing, err: runErr}
 	case errors.Is(err, sample.ErrEmpty) && runErr != nil:
 		return runErr
 	case err != nil:
@@ -217,8 +223,8 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	if file.Truncated {
 		file.End, file.Truncated = end, false
 	}
-	r := analysis.Judge(file)
-	if err := f.out.report(e, r); err != nil {
+	r := judge.Judge(file)
+	if err := f.out.print(e, show.Report(r)); err != nil {
 		return errors.Join(runErr, err)
 	}
 	switch {
@@ -226,9 +232,9 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return errors.Join(stop, runErr)
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
-	case len(r.Cells) == 0 && (r.Mesh == nil || r.Mesh.Empty()):
+	case r.Empty():
 		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
-	case len(r.Failed) > 0 || r.Mesh != nil && len(r.Mesh.Failed) > 0:
+	case !r.Complete():
 		return &failure{code: exitCells}
 	}
 	return nil
@@ -237,7 +243,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 func (f *runFlags) saveHint(err error) string {
 	var pathErr *os.PathError
 	if f.save != "" && errors.As(err, &pathErr) {
-		return "what was measured before is printed above; free some space or give --save another place"
+		return "what was measured before is printed above; free some space or give --save another path"
 	}
 	return ""
 }

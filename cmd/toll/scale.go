@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // shapeFlags say how many take part.
@@ -26,22 +27,22 @@ func newScale(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "scale [MODE…]",
-		Short: "Measure what becomes of modes as servers, clients and processes multiply",
+		Short: "Measure how modes scale with servers, clients and processes",
 		Long: `scale measures each mode (bridge unless some are named) with one client container
-and with more: servers × clients × client processes in each. All start at one
-instant. It prints how much all of them get through together, what each client
-container gets, how fairly, and at what price in CPU time. Client i talks to server
-i mod the number of servers.`,
+and with more: servers × clients × client processes in each. All start at the
+same instant. It prints their total throughput, each client container's share, how
+fair the shares are, and the cost in CPU time. Client i talks to server i mod the
+number of servers.`,
 		Example: `  toll scale
   toll scale bridge pipework ovs --clients 1,2,4,8,16,20
   toll scale bridge ovs --pairs 1,2,4,20
   toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
-			if err := only(*r, "scale", "bulk", "rr"); err != nil {
+			if err := only(*r, "scale", names(func(w workload.Workload) bool { return w.Crowds })...); err != nil {
 				return err
 			}
-			if err := f.loads.options.crowd(); err != nil {
+			if err := f.loads.crowd(); err != nil {
 				return err
 			}
 			r.Study = sample.StudyScale
@@ -53,7 +54,7 @@ i mod the number of servers.`,
 			if r.Shapes, err = s.parse(); err != nil {
 				return err
 			}
-			return room(here, r.Shapes, f.loads.threads())
+			return crowdHeadroom(here, r.Shapes, f.loads.mostThreads())
 		}),
 	}
 	fl := c.Flags()
@@ -64,7 +65,7 @@ i mod the number of servers.`,
 	fl.StringSliceVar(&s.shapes, "shape", nil, "servers x client containers x processes in each: 2x8x4")
 	f.addFrom(fl, mode.FromContainer)
 	f.addTo(fl)
-	f.addLoads(fl, "bulk")
+	f.addLoads(fl, workload.Bulk)
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addWindow(fl)
@@ -85,9 +86,9 @@ func turn(here machine.Machine) float64 {
 	return 2 * slice / cpus
 }
 
-// room refuses crowds that the machine cannot hold; what each process and each
+// crowdHeadroom refuses crowds that the machine cannot hold; what each process and each
 // connection takes was measured, and rounded up.
-func room(here machine.Machine, shapes []sample.Shape, streams int) error {
+func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
 		files      = 4 // of toll: two pipes and the process
 		toll       = 1000
@@ -98,13 +99,13 @@ func room(here machine.Machine, shapes []sample.Shape, streams int) error {
 	for _, s := range shapes {
 		processes := s.Servers + s.Clients*s.Procs
 		connections := s.Clients * s.Procs * streams
-		err := here.Room(machine.Crowd{
+		err := here.Headroom(machine.Crowd{
 			Threads: toll + threads*processes + 2*connections,
 			Files:   toll/2 + files*processes,
 			Memory:  uint64(bytes*processes + connection*connections),
 		})
 		if err != nil {
-			return noRoom(s.String(), err)
+			return tooLittle(s.String(), err)
 		}
 	}
 	return nil

@@ -14,12 +14,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/bridgetoll/bridgetoll/internal/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(accounted{m}, map[string]func(){
 		"toll": func() {
+			if os.Getenv(fakeEnv) != "" {
+				fakeLab()
+			}
 			if os.Getenv(patientEnv) != "" && slices.Contains(os.Args, "--rounds") {
 				os.Exit(patient(os.Args[1:]))
 			}
@@ -32,16 +35,32 @@ func TestMain(m *testing.M) {
 // time: they wait for warm-ups and windows most of the time, and ask for no speed.
 // More of them would keep each other's loads off their CPUs.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	const atOnce = 2
 	places := make(chan bool, atOnce)
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
-		Setup: func(e *testscript.Env) error {
-			e.Setenv(patientEnv, "yes")
-			places <- true
-			e.Defer(func() { <-places })
-			return nil
-		},
+	testscript.Run(t, scripts("testdata", func(e *testscript.Env) error {
+		e.Setenv(patientEnv, "yes")
+		e.Setenv(rerunsEnv, os.Getenv(rerunsEnv))
+		places <- true
+		e.Defer(func() { <-places })
+		return nil
+	}))
+}
+
+// TestFakeScripts runs the scripts that need no kernel: what toll says, not what it
+// measures. They wait, and do little else.
+func TestFakeScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, scripts("testdata/fake", func(e *testscript.Env) error {
+		e.Setenv(fakeEnv, "yes")
+		return nil
+	}))
+}
+
+func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir:   dir,
+		Setup: setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"engine": engineAt,
 			"exits":  exits,
@@ -55,7 +74,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
-	})
+	}
 }
 
 func mayBuild() bool {

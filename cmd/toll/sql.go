@@ -1,15 +1,15 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/database"
-	"github.com/bridgetoll/bridgetoll/internal/endpoint"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // sqlFlags say what is asked of a database.
@@ -24,10 +24,10 @@ type sqlFlags struct {
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each way to reach it: postgres:// mysql:// sqlserver://, without a password")
 	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
-	fl.IntVar(&f.queries, "queries", 20, "queries of a page, one after another")
-	fl.IntVar(&f.sessions, "sessions", 1, "sessions at one time, each with a connection of its own")
+	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
+	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
 	fl.StringVar(&f.passwordEnv, "password-env", "", "environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)")
-	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "longest time for a login and for a page")
+	fl.Var(timeFlag(&f.timeout, 10*time.Second, minWait, maxWait), "timeout", "longest time for a login and for a page")
 }
 
 // sqlWarmup is long enough for statements to be prepared and plans to be cached.
@@ -42,8 +42,8 @@ func newSQL(e env) *cobra.Command {
 		Use:   "sql --dsn [NAME=]URL…",
 		Short: "What does the network cost a chatty application's pages, against a real database?",
 		Long: `sql makes pages of small queries, one after another on one connection, against a
-real database over each way to reach it, in shuffled rounds, and compares how long
-pages take. Each --dsn is another way to the same database, such as its published
+real database over each route to it, in shuffled rounds, and compares how long
+pages take. Each --dsn is another route to the same database, such as its published
 port and its container's address.
 
 Passwords are never taken from the command line, where every user of the machine
@@ -53,13 +53,7 @@ can read them.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			const example = "toll sql --dsn published=postgres://app@127.0.0.1:5432/shop --dsn direct=postgres://app@172.17.0.2:5432/shop"
-			w, err := parseWays(s.dsn, "sql", "--dsn", example)
-			if err == nil {
-				err = s.check()
-			}
-			if err == nil && (f.window < minWindow || f.window > maxWindow) {
-				err = usage(fmt.Errorf("--window %s: must be from %s to %s", f.window, minWindow, maxWindow), "")
-			}
+			w, err := parseEndpoints(s.dsn, "sql", "--dsn", example)
 			if err != nil {
 				return err
 			}
@@ -71,29 +65,14 @@ can read them.`,
 			if err != nil {
 				return usage(err, "")
 			}
-			return f.endpoints(c, e, db, sample.Load{Kind: "sql", Streams: s.sessions, Queries: s.queries, SQL: s.query,
-				Warmup: sqlWarmup, Window: f.window.Seconds()})
+			return f.endpoints(c, e, db, sample.Load{Kind: workload.SQL, Streams: s.sessions,
+				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()})
 		},
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	s.add(fl)
 	f.addWindow(fl)
-	f.addWays(fl)
+	f.addEndpoints(fl)
 	return c
-}
-
-func (f *sqlFlags) check() error {
-	for _, n := range []struct {
-		flag       string
-		value, top int
-	}{{"queries", f.queries, maxQueries}, {"sessions", f.sessions, maxChatSessions}} {
-		if n.value < 1 || n.value > n.top {
-			return usage(fmt.Errorf("--%s %d: must be from 1 to %d", n.flag, n.value, n.top), "")
-		}
-	}
-	if least := 100 * time.Millisecond; f.timeout < least || f.timeout > maxWait {
-		return usage(fmt.Errorf("--timeout %s: must be from %s to %s", f.timeout, least, maxWait), "")
-	}
-	return nil
 }

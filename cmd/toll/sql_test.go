@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // labPostgres starts a PostgreSQL whose files are in memory and that lets everyone
@@ -85,14 +86,7 @@ func TestSQLInTheLab(t *testing.T) {
 // rules, and straight.
 func TestSQLOverThreeWays(t *testing.T) {
 	needPostgres(t)
-	bin := binary(t) // in a directory that everyone may enter
-	dir := filepath.Join(filepath.Dir(bin), "out")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	bin, dir := binary(t), openDir(t)
 	inner, file := filepath.Join(dir, "sql.jsonl"), filepath.Join(t.TempDir(), "run.jsonl")
 	// The lab's addresses: of the container, and of the machine that publishes 8080.
 	client := bin + " sql --rounds 6 --window 50ms --save " + inner + " --dsn proxy=postgres://postgres@{addr}/postgres" +
@@ -118,8 +112,8 @@ func TestSQLOverThreeWays(t *testing.T) {
 	}
 	dials := map[string]string{"proxy": "127.0.0.1:8080", "nat": "198.18.0.1:8080", "direct": "172.30.0.2:5201"}
 	for _, c := range got.Cells {
-		m := c.Metrics[analysis.LatencyP50]
-		if c.Dial != dials[c.Mode] || c.Witnessed || len(m.Rounds) != 6 || c.Metrics[analysis.RTT].Median <= 0 || c.Metrics[analysis.ConnectTime].Median <= 0 ||
+		m := c.Metrics[workload.LatencyP50]
+		if c.Dial != dials[c.Mode] || c.Witnessed || len(m.Rounds) != 6 || c.Metrics[workload.RTT].Median <= 0 || c.Metrics[workload.ConnectTime].Median <= 0 ||
 			!strings.HasPrefix(c.Facts["server"], "PostgreSQL ") {
 			t.Errorf("%+v", c)
 		}

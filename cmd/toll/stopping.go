@@ -25,7 +25,7 @@ func (p *progress) sayStopping(ctx context.Context) (done func()) {
 		select {
 		case <-ended:
 		case <-time.After(silentStop):
-			fmt.Fprintf(p.w, "%sstopping: what was made is being removed\n", clearLine)
+			fmt.Fprintf(p.w, "%sstopping: removing what was built\n", clearLine)
 		}
 	}()
 	return func() { close(ended) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,8 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // swarmFlags are the flags of runs on a swarm.
@@ -20,7 +22,7 @@ type swarmFlags struct {
 	at netip.AddrPort // control, as understood
 }
 
-func (f *swarmFlags) add(fl *pflag.FlagSet) {
+func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.StringSliceVar(&f.nodes, "nodes", nil, "swarm: the nodes, by name or ID: of the server, of the client (default the first two)")
 	f.addHow(fl)
 }
@@ -31,48 +33,16 @@ func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
 	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
 }
 
-// adapt makes the flags of a comparison those of one on a swarm, if it is on one:
-// between machines, and on CPUs that nobody chooses.
-func (f *swarmFlags) adapt(r *runFlags, given *pflag.FlagSet) error {
-	if !slices.Equal(r.on, []string{swarm.Name}) {
-		return nil
-	}
-	if !given.Changed("from") {
-		r.from = []string{string(mode.FromRemoteContainer)}
-		if given.Lookup("baseline") != nil { // other studies have one placement
-			r.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
-		}
-	}
-	return f.unpinned(r, given)
-}
-
-// fit refuses the flags if no swarm is used, and reads them.
-func (f *swarmFlags) fit(on []string) error {
-	if !slices.Contains(on, swarm.Name) {
-		for flag, given := range map[string]bool{"nodes": len(f.nodes) > 0, "image": f.image != "", "control": f.control != ""} {
-			if given {
-				return usage(fmt.Errorf("--%s is for swarm only", flag), "--on swarm, or leave --"+flag+" out")
-			}
-		}
-		return nil
-	}
+// check reads the flags of a run between two nodes.
+func (f *swarmFlags) check() error {
 	if n := len(f.nodes); n != 0 && n != 2 {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n), "toll mesh measures every pair of nodes")
 	}
-	return f.check()
+	return f.read()
 }
 
-// unpinned refuses CPU numbers, which differ between machines.
-func (f *swarmFlags) unpinned(r *runFlags, given *pflag.FlagSet) error {
-	if given.Changed("pin") && r.pin != "none" {
-		return usage(fmt.Errorf("--pin %s: client and server are on machines of their own", r.pin), "leave --pin out")
-	}
-	r.pin = "none"
-	return nil
-}
-
-// check reads the flags.
-func (f *swarmFlags) check() error {
+// read reads the flags.
+func (f *swarmFlags) read() error {
 	if slices.Contains(f.nodes, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
 	}
@@ -92,6 +62,13 @@ func (f *swarmFlags) check() error {
 	}
 	f.at = at
 	return nil
+}
+
+func (f *swarmFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
+	s := f.backend()
+	s.Most = 2 // a server's and a client's
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return use(s)
 }
 
 func (f *swarmFlags) backend() *swarm.Swarm {

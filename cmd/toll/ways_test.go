@@ -19,8 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // tollInPath is this test's binary, which is toll by that name (TestMain): these
@@ -146,7 +147,7 @@ func TestStreamOverTwoWays(t *testing.T) {
 		`(?m)^here → tiny, responses of at most 8 tokens$`,
 		`(?m)^  near +127\.0\.0\.1:\d+ .* 1$`, `(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
 		`(?m)^6 rounds in .* as many as asked for`, `near against itself`, `Is it the network or the model\?`, `(?m)^  held: `,
-		`nobody counted the bytes`,
+		`their bytes are not counted`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("no %q", want)
@@ -197,12 +198,12 @@ func TestStreamOverTwoWays(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	for i, c := range report.Cells {
-		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[analysis.Words].Median != 8 || c.Metrics[analysis.ResponseTime].Median < 0.014 ||
+		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[workload.Words].Median != 8 || c.Metrics[workload.ResponseTime].Median < 0.014 ||
 			c.Facts["model"] != "tiny" || c.Facts["server"] != "tiny/1" {
 			t.Errorf("%+v", c)
 		}
 	}
-	if p := report.Cells[1].Metrics[analysis.ResponseTime].Price; p == nil || p.Unit != "s" || p.N != 6 {
+	if p := report.Cells[1].Metrics[workload.ResponseTime].Price; p == nil || p.Unit != "s" || p.N != 6 {
 		t.Errorf("price %+v", p)
 	}
 	if v, err := sample.Read(bytes.NewReader(kept)); err != nil || len(v.Visits) != 6*3 || v.Visits[0].Client.Trips != 2 || v.Visits[0].Client.Connections != 1 {
@@ -320,7 +321,7 @@ func TestStreamServerDies(t *testing.T) {
 				t.Errorf("%d cells, ended by %s", len(report.Cells), report.Plan.EndedBy)
 			}
 			for _, c := range report.Cells {
-				if n := len(c.Metrics[analysis.ResponseTime].Rounds); n != 5 || len(c.Warnings) == 0 {
+				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 5 || len(c.Warnings) == 0 {
 					t.Errorf("%s: %d rounds, warnings %+v", c.Mode, n, c.Warnings)
 				}
 			}

@@ -1,7 +1,6 @@
-// Package machine reads what the machine is: the facts that decide a
-// network benchmark's numbers and are not the mode, the CPUs that a run may
-// use and how to share them out, and the settings that forbid what the lab
-// needs.
+// Package machine reads the facts of the machine: those, besides the mode, that
+// decide a network benchmark's numbers, the CPUs that a run may use and how to
+// share them out, and the settings that forbid what the lab needs.
 //
 //	env, doubts := machine.Machine{}.Read()
 //	client, server, sameCore, err := machine.Machine{}.PinAuto(1)
@@ -29,8 +28,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/printable"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Machine is where facts are read. The zero value is the machine that we run
@@ -111,12 +111,7 @@ func (m Machine) memory() uint64 {
 
 // kibibytes is a line of /proc/meminfo in bytes.
 func kibibytes(meminfo, name string) (n uint64, ok bool) {
-	kib := strings.TrimSuffix(field(meminfo, name), " kB")
-	n, err := strconv.ParseUint(strings.TrimSpace(kib), 10, 64)
-	if err != nil || n > math.MaxUint64/1024 {
-		return 0, false
-	}
-	return n * 1024, true
+	return units.ParseKiB(field(meminfo, name))
 }
 
 // loadAverage is that of the last minute. NaN is a number to ParseFloat and
@@ -130,9 +125,9 @@ func (m Machine) loadAverage() (l float64, ok bool) {
 	return l, true
 }
 
-// privileged reports whether the process may make and furnish network
-// namespaces as it is. User id 0 says nothing: a container's root often
-// lacks both capabilities, and whoever made a user namespace is root in it.
+// privileged reports whether the process may make and furnish network namespaces
+// as it is. User id 0 says nothing: a container's root often lacks both
+// capabilities, and the process that made a user namespace is root in it.
 func (m Machine) privileged() bool {
 	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
 	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
@@ -201,17 +196,13 @@ func (m Machine) exists(name string) bool {
 	return err == nil
 }
 
-// maxFact is the longest fact that is kept, in runes.
+// maxFact is the longest fact that is kept, in characters.
 const maxFact = 400
 
 // fold makes one printable line with single spaces: facts end up in terminals
 // and some come from firmware, which ends its words with a zero byte.
 func fold(s string) string {
-	s = printable.Words(strings.ReplaceAll(s, "\x00", " "))
-	if r := []rune(s); len(r) > maxFact {
-		return strings.TrimSpace(string(r[:maxFact]))
-	}
-	return s
+	return strings.TrimSpace(printable.Limit(printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
 }
 
 // field returns the value of the first "key: value" line, as /proc has them.

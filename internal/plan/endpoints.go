@@ -3,27 +3,27 @@ package plan
 import (
 	"errors"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Endpoints lists the cells of a comparison of ways to an endpoint, in their
+// Endpoints lists the cells of a comparison of external endpoints, in their
 // order, with a control. The request's baseline is the name of one of them.
-func Endpoints(r Request, ways []string) (sample.Plan, error) {
+func Endpoints(r Request, names []string) (sample.Plan, error) {
 	r.From, r.On = []mode.Placement{sample.FromHere}, []string{sample.OnEndpoint}
 	p := sample.Plan{Study: sample.StudyEndpoints, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Baseline: string(r.Baseline), Loads: r.Loads}
 	if err := r.check(); err != nil {
 		return p, err
 	}
-	if len(ways) == 0 {
-		return p, errors.New("nothing to measure: no way to an endpoint was given")
+	if len(names) == 0 {
+		return p, errors.New("nothing to measure: no endpoint was given")
 	}
 	for _, l := range r.Loads {
-		for _, w := range ways {
+		for _, w := range names {
 			c := sample.Cell{Mode: w, From: sample.FromHere, Load: l.Kind, On: sample.OnEndpoint}
 			p.Cells = append(p.Cells, c)
-			if w == p.Baseline && len(ways) > 1 {
+			if w == p.Baseline && len(names) > 1 {
 				c.Control = true
 				p.Cells = append(p.Cells, c)
 			}

@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/bridgetoll/bridgetoll/internal/mesh"
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // MeshRequest is what the user asked for of a mesh.
@@ -47,20 +48,20 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 		return p, err
 	}
 	if most := p.MaxSweeps(); r.Sweeps > most {
-		return p, &SweepsError{Sweeps: r.Sweeps, Nodes: len(r.Nodes), Most: most}
+		return p, &sweepsError{Sweeps: r.Sweeps, Nodes: len(r.Nodes), Most: most}
 	}
 	return p, nil
 }
 
-// SweepsError refuses more sweeps than a results file can hold.
-type SweepsError struct{ Sweeps, Nodes, Most int }
+// sweepsError refuses more sweeps than a results file can hold.
+type sweepsError struct{ Sweeps, Nodes, Most int }
 
-func (e *SweepsError) Error() string {
-	return fmt.Sprintf("%d sweeps: a results file has room for %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
+func (e *sweepsError) Error() string {
+	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
 }
 
 // Hint is what to do.
-func (e *SweepsError) Hint() string {
+func (e *sweepsError) Hint() string {
 	return fmt.Sprintf("--sweeps %d, or fewer nodes or loads", e.Most)
 }
 
@@ -89,7 +90,7 @@ func (r MeshRequest) check() error {
 		if l.Kind != "rr" && l.Kind != "bulk" || kinds[l.Kind] {
 			return fmt.Errorf("load %s: a mesh takes rr and bulk, each once", l.Kind)
 		}
-		if l.Reverse || l.Bidir {
+		if workload.BulkOf(l).Reverse || workload.BulkOf(l).Bidir {
 			return fmt.Errorf("load %s: a mesh measures both directions anyway, one after the other", l.Kind)
 		}
 		kinds[l.Kind] = true
@@ -98,21 +99,21 @@ func (r MeshRequest) check() error {
 }
 
 // Phase is what is measured at once: a load over several pairs, the client of
-// each first, of which no two have a node in common.
+// each first; no two pairs have a node in common.
 type Phase struct {
 	Load  sample.Load
 	Pairs []sample.Pair
 }
 
 // MeshRounds is how many tournament rounds a sweep of the plan has.
-func MeshRounds(p sample.Plan) int { return mesh.Rounds(len(p.Mesh.Nodes)) }
+func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 
 // MeshRound is a tournament round of a sweep, both counted from 0: its phases,
 // one after the other, in an order shuffled by the seed. Each pair is in one phase
 // of each load, or of one that is measured both ways in two, with client and
 // server exchanged.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
-	pairs := mesh.NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
+	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
 	for i, x := range pairs {
 		back[i] = sample.Pair{x[1], x[0]}
@@ -170,10 +171,9 @@ func LeastTime(p sample.Plan) float64 {
 	switch {
 	case p.Mesh != nil:
 		return float64(max(1, p.Mesh.Sweeps)) * SweepTime(p)
-	case p.Rounds > 0:
-		return float64(p.Rounds) * RoundTime(p)
 	}
-	return MinRounds * RoundTime(p)
+	rounds := cmp.Or(p.Rounds, LeastRounds(p))
+	return roundTime(p, FirstShare) + float64(rounds-1)*RoundTime(p)
 }
 
 // SweepTime estimates how long a sweep of a mesh takes, in seconds.

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func meshRequest(nodes int, change func(*MeshRequest)) MeshRequest {
@@ -55,7 +56,9 @@ func TestMeshRefuses(t *testing.T) {
 		{"nothing to measure", 3, func(r *MeshRequest) { r.Loads = nil }},
 		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "udp", Window: 1}} }},
 		{"each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
-		{"both directions anyway", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "bulk", Reverse: true, Window: 1}} }},
+		{"both directions anyway", 3, func(r *MeshRequest) {
+			r.Loads = []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}, Window: 1}}
+		}},
 		{"-1 pairs at once: must not be negative", 3, func(r *MeshRequest) { r.AtOnce = -1 }},
 		{"-1 sweeps: must not be negative", 3, func(r *MeshRequest) { r.Sweeps = -1 }},
 		{"must be more than 0", 3, func(r *MeshRequest) { r.Budget = 0 }},
@@ -80,7 +83,7 @@ func TestMeshTooLargeForAFile(t *testing.T) {
 				r.Sweeps = sweeps
 			})
 		}
-		var too *SweepsError
+		var too *sweepsError
 		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.Most != tt.most || !strings.Contains(too.Hint(), "--sweeps "+strconv.Itoa(tt.most)) {
 			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err, tt.most)
 		}

@@ -6,15 +6,15 @@ package plan
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// MinRounds is how many rounds a run that is not cut short makes at least.
+// MinRounds is how many rounds a run with visits makes at least if it is not cut
+// short; see LeastRounds.
 const MinRounds = 5
 
 // Request is what the user asked for.
@@ -32,6 +32,8 @@ type Request struct {
 	Rounds    int      // 0: until Precision or Budget
 	Budget    float64  // seconds
 	Precision float64  // relative
+	Same      float64  // relative difference that is called none
+	Epoch     float64  // seconds that the slices of an epoch take; needed if a load has slices
 	Baseline  mode.Name
 	Pin       string
 	Seed      uint64
@@ -39,17 +41,19 @@ type Request struct {
 
 // visitOverhead is what a visit takes beyond warm-up and window, in seconds:
 // starting two processes and reading counters. Only estimates use it. Each
-// further end of a crowd takes eachOverhead.
+// further end of a crowd takes eachOverhead. An epoch takes epochOverhead beyond its
+// timetable.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
+	epochOverhead = 0.25
 )
 
 // Make lists the cells of the request in the catalogue's order, one control
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn}
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -89,10 +93,17 @@ func (r Request) check() error {
 		return fmt.Errorf("budget %gs: must be more than 0", r.Budget)
 	case !(r.Precision > 0 && r.Precision < 1):
 		return fmt.Errorf("precision %g: must be between 0 and 1", r.Precision)
+	case !(r.Same >= 0 && r.Same < 1):
+		return fmt.Errorf("same %g: must be from 0 to less than 1", r.Same)
 	}
 	for _, l := range r.Loads {
-		if !(l.Window > 0) || l.Warmup < 0 {
+		switch {
+		case !(l.Window > 0) || l.Warmup < 0:
 			return fmt.Errorf("load %s: window %gs, warm-up %gs: must be positive", l.Kind, l.Window, l.Warmup)
+		case !(l.Slice >= 0):
+			return fmt.Errorf("load %s: slice %gs: must not be negative", l.Kind, l.Slice)
+		case l.Slice > 0 && !(r.Epoch > 0):
+			return fmt.Errorf("load %s: slices in an epoch of %gs: must be more than 0", l.Kind, r.Epoch)
 		}
 	}
 	return nil
@@ -107,7 +118,7 @@ type routed struct {
 // in p what there is no way to.
 func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
-	for _, m := range mode.Catalogue {
+	for _, m := range mode.All() {
 		named := slices.Contains(r.Modes, m.Name)
 		usual := len(r.Modes) == 0 && m.Usual
 		if !named && !usual && m.Name != r.Baseline {
@@ -120,7 +131,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 				out = append(out, routed{m, route})
 			}
 		}
-		if len(out) > n || !named { // what nobody named is not missed
+		if len(out) > n || !named { // what was not named is not missed
 			continue
 		}
 		why, around := m.WhyNot(from)
@@ -164,12 +175,6 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	return out
 }
 
-// Order is the order of the cells in a round: indexes into p.Cells.
-func Order(p sample.Plan, round int) []int {
-	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)))
-	return rng.Perm(len(p.Cells))
-}
-
 // Drop removes the cells for which reason gives one, and lists them as
 // skipped, once for each path.
 func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
@@ -198,11 +203,14 @@ func RoundTime(p sample.Plan) float64 {
 	if p.Mesh != nil {
 		return meshRoundTime(p)
 	}
+	return roundTime(p, 1)
+}
+
+// roundTime is the same for epochs of that share of the plan's length.
+func roundTime(p sample.Plan, share float64) float64 {
 	t := 0.0
-	for _, c := range p.Cells {
-		l := p.LoadFor(c)
-		ends := max(1, c.Shape.Servers) + max(1, c.Shape.Clients*c.Shape.Procs)
-		t += l.Warmup + l.Window + visitOverhead + eachOverhead*float64(ends-2)
+	for _, turn := range unshuffled(p) {
+		t += turnTime(p, turn, share)
 	}
 	return t
 }

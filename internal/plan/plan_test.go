@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/mode"
-	"github.com/bridgetoll/bridgetoll/internal/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 var (
 	bulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25}
-	rr   = sample.Load{Kind: "rr", Request: 1, Reply: 1, Warmup: 0.05, Window: 0.25}
+	rr   = sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
 )
 
 // request is what `toll compare` asks for without flags, but one load.
@@ -153,7 +154,7 @@ func TestControlFollowsTheBaseline(t *testing.T) {
 	for _, base := range mode.Names() {
 		t.Run(string(base), func(t *testing.T) {
 			p, err := Make(request(func(r *Request) {
-				r.From, r.Loads, r.On, r.Baseline = mode.Placements, []sample.Load{bulk, rr}, []string{"lab", "docker"}, base
+				r.From, r.Loads, r.On, r.Baseline = mode.Placements(), []sample.Load{bulk, rr}, []string{"lab", "docker"}, base
 			}))
 			if err != nil {
 				t.Fatal(err)

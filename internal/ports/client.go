@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // packet is the client's first packet.
@@ -42,7 +42,7 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 // anyone is an example of another machine's address, and all that it may be: not
 // what is this machine's or in a network behind another device of its.
 func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) {
-	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: nobody's
+	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: unassigned
 	if six {
 		example, all = netip.MustParseAddr("2001:db8:ffff::1"), netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}

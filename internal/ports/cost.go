@@ -3,14 +3,14 @@ package ports
 import (
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
 // cell is where a results file has the price of a path.
 type cell struct{ mode, from, to string }
 
 // cellOf is the cell that a client's way corresponds to; "" where none does.
-func cellOf(c Client, w Way) cell {
+func cellOf(c Client, w PathKind) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
 	switch w {
@@ -28,9 +28,9 @@ func cellOf(c Client, w Way) cell {
 func (r *Report) Price(file string, judged *analysis.Report) {
 	r.Costs = &Costs{File: file, Baseline: judged.Plan.Baseline}
 	for i := range r.Ports {
-		for _, c := range Clients {
+		for _, c := range clients {
 			p, ok := r.Ports[i].Paths[c]
-			want := cellOf(c, p.Way)
+			want := cellOf(c, p.Kind)
 			if !ok || want.mode == "" || r.Ports[i].Proto != "tcp" {
 				continue
 			}

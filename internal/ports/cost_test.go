@@ -3,8 +3,8 @@ package ports
 import (
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 // A path has the price of its own cell: mode, placement and target.
@@ -20,9 +20,9 @@ func TestPrice(t *testing.T) {
 	}
 	tuned := cell("publish-nat", "host", "address", 9)
 	tuned.Tune = "mtu=9000"
-	judged := &analysis.Report{Plan: analysis.Plan{Baseline: "host"}, Cells: []analysis.Cell{tuned, cell("host", "host", "address", 1),
+	judged := &analysis.Report{Measured: analysis.Measured{Plan: analysis.Plan{Baseline: "host"}, Cells: []analysis.Cell{tuned, cell("host", "host", "address", 1),
 		cell("publish-proxy", "host", "loopback", 1.4), cell("publish-proxy", "host", "loopback6", 1.5), cell("publish-nat", "host", "loopback", 1.1),
-		cell("publish-nat", "host", "address", 1.2), cell("publish-proxy", "container", "address", 1.6)}}
+		cell("publish-nat", "host", "address", 1.2), cell("publish-proxy", "container", "address", 1.6)}}}
 	r := Judge(healthy(), 0)
 	r.Price("run.jsonl", judged)
 	for client, want := range map[Client]float64{Loopback: 1.4, OwnAddr: 1.2, Neighbour: 1.6, Remote: 0} {

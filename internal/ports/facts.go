@@ -1,13 +1,13 @@
-// Package ports says who answers each port of this machine, which way a client
-// takes there from five places, and which traps lie on the way. It is pure:
-// Facts go in, a Report comes out; internal/ports/collect reads the facts.
+// Package ports finds who answers each port of this machine, by which route a
+// client gets there from five places, and which traps are on that route. It is
+// pure: Facts go in, a Report comes out; internal/ports/collect reads the facts.
 package ports
 
 import (
 	"net/netip"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // Facts are what was found on the machine.

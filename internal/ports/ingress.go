@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // Ingress is a swarm's: the network by which every node takes the published ports
@@ -62,7 +62,7 @@ func (f *Facts) unserved(rows []Row) []Trap {
 			continue
 		}
 		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
-			Text:     fmt.Sprintf("Service %s publishes %d/%s by the swarm's ingress, and this node does not take it", s.Name, s.Port, s.Proto),
+			Text:     fmt.Sprintf("Service %s publishes %d/%s by the swarm's ingress, and this node does not accept it", s.Name, s.Port, s.Proto),
 			Evidence: "no socket listens, and no rule leads there",
 			Remedy:   fmt.Sprintf("see what dockerd's log says of ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
 		if f.Ingress.NoIPVS {

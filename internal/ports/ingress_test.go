@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // ingressRules are what Docker before 29 writes for a service that publishes 8091 by

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// anybody is an address that is nobody's (RFC 5737).
+// anybody is an unassigned address (RFC 5737).
 var anybody = netip.MustParseAddr("192.0.2.1")
 
 // Bounds from which a trap is one.
@@ -25,7 +25,7 @@ func (f *Facts) conntrack([]Row) []Trap {
 		return nil
 	}
 	return []Trap{{Code: ConntrackFull,
-		Text:     "The connection table is nearly full: when it is, new connections are dropped without a word",
+		Text:     "The connection table is nearly full: when it is, new connections are dropped silently",
 		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)", f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
 		Remedy:   fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L", 2*f.TrackedMax)}}
 }
@@ -34,7 +34,7 @@ func (f *Facts) conntrack([]Row) []Trap {
 func (f *Facts) proxyLoad([]Row) []Trap {
 	var out []Trap
 	for _, p := range f.Proxies {
-		if p.Rootless { // without it there is no way
+		if p.Rootless { // without it there is none
 			continue
 		}
 		var bytes uint64
@@ -82,9 +82,9 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 			continue
 		}
 		out = append(out, Trap{Code: PublicLocalOnly, Ports: []string{r.name()},
-			Text:     fmt.Sprintf("%s is published to every machine, perhaps without need: now only this machine uses it", r.name()),
+			Text:     fmt.Sprintf("%s is published to every machine, perhaps needlessly: at present only this machine uses it", r.name()),
 			Evidence: fmt.Sprintf("%s open from loopback or own addresses, none from elsewhere; that is this moment only", connections(local)),
-			Remedy:   fmt.Sprintf("if it is to stay so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
+			Remedy:   fmt.Sprintf("to keep it so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
 	}
 	return out
 }
@@ -135,7 +135,7 @@ func (f *Facts) unpublished([]Row) []Trap {
 		out = append(out, Trap{Code: Unpublished, Ports: ports,
 			Text:     fmt.Sprintf("%s of container %s is EXPOSEd but not published: only this machine and the network %s reach it", strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
 			Evidence: said,
-			Remedy:   fmt.Sprintf("if others are to reach it: -p %s:%s; else nothing", first, first)})
+			Remedy:   fmt.Sprintf("to let others reach it: -p %s:%s; else nothing", first, first)})
 	}
 	return out
 }
@@ -187,14 +187,14 @@ func (f *Facts) device(name string) Device {
 // mtuPath goes from a container's device to the uplink; narrow says that it
 // gets smaller on the way.
 func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
-	way := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
+	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	for _, port := range f.Devices {
 		if d.Peer != 0 && port.Index == d.Peer && port.Peer == d.Index && port.Kind == "veth" {
-			way = append(way, Device{Name: "its veth", MTU: port.MTU}, f.device(port.Master), uplink)
+			devices = append(devices, Device{Name: "its veth", MTU: port.MTU}, f.device(port.Master), uplink)
 		}
 	}
 	var parts []string
-	for _, x := range way {
+	for _, x := range devices {
 		if x.MTU == 0 {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 func addr(s string) netip.Addr         { return netip.MustParseAddr(s) }
@@ -93,11 +93,11 @@ func healthy() *Facts {
 	}
 }
 
-// ways are a row's, in the order of Clients; "" where there is none.
+// ways are a row's, in the order of clients; "" where there is none.
 func ways(r Row) string {
 	var out []string
-	for _, c := range Clients {
-		w := string(r.Paths[c].Way)
+	for _, c := range clients {
+		w := string(r.Paths[c].Kind)
 		if len(r.Paths[c].Doubt) > 0 {
 			w += "?"
 		}
@@ -196,7 +196,7 @@ func TestLoopback6ByNAT(t *testing.T) {
 	f.Devices[2].Addrs = append(f.Devices[2].Addrs, netip.MustParsePrefix("fd00::1/64"))
 	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave("*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -m addrtype --dst-type LOCAL -m tcp --dport 8080 -j DNAT --to-destination [fd00::2]:80\nCOMMIT\n", true).Chains...)
 	r := Judge(f, 8080)
-	if got := find(t, r, "::", 8080).Paths[Loopback6]; got.Way != Blocked {
+	if got := find(t, r, "::", 8080).Paths[Loopback6]; got.Kind != Blocked {
 		t.Errorf("%+v", got)
 	}
 	if len(r.Traps) != 1 || r.Traps[0].Code != Loopback6Nothing || !strings.Contains(r.Traps[0].Evidence, "never leave lo") {
@@ -210,7 +210,7 @@ func TestRulesOnly(t *testing.T) {
 	proxyOff(f)
 	f.Listeners, f.Containers = f.Listeners[:1], nil
 	row := find(t, Judge(f, 0), "0.0.0.0", 8080)
-	if row.Holder.Kind != "rules" || row.Server.Name != "172.17.0.2:80" || row.Paths[Remote].Way != ByNAT || len(row.Paths[Remote].Doubt) == 0 {
+	if row.Holder.Kind != "rules" || row.Server.Name != "172.17.0.2:80" || row.Paths[Remote].Kind != ByNAT || len(row.Paths[Remote].Doubt) == 0 {
 		t.Errorf("%+v", row)
 	}
 	if r := Judge(f, 8080); len(r.Ports) != 1 || !r.Served() {
@@ -268,7 +268,7 @@ func TestTraps(t *testing.T) {
 			}
 		})
 	}
-	for _, code := range Codes {
+	for _, code := range codes {
 		if !slices.ContainsFunc(planted, func(p plant) bool { return p.code == code }) {
 			t.Errorf("%s is not planted", code)
 		}

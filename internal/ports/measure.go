@@ -18,10 +18,10 @@ type Measure struct {
 // was found is in it beside what a published port could be instead.
 func measures(rows []Row) []Measure {
 	var out []Measure
-	for _, c := range Clients {
+	for _, c := range clients {
 		for _, row := range rows {
 			p, ok := row.Paths[c]
-			want := cellOf(c, p.Way)
+			want := cellOf(c, p.Kind)
 			if !ok || want.mode == "" || p.proxy.Rootless || row.Server.Kind == "service" {
 				continue
 			}
@@ -56,7 +56,7 @@ func once[T comparable](have []T, x T) []T {
 }
 
 // command names the modes by which the targets can be reached: rules do not take
-// ::1, and a proxy's client does not dial the machine's address (internal/mode).
+// ::1, and a proxy's client does not dial the machine's address (internal/record/mode).
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }

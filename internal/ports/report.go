@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Schema names the version of the report's JSON form, which docs/results.md
+// schema names the version of the report's JSON form, which docs/results.md
 // documents.
-const Schema = "bridgetoll.ports/1"
+const schema = "bridgetoll.ports/1"
 
 // Report is what `toll ports` prints.
 type Report struct {
@@ -68,27 +68,29 @@ const (
 	Remote    Client = "machine"   // another machine
 )
 
+var clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
+
 // Clients lists them.
-var Clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
+func Clients() []Client { return slices.Clone(clients) }
 
-// Way is what a path is in one word.
-type Way string
+// PathKind is what a path is in one word.
+type PathKind string
 
-// The ways.
+// The kinds of paths.
 const (
-	Direct  Way = "direct"  // the socket is the server's
-	ByProxy Way = "proxy"   // docker-proxy or rootlesskit accepts and dials the container
-	ByNAT   Way = "DNAT"    // rules translate the destination
-	Hairpin Way = "hairpin" // DNAT back to the bridge that it came from
-	Blocked Way = "blocked" // dropped by rules or settings
-	Held    Way = "held"    // a socket accepts, and nobody answers
-	Nothing Way = "nothing" // refused: nothing listens
+	Direct  PathKind = "direct"  // the socket is the server's
+	ByProxy PathKind = "proxy"   // docker-proxy or rootlesskit accepts and dials the container
+	ByNAT   PathKind = "DNAT"    // rules translate the destination
+	Hairpin PathKind = "hairpin" // DNAT back to the bridge that it came from
+	Blocked PathKind = "blocked" // dropped by rules or settings
+	Held    PathKind = "held"    // a socket accepts, but no process answers
+	Nothing PathKind = "nothing" // refused: nothing listens
 )
 
 // Path is how a client gets to the server, or why not.
 type Path struct {
-	Way  Way    `json:"way"`
-	Dial string `json:"dial"`
+	Kind PathKind `json:"way"`
+	Dial string   `json:"dial"`
 	// Masqueraded says that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
@@ -106,7 +108,7 @@ type Path struct {
 
 // Answers reports whether the path ends at a server.
 func (p Path) Answers() bool {
-	return p.Way == Direct || p.Way == ByProxy || p.Way == ByNAT || p.Way == Hairpin
+	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByNAT || p.Kind == Hairpin
 }
 
 // Hop is one thing on a path.
@@ -133,11 +135,11 @@ type Check struct {
 	Dial   string `json:"dial"`
 	// Got is "connected", "refused", "timeout", "closed" (accepted and closed at
 	// once) or "error".
-	Got      string  `json:"got"`
-	Detail   string  `json:"detail,omitempty"`
-	Elapsed  float64 `json:"elapsed_s"`
-	Expected Way     `json:"expected"`
-	Agrees   bool    `json:"agrees"`
+	Got      string   `json:"got"`
+	Detail   string   `json:"detail,omitempty"`
+	Elapsed  float64  `json:"elapsed_s"`
+	Expected PathKind `json:"expected"`
+	Agrees   bool     `json:"agrees"`
 }
 
 // Cost is a path's measured price: a ratio to the results file's baseline.

@@ -38,7 +38,7 @@ func TestRootless(t *testing.T) {
 	}
 	f := machine(shop)
 	f.Known.Rules = false // an ordinary user's
-	if p := find(t, Judge(f, 8090), "0.0.0.0", 8090).Paths[OwnAddr]; p.Way != ByProxy {
+	if p := find(t, Judge(f, 8090), "0.0.0.0", 8090).Paths[OwnAddr]; p.Kind != ByProxy {
 		t.Errorf("%+v", p)
 	}
 	if row := find(t, Judge(f, 8080), "0.0.0.0", 8080); row.Server.Name != "web" {

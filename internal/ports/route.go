@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // journey is a client's packet on its way.
@@ -31,7 +31,7 @@ func (f *Facts) path(r *Row, c Client) (Path, bool) {
 	j.out = Path{Dial: dial.String(), Hops: []Hop{}}
 	j.arrive(c)
 	j.follow(dial)
-	if j.out.Way == Nothing || j.out.Way == Held { // for no client is there an answer
+	if j.out.Kind == Nothing || j.out.Kind == Held { // for no client is there an answer
 		j.out.Depends = nil
 	}
 	return j.out, !j.out.elsewhere
@@ -39,7 +39,7 @@ func (f *Facts) path(r *Row, c Client) (Path, bool) {
 
 func (j *journey) hop(kind, text string) { j.out.Hops = append(j.out.Hops, Hop{kind, text}) }
 
-func (j *journey) end(w Way, why string) { j.out.Way, j.out.Why = w, why }
+func (j *journey) end(w PathKind, why string) { j.out.Kind, j.out.Why = w, why }
 
 // doubt notes what was not known.
 func (j *journey) doubt(s string) {
@@ -116,7 +116,7 @@ func (j *journey) follow(dial netip.AddrPort) {
 // guess takes the way that Docker's rules usually make, where they cannot be
 // read.
 func (j *journey) guess(dial netip.AddrPort) {
-	j.doubt("the rules cannot be read: this is the way that Docker's own make")
+	j.doubt("the rules cannot be read: this is the route that Docker's own rules make")
 	l, ok := listens(j.f.Listeners, j.p.Proto, dial)
 	px, proxied := j.f.proxyOf(l)
 	dockers := ok && proxied
@@ -137,7 +137,7 @@ func (j *journey) guess(dial netip.AddrPort) {
 		return
 	}
 	j.hop("DNAT", "to "+to.String()+", by rules that cannot be read")
-	j.out.Way = ByNAT
+	j.out.Kind = ByNAT
 	j.toContainer(to)
 }
 
@@ -170,10 +170,10 @@ func (j *journey) translated(o firewall.Outcome) {
 		j.end(Blocked, fmt.Sprintf("DNAT to %s, but packets from ::1 never leave lo: IPv6 has no route_localnet", o.To))
 		return
 	}
-	j.out.Way = ByNAT
+	j.out.Kind = ByNAT
 	j.out.Masqueraded = j.walk(firewall.NAT, firewall.Postrouting, p).Verdict == firewall.Masquerade
 	if out != "" && j.p.In == out {
-		j.out.Way = Hairpin
+		j.out.Kind = Hairpin
 		if !j.out.Masqueraded && !j.f.Switches.BridgeNF {
 			j.end(Blocked, "the server's answer goes straight back over "+out+", untranslated: net.bridge.bridge-nf-call-iptables is 0")
 			return
@@ -218,7 +218,7 @@ func (j *journey) toContainer(to netip.AddrPort) {
 	if _, ok := listens(c.Listeners, j.p.Proto, to); !ok {
 		j.hop("server", c.Name+": nothing listens on "+to.String())
 		j.out.nobody = c.Name
-		j.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s", j.out.Way, c.Name, to))
+		j.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s", j.out.Kind, c.Name, to))
 		return
 	}
 	j.hop("server", c.Name+" listens on "+to.String())
@@ -228,13 +228,13 @@ func (j *journey) toContainer(to netip.AddrPort) {
 // paused ends a path whose server does not run: the kernel accepts in its place.
 func (j *journey) paused(s Server) {
 	if s.State == statePaused {
-		j.end(Held, s.describe()+" is paused: the kernel accepts for it, and nobody answers")
+		j.end(Held, s.describe()+" is paused: the kernel accepts for it, but it does not answer")
 	}
 }
 
 // proxied follows a proxy's own connection to the container.
 func (j *journey) proxied(px Proxy, at netip.AddrPort) {
-	j.out.Way, j.out.proxy = ByProxy, px
+	j.out.Kind, j.out.proxy = ByProxy, px
 	j.out.Masqueraded = true
 	j.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, at, px.Container))
 	if out := j.f.towards(px.Container.Addr()); !px.Rootless && out != "" {
@@ -286,10 +286,10 @@ func (j *journey) deliver(dial netip.AddrPort) {
 			j.doubt("Docker was not asked: dockerd may serve this port itself")
 		}
 		j.hop("socket", "of dockerd, which never answers")
-		j.end(Held, "dockerd's socket keeps the port taken and accepts, but nobody answers")
+		j.end(Held, "dockerd's socket keeps the port taken and accepts, but never answers")
 		return
 	}
-	j.out.Way = Direct
+	j.out.Kind = Direct
 	j.hop("socket", j.f.serverOf(l).describe()+" listens on "+l.Addr.String())
 	j.paused(j.f.serverOf(l))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // dropping is Docker's rule set with one more rule at the beginning of a chain.
@@ -40,9 +40,9 @@ func TestAdministratorsRules(t *testing.T) {
 		f.Rules = dropping(c.chain, c.rule)
 		row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
 		var got []string
-		for _, client := range Clients {
+		for _, client := range clients {
 			p := row.Paths[client]
-			got = append(got, string(p.Way)+strings.Repeat("?", len(p.Doubt))+strings.Repeat("*", len(p.Depends)))
+			got = append(got, string(p.Kind)+strings.Repeat("?", len(p.Doubt))+strings.Repeat("*", len(p.Depends)))
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s %s: %q, want %q", c.chain, c.rule, s, c.want)
@@ -81,10 +81,10 @@ func TestRedirect(t *testing.T) {
 func TestClient(t *testing.T) {
 	f := healthy()
 	f.Rules = dropping("FORWARD", "-s 198.51.100.0/24 -j DROP")
-	for client, want := range map[string]Way{"198.51.100.7": Blocked, "198.51.101.7": ByNAT} {
+	for client, want := range map[string]PathKind{"198.51.100.7": Blocked, "198.51.101.7": ByNAT} {
 		f.Client = addr(client)
 		r := Judge(f, 8080)
-		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Way != want || p.Depends != nil || r.Client != client || f.CheckClient(f.Client) != nil {
+		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Kind != want || p.Depends != nil || r.Client != client || f.CheckClient(f.Client) != nil {
 			t.Errorf("%s: %+v", client, p)
 		}
 	}
@@ -95,7 +95,7 @@ func TestClient(t *testing.T) {
 	}
 	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true, MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
 	f.Rules, f.Client = dropping("FORWARD", "-i eth1 -j DROP"), addr("10.0.0.9")
-	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Way != Blocked || p.Hops[0].Text != "eth1" {
+	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Kind != Blocked || p.Hops[0].Text != "eth1" {
 		t.Errorf("%+v", p)
 	}
 }

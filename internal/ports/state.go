@@ -29,7 +29,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 				}
 			}
 			out = append(out, Trap{Code: Paused, Ports: ports,
-				Text:     fmt.Sprintf("Container %s is paused: the kernel accepts connections to it, and nobody answers", c.Name),
+				Text:     fmt.Sprintf("Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
 				Evidence: "Docker says so", Remedy: "docker unpause " + c.Name})
 		case len(ports) == 0 || c.State != "restarting" && (c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
 			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // which says more
@@ -41,7 +41,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 				t.Evidence += fmt.Sprintf(", the last time %.0f s ago", c.Up.Seconds())
 			}
 			if last := lastLine(c.LastLog); last != "" {
-				t.Evidence += fmt.Sprintf("; its last words: %q", last)
+				t.Evidence += fmt.Sprintf("; its last output: %q", last)
 			}
 			out = append(out, t)
 		}
@@ -80,7 +80,7 @@ func (f *Facts) internal([]Row) []Trap {
 			what = "a port"
 		}
 		out = append(out, Trap{Code: InternalNetwork, Ports: ports,
-			Text:     fmt.Sprintf("Container %s was to have %s published, and Docker publishes nothing of an --internal network", c.Name, what),
+			Text:     fmt.Sprintf("Container %s should have %s published, but Docker publishes no ports of an --internal network", c.Name, what),
 			Evidence: "-p asks for it, and all its networks are internal: " + strings.Join(c.Networks, ", "),
 			Remedy:   fmt.Sprintf("docker network connect NETWORK %s, with one that is not internal; or dial its own address from this machine", c.Name)})
 	}
@@ -128,11 +128,11 @@ func (f *Facts) otherSource(r *Row) string {
 	bridge, _ := f.neighbour(r, six)
 	var behind, from []string
 	for _, d := range f.Devices {
-		way := r.Paths[OwnAddr].Way
+		kind := r.Paths[OwnAddr].Kind
 		if d.Name == bridge {
-			way = r.Paths[Neighbour].Way
+			kind = r.Paths[Neighbour].Kind
 		}
-		if d.Name == uplink || !d.Up || d.Kind == "loopback" || r.Holder.Kind != "server" && d.Name != bridge || way != Direct && way != ByProxy ||
+		if d.Name == uplink || !d.Up || d.Kind == "loopback" || r.Holder.Kind != "server" && d.Name != bridge || kind != Direct && kind != ByProxy ||
 			d.Kind == "bridge" && !slices.ContainsFunc(f.Devices, func(p Device) bool { return p.Master == d.Name }) {
 			continue
 		}

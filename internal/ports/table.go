@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // Judge makes the report; port 0 is every port.
 func Judge(f *Facts, port uint16) *Report {
-	r := &Report{Schema: Schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
+	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
 	if f.Client.IsValid() {
 		r.Client = f.Client.String()
 	}
@@ -25,7 +25,7 @@ func Judge(f *Facts, port uint16) *Report {
 	for i := range rows {
 		row := &rows[i]
 		row.Paths = map[Client]Path{}
-		for _, c := range Clients {
+		for _, c := range clients {
 			if p, ok := f.path(row, c); ok {
 				row.Paths[c] = p
 			}
@@ -54,7 +54,7 @@ func (f *Facts) settle(r *Row) {
 	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
 	}
-	for _, c := range Clients {
+	for _, c := range clients {
 		to := r.Paths[c].target
 		if !to.IsValid() {
 			continue

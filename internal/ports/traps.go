@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // Codes of traps. They are part of the report's format.
@@ -31,8 +31,8 @@ const (
 	UDPSource        = "udp-source"
 )
 
-// Codes lists them in the order of the report.
-var Codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
+// codes lists them in the order of the report.
+var codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
 	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
 // traps applies each rule.
@@ -42,7 +42,7 @@ func (f *Facts) traps(rows []Row) []Trap {
 		f.localOnly, f.unpublished, f.bridgeNF, f.mtus, f.conntrack} {
 		out = append(out, rule(rows)...)
 	}
-	slices.SortStableFunc(out, func(a, b Trap) int { return slices.Index(Codes, a.Code) - slices.Index(Codes, b.Code) })
+	slices.SortStableFunc(out, func(a, b Trap) int { return slices.Index(codes, a.Code) - slices.Index(codes, b.Code) })
 	return out
 }
 
@@ -67,8 +67,8 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			continue
 		}
 		t := Trap{Code: PortConflict, container: c.ID, Text: fmt.Sprintf("Container %s (%s) cannot have its port, which is taken", c.Name, c.State),
-			Evidence: `its last words: "` + line + `"`,
-			Remedy:   "give one of them another port, or a network of its own: containers with --network host share the machine's ports"}
+			Evidence: `its last output: "` + line + `"`,
+			Remedy:   "give one of them another port, or its own network: containers with --network host share the machine's ports"}
 		if c.Restarts > 0 {
 			t.Evidence += fmt.Sprintf("; restarted %d times", c.Restarts)
 		}
@@ -101,7 +101,7 @@ func (f *Facts) twins([]Row) []Trap {
 			}
 			r := newRow(a.Proto, a.Addr)
 			out = append(out, Trap{Code: ReuseportTwins, Ports: []string{r.name()},
-				Text:     fmt.Sprintf("Two programs share %s, and the kernel deals connections out between them", r.name()),
+				Text:     fmt.Sprintf("Two programs share %s, and the kernel distributes connections between them", r.name()),
 				Evidence: fmt.Sprintf("%s and %s both listen on %s (SO_REUSEPORT)", f.serverOf(b).describe(), f.serverOf(a).describe(), a.Addr),
 				Remedy:   "stop one, or give it another port"})
 		}
@@ -114,7 +114,7 @@ func (f *Facts) nobody(rows []Row) []Trap {
 	var out []Trap
 	seen := map[string]bool{}
 	for _, r := range rows {
-		for _, c := range Clients {
+		for _, c := range clients {
 			p := r.Paths[c]
 			if p.nobody == "" || seen[r.name()] {
 				continue
@@ -173,14 +173,14 @@ func (f *Facts) localnet(rows []Row) []Trap {
 // well listen on 127.0.0.1 only.
 func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied := Trap{Code: Loopback6Proxy4, Text: "::1 goes through a proxy that dials the container by IPv4",
-		Remedy: "where localhost may become ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
-	nothing := Trap{Code: Loopback6Nothing, Text: "127.0.0.1 answers and ::1 does not: programs that take localhost for ::1 fail or lose a try",
+		Remedy: "where localhost may resolve to ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
+	nothing := Trap{Code: Loopback6Nothing, Text: "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail or lose a try",
 		Remedy: "dial 127.0.0.1 rather than localhost, or publish on [::1] too"}
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
-		if p := r.Paths[Loopback6]; p.Way == ByProxy && p.proxy.Container.Addr().Is4() && !p.proxy.Rootless {
+		if p := r.Paths[Loopback6]; p.Kind == ByProxy && p.proxy.Container.Addr().Is4() && !p.proxy.Rootless {
 			proxied.add(r, fmt.Sprintf("docker-proxy %d listens on %s and dials %s", p.proxy.PID, p.proxy.Host, p.proxy.Container))
 		}
 		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(rows, func(o Row) bool {

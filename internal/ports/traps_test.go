@@ -66,11 +66,11 @@ var planted = []plant{
 	{Restarting, func(f *Facts) {
 		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", State: "restarting", Restarts: 7, LastLog: "starting\nno database\n",
 			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
-	}, `restarted 7 times; its last words: "no database"`},
+	}, `restarted 7 times; its last output: "no database"`},
 	{InternalNetwork, func(f *Facts) {
 		f.Containers = append(f.Containers, Container{ID: "ff", Name: "other", PID: 9, State: "running", Internal: true, Networks: []string{"inner"},
 			Asked: []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
-	}, "[8099/tcp]Container other was to have 8099/tcp published"},
+	}, "[8099/tcp]Container other should have 8099/tcp published"},
 	{UDPSource, func(f *Facts) {
 		f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
 	}, "named 8 listens on all addresses; asked at 198.18.0.1 by a client behind docker0, it answers from 172.17.0.1"},

@@ -17,7 +17,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	pathtest.RemoveToll()
+	os.Exit(code)
+}
 
 // set is what the tests run, in a folder that every user may read.
 type set struct {
@@ -48,12 +56,7 @@ func unpack(t *testing.T) set {
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	s := set{ctx, filepath.Join(dir, "toll"), filepath.Join(dir, "serve"), filepath.Join(dir, "cache")}
-	build := exec.Command("go", "build", "-o", s.toll, "../../cmd/toll")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	s := set{ctx, pathtest.Toll(t), filepath.Join(dir, "serve"), filepath.Join(dir, "cache")}
 	from, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)

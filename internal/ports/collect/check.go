@@ -29,8 +29,8 @@ func Check(ctx context.Context, r *ports.Report) {
 			}
 			tried[p.Dial] = true
 			k := connect(ctx, p.Dial)
-			k.Client, k.Dial, k.Expected = c, p.Dial, p.Way
-			k.Agrees = agrees(p.Way, k.Got)
+			k.Client, k.Dial, k.Expected = c, p.Dial, p.Kind
+			k.Agrees = agrees(p.Kind, k.Got)
 			r.Checks = append(r.Checks, k)
 		}
 	}
@@ -60,7 +60,7 @@ func connect(ctx context.Context, dial string) ports.Check {
 
 // agrees reports whether what was seen is what the path says. A server that
 // closes at once is a server still; a proxy without one closes too.
-func agrees(w ports.Way, got string) bool {
+func agrees(w ports.PathKind, got string) bool {
 	switch w {
 	case ports.Nothing:
 		return got == "refused" || got == "closed"

@@ -1,7 +1,7 @@
 // Package collect reads from the running machine what internal/ports judges:
 // sockets and their processes, rules, devices and settings of this network
-// namespace, and Docker's containers. It changes nothing. What it may not read
-// it names in Facts.Missing, and goes on.
+// namespace, and Docker's containers. It changes nothing. It lists in
+// Facts.Missing what it may not read, and goes on.
 package collect
 
 import (
@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
-	"github.com/bridgetoll/bridgetoll/internal/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Facts reads the machine. Only what is needed at all can fail: the sockets.

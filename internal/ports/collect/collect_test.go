@@ -1,12 +1,15 @@
 package collect
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -51,7 +54,19 @@ func TestContainerID(t *testing.T) {
 		"0::/user.slice/user-1000.slice\n":                 "",
 		"":                                                 "",
 	} {
-		if got := containerID(text); got != want {
+		root := t.TempDir() // of a /proc with one process
+		if err := errors.Join(os.Mkdir(root+"/1", 0o700), os.WriteFile(root+"/1/cgroup", []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		proc, err := procfs.NewFS(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := proc.Proc(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := containerID(p); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

@@ -3,7 +3,7 @@ package collect
 import (
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/meter"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
 // cpuInterval is between two readings of the proxies' CPU clocks.

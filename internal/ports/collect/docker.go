@@ -17,7 +17,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/dockerhost"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -33,7 +33,7 @@ func (c *collector) docker(ctx context.Context) {
 	host, file, err := dockerHost()
 	if err != nil {
 		remedy := ""
-		var e *dockerhost.Error
+		var e *dockerapi.HostError
 		if errors.As(err, &e) {
 			remedy = e.Remedy
 		}
@@ -42,9 +42,9 @@ func (c *collector) docker(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	api, err := client.New(client.WithHost(host), client.WithAPIVersionFromEnv())
+	api, err := dockerapi.NewClient(host)
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+dockerhost.Default)
+		c.missing("names of containers", err.Error(), "DOCKER_HOST="+dockerapi.DefaultHost)
 		return
 	}
 	defer func() { _ = api.Close() }()
@@ -55,7 +55,7 @@ func (c *collector) docker(ctx context.Context) {
 	}
 	c.f.Docker = version.Version
 	info, err := api.Info(ctx, client.InfoOptions{})
-	rootless := err == nil && slices.ContainsFunc(info.Info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
+	rootless := err == nil && dockerapi.Rootless(info.Info)
 	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
 		c.missing("names of containers", err.Error(), "")
@@ -89,8 +89,8 @@ func (c *collector) docker(ctx context.Context) {
 // dockerHost is the engine's address and its socket: only an engine of this
 // machine can say anything about its ports.
 func dockerHost() (host, file string, err error) {
-	if host, err = dockerhost.Find(os.Getenv); err == nil {
-		file, err = dockerhost.Socket(host)
+	if host, err = dockerapi.FindHost(os.Getenv); err == nil {
+		file, err = dockerapi.Socket(host)
 	}
 	return host, file, err
 }
@@ -135,31 +135,7 @@ func describe(in container.InspectResponse) ports.Container {
 	}
 	published := map[string]bool{}
 	if in.NetworkSettings != nil {
-		for name, n := range in.NetworkSettings.Networks {
-			x.Networks = append(x.Networks, name)
-			if n == nil {
-				continue
-			}
-			for _, a := range []netip.Addr{n.IPAddress, n.GlobalIPv6Address} {
-				if a.IsValid() {
-					x.Addrs = append(x.Addrs, a)
-				}
-			}
-		}
-		for port, bindings := range in.NetworkSettings.Ports {
-			for _, b := range bindings {
-				n, err := strconv.ParseUint(b.HostPort, 10, 16)
-				if err != nil {
-					continue
-				}
-				host := b.HostIP
-				if !host.IsValid() {
-					host = netip.IPv4Unspecified()
-				}
-				published[port.String()] = true
-				x.Published = append(x.Published, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(host, uint16(n))})
-			}
-		}
+		published = describeNetworks(&x, in.NetworkSettings)
 	}
 	for port := range in.Config.ExposedPorts {
 		if !published[port.String()] {
@@ -175,6 +151,38 @@ func describe(in container.InspectResponse) ports.Container {
 	slices.SortFunc(x.Asked, byPort)
 	slices.SortFunc(x.Exposed, byPort)
 	return x
+}
+
+// describeNetworks adds a container's networks, addresses and published ports, and
+// returns which of its ports are published.
+func describeNetworks(x *ports.Container, s *container.NetworkSettings) (published map[string]bool) {
+	for name, n := range s.Networks {
+		x.Networks = append(x.Networks, name)
+		if n == nil {
+			continue
+		}
+		for _, a := range []netip.Addr{n.IPAddress, n.GlobalIPv6Address} {
+			if a.IsValid() {
+				x.Addrs = append(x.Addrs, a)
+			}
+		}
+	}
+	published = map[string]bool{}
+	for port, bindings := range s.Ports {
+		for _, b := range bindings {
+			n, err := strconv.ParseUint(b.HostPort, 10, 16)
+			if err != nil {
+				continue
+			}
+			host := b.HostIP
+			if !host.IsValid() {
+				host = netip.IPv4Unspecified()
+			}
+			published[port.String()] = true
+			x.Published = append(x.Published, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(host, uint16(n))})
+		}
+	}
+	return published
 }
 
 // lastWords are the last lines of a container's log; "" where its driver keeps
@@ -222,7 +230,7 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 		x.Internal = len(x.Networks) > 0 && !slices.ContainsFunc(x.Networks, func(name string) bool { return !internal[name] })
 	}
 	for _, n := range list.Items {
-		name := cmp.Or(n.Options["com.docker.network.bridge.name"], "br-"+n.ID[:min(12, len(n.ID))])
+		name := dockerapi.BridgeName(n.ID, n.Options)
 		for i := range c.f.Devices {
 			if n.Driver == "bridge" && c.f.Devices[i].Name == name {
 				c.f.Devices[i].Docker = true

@@ -10,8 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// ingress asks where a swarm's node takes ports of services, and of which. A node
-// without a swarm has no such network, and one that is no manager no list.
+// ingress asks where a swarm's node accepts ports of services, and of which
+// services. A node without a swarm has no such network, and one that is no
+// manager no list.
 func (c *collector) ingress(ctx context.Context, api *client.Client) {
 	const (
 		gateway = "docker_gwbridge"

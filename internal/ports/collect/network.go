@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -119,8 +119,8 @@ func save(program string) (string, error) {
 	return string(out), err
 }
 
-// spaces reads what is in other network namespaces: containers' devices, and
-// the containers of engines that nobody asked.
+// spaces reads what is in other network namespaces: containers' devices, and the
+// containers of engines that were not asked.
 func (c *collector) spaces() {
 	here, err := netns.ID(os.Getpid())
 	if err != nil {

@@ -2,7 +2,9 @@ package collect
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"regexp"
@@ -10,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -24,31 +28,27 @@ type process struct {
 // processes reads who has which socket, and finds docker-proxies.
 func (c *collector) processes() {
 	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
 		return
 	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		args, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+	for _, proc := range all {
+		pid := proc.PID
+		args, err := proc.CmdLine()
 		if err != nil {
 			continue // ended since
 		}
-		cgroup, _ := os.ReadFile("/proc/" + e.Name() + "/cgroup")
-		p := process{Process: ports.Process{PID: pid, Name: name(pid), Container: containerID(string(cgroup))}}
+		p := process{Process: ports.Process{PID: pid, Name: name(proc), Container: containerID(proc)}}
 		p.space, _ = netns.ID(pid)
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
-		if px, ok := proxyArgs(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")); ok {
+		if px, ok := proxyArgs(args); ok {
 			px.PID = pid
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
 		inodes, err := sock.Inodes(pid)
-		if os.IsPermission(err) || err != nil && strings.Contains(err.Error(), "permission denied") {
+		if errors.Is(err, fs.ErrPermission) {
 			c.hidden = true
 		}
 		for i := range inodes {
@@ -61,21 +61,22 @@ func (c *collector) processes() {
 	}
 }
 
-func name(pid int) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+func name(p procfs.Proc) string {
+	comm, err := p.Comm()
 	if err != nil {
 		return "?"
 	}
-	return strings.TrimSpace(string(b))
+	return comm
 }
 
 var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // containerID finds the id in a process's cgroups: …/docker/ID,
 // docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope.
-func containerID(cgroup string) string {
-	for line := range strings.Lines(cgroup) {
-		if m := id64.FindString(line); m != "" {
+func containerID(p procfs.Proc) string {
+	all, _ := p.Cgroups() // none: it ended
+	for _, g := range all {
+		if m := id64.FindString(g.Path); m != "" {
 			return m
 		}
 	}

@@ -41,8 +41,8 @@ func nearer(a, b ports.Proxy, l ports.Listener) bool {
 	return rank(a) > rank(b)
 }
 
-// rootlessPublished adds the ports that the engine tells of and for which nobody
-// runs a proxy.
+// rootlessPublished adds the ports that the engine reports and that no proxy
+// serves.
 func (c *collector) rootlessPublished() {
 	for _, l := range c.f.Listeners {
 		if !holds(l) || slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool { return p.PID == l.Owners[0].PID && p.Proto == l.Proto && p.Host == l.Addr }) {

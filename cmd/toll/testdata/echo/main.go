@@ -1,5 +1,5 @@
 // Echo is what the containers of the tests of `toll ports` run: it answers, or
-// asks whether somebody does.
+// asks whether another one does.
 package main
 
 import (

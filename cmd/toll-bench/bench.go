@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+)
+
+// bench is a run: a namespace, a toll and an instrument.
+type bench struct {
+	options
+	dir   string // temporary
+	ns    *netns.NS
+	tid   int // of its thread
+	meter *meter.Meter
+	port  uint16
+
+	vain      time.Duration // visits made in vain and waiting
+	again     int           // visits that were made again
+	disturbed int           // visits that were kept although other programs ran
+}
+
+// newBench builds toll and makes the namespace. The caller closes it.
+func newBench(ctx context.Context, o options) (_ *bench, err error) {
+	const firstPort = 20000
+	b := &bench{options: o, port: firstPort}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return nil, err
+	}
+	if b.toll == "" {
+		b.toll = filepath.Join(b.dir, toll)
+		build := exec.CommandContext(ctx, "go", "build", "-o", b.toll, "github.com/bridgetoll/bridgetoll/cmd/toll")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build toll: %w: %s", err, text)
+		}
+	}
+	if b.ns, err = netns.New(); err != nil {
+		return nil, err
+	}
+	if err := b.ns.Do(b.prepare); err != nil {
+		return nil, err
+	}
+	if b.tid, err = b.ns.TID(); err != nil {
+		return nil, err
+	}
+	b.meter, err = meter.New()
+	return b, err
+}
+
+// prepare readies the namespace. It runs inside.
+func (b *bench) prepare() error {
+	if err := link.Up("lo"); err != nil {
+		return err
+	}
+	// netperf asks for addresses that the machine could use, and 127.0.0.1 alone
+	// is none to the resolver.
+	if err := link.AddAddr("lo", netip.MustParsePrefix("198.18.0.1/32")); err != nil {
+		return err
+	}
+	// Of the usual range, connect(2) takes every second port first and scans all
+	// of them before the others: a second of crr would be the scan's.
+	if err := sysctl.Set("net.ipv4.ip_local_port_range", "1024 65535"); err != nil {
+		return err
+	}
+	if b.congestion == "" {
+		return nil
+	}
+	return sysctl.Set("net.ipv4.tcp_congestion_control", b.congestion)
+}
+
+func (b *bench) close() error {
+	var errs []error
+	if b.ns != nil {
+		errs = append(errs, b.ns.Close())
+	}
+	if b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// nextAddr is an address that no earlier visit has used.
+func (b *bench) nextAddr() netip.AddrPort {
+	b.port++
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.port)
+}
+
+// visit is what a visit yields.
+type visit struct {
+	bits      float64 // bit/s received, the tool's own figure (bulk, udp)
+	perSecond float64 // connections, the tool's own figure (crr)
+	oneWay    float64 // s, half a mean round trip, the tool's own figure (rr)
+	seen      outside
+	rss       float64 // bytes, of the larger of toll's two workers
+	started   float64 // s from toll's start to its first visit (start)
+}
+
+// Other programs that run beside a visit make it worthless for a comparison.
+// It is made again once they are quiet, whatever it measured and whichever
+// tool it was, as long as patience lasts; the last attempt counts.
+const (
+	attempts   = 5
+	patience   = 15 * time.Minute // of a run, for visits made in vain and waiting
+	calm       = time.Second      // that the CPUs are to be idle
+	maxWait    = 30 * time.Second
+	maxForeign = 0.2 // CPUs
+)
+
+// visitCalm visits c until it was not disturbed.
+func (b *bench) visitCalm(ctx context.Context, c cell) (v visit, err error) {
+	for i := 1; ; i++ {
+		began := time.Now()
+		v, err = b.visit(ctx, c)
+		if err == nil && v.seen.foreign <= maxForeign {
+			return v, nil
+		}
+		if i == attempts || b.vain > patience || ctx.Err() != nil {
+			break
+		}
+		b.again++
+		if err := b.awaitCalm(ctx); err != nil {
+			return v, err
+		}
+		b.vain += time.Since(began)
+	}
+	if err == nil {
+		b.disturbed++
+	}
+	return v, err
+}
+
+// awaitCalm waits until the CPUs are idle, but no longer than maxWait.
+func (b *bench) awaitCalm(ctx context.Context) error {
+	for waited := time.Duration(0); waited < maxWait; waited += calm {
+		first, err := b.readAt(ctx, time.Now(), group{})
+		if err != nil {
+			return err
+		}
+		last, err := b.readAt(ctx, time.Now().Add(calm), group{})
+		if err != nil {
+			return err
+		}
+		if last.busy(first) <= maxForeign {
+			break
+		}
+	}
+	return nil
+}
+
+// slack bounds what a visit takes beyond its phases: sockperf alone needs 2 s
+// to start.
+const slack = 12 * time.Second
+
+func (b *bench) visit(ctx context.Context, c cell) (visit, error) {
+	warmup, measured := c.phases(b.window)
+	ctx, cancel := context.WithTimeoutCause(ctx, warmup+measured+slack, errors.New("it took too long"))
+	defer cancel()
+	switch {
+	case c.load == start:
+		return b.visitStart(ctx)
+	case c.tool == toll:
+		return b.visitToll(ctx, c)
+	}
+	return b.visitPeer(ctx, c)
+}
+
+// poll is how often is looked for something that is about to happen.
+const poll = 5 * time.Millisecond
+
+// until waits until ok.
+func until(ctx context.Context, ok func() (bool, error)) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		if yes, err := ok(); yes || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// listening waits until a socket in the namespace listens on port.
+func (b *bench) listening(ctx context.Context, port uint16, server *process) error {
+	return until(ctx, func() (bool, error) {
+		select {
+		case <-server.done:
+			return false, errors.Join(errors.New("the server ended"), server.wait(ctx))
+		default:
+		}
+		return peer.Listens(b.tid, port)
+	})
+}

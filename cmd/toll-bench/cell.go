@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// The CPUs that the two ends are pinned to.
+const (
+	clientCPU = 0
+	serverCPU = 1
+)
+
+// The tools, by the names of their programs.
+const (
+	toll      = "toll"
+	iperf3    = peer.IPerf3
+	qperf     = peer.QPerf
+	sockperf  = peer.SockPerf
+	netperf   = peer.NetPerf
+	netserver = peer.NetServer
+	taskset   = peer.TaskSet
+)
+
+// The loads.
+const (
+	bulk  = "bulk"
+	rr    = "rr"
+	udp   = "udp"
+	crr   = "crr"
+	start = "start" // none: how long toll takes to its first visit
+)
+
+// cell is what is visited once a round.
+type cell struct {
+	tool    string
+	load    string
+	size    int    // of request and response (rr, crr), a write (bulk) or a datagram (udp)
+	sameCPU bool   // both ends on serverCPU
+	like    string // the peer whose phases toll follows
+	anew    bool   // the same cell a second time, for the noise floor
+}
+
+func (c cell) String() string {
+	words := []string{c.tool, c.load}
+	if c.load != bulk && c.load != start {
+		words = append(words, fmt.Sprintf("%d B", c.size))
+	}
+	if c.load != start {
+		words = append(words, c.where())
+	}
+	if c.anew {
+		words = append(words, "again")
+	}
+	return strings.Join(words, " ")
+}
+
+func (c cell) where() string {
+	client, server := c.cpus()
+	if client == server {
+		return fmt.Sprintf("CPU %d only", client)
+	}
+	return fmt.Sprintf("CPU %d to %d", client, server)
+}
+
+func (c cell) cpus() (client, server int) {
+	if c.sameCPU {
+		return serverCPU, serverCPU
+	}
+	return clientCPU, serverCPU
+}
+
+// Sizes of messages: qperf's smallest, sockperf's smallest, netperf's usual, and
+// what fits into the usual MTU.
+const (
+	qperfSize    = 1
+	sockperfSize = 14
+	netperfSize  = 1
+	datagram     = 1400
+)
+
+// bitrate is that of udp, bit/s: one that the peer can send without losing much
+// of it in its receive buffer.
+const bitrate = 500_000_000
+
+// The phases of the peers, which toll follows: iperf3 is told to leave out
+// its first second, slow start included; qperf has no warm-up; sockperf
+// leaves out its first 400 ms and its last 50 ms.
+const (
+	iperf3Omit   = time.Second
+	sockperfSkip = 400 * time.Millisecond
+	sockperfTail = 50 * time.Millisecond
+)
+
+// phases is how long a cell's load runs before its measured part and in it,
+// when the peers are asked for a time of window.
+func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
+	peer := c.like
+	if peer == "" {
+		peer = c.tool
+	}
+	switch peer {
+	case iperf3:
+		return iperf3Omit, window
+	case sockperf:
+		return sockperfSkip, window - sockperfSkip - sockperfTail
+	}
+	return 0, window
+}
+
+// pair is a cell of toll, the same a second time, and the peer's.
+type pair struct{ own, again, peer cell }
+
+func makePair(peer, load string, size int, sameCPU bool) pair {
+	own := cell{tool: toll, load: load, size: size, sameCPU: sameCPU, like: peer}
+	p := pair{own: own, again: own, peer: cell{tool: peer, load: load, size: size, sameCPU: sameCPU}}
+	p.again.anew = true
+	return p
+}
+
+// pairs is the table of what is compared.
+var pairs = []pair{
+	makePair(iperf3, bulk, workload.DefaultWrite, false),
+	makePair(qperf, rr, qperfSize, false),
+	makePair(sockperf, rr, sockperfSize, false),
+	makePair(qperf, rr, qperfSize, true),
+	makePair(sockperf, rr, sockperfSize, true),
+	makePair(iperf3, udp, datagram, false),
+	makePair(netperf, crr, netperfSize, false),
+	makePair(netperf, crr, netperfSize, true),
+}
+
+// startCell is toll's start; it has no peer.
+var startCell = cell{tool: toll, load: start}
+
+// groupsFor lists the cells of a run, those that are compared with each other
+// together, without the peers that are missing.
+func groupsFor(missing []missing, withStart bool) [][]cell {
+	gone := map[string]bool{}
+	for _, m := range missing {
+		gone[m.program] = true
+	}
+	var out [][]cell
+	for _, p := range pairs {
+		group := []cell{p.own, p.again}
+		if !gone[p.peer.tool] && !gone[peerOf[p.peer.kind()].program] && !gone[taskset] {
+			group = append(group, p.peer)
+		}
+		out = append(out, group)
+	}
+	if withStart {
+		out = append(out, []cell{startCell})
+	}
+	return out
+}
+
+// missing is a program that is not installed.
+type missing struct{ program, pkg string }
+
+func (m missing) text() string {
+	return fmt.Sprintf("%s is missing, its rows are skipped: apt-get install %s", m.program, m.pkg)
+}
+
+// peers says which version of each peer is installed and what is missing.
+func peers() (versions []string, out []missing) {
+	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
+		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {
+		if _, err := exec.LookPath(p.program); err != nil {
+			out = append(out, p)
+			continue
+		}
+		if p.program == netserver {
+			continue
+		}
+		flag := "--version"
+		if p.program == netperf {
+			flag = "-V"
+		}
+		text, err := exec.Command(p.program, flag).Output()
+		first, _, _ := strings.Cut(string(text), "\n")
+		first, _, _ = strings.Cut(first, " (")
+		if err == nil && p.program != taskset {
+			versions = append(versions, strings.ReplaceAll(first, ", version", ""))
+		}
+	}
+	return versions, out
+}

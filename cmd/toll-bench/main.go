@@ -1,0 +1,169 @@
+// Command bench compares toll's own loops with the tools that engineers use
+// instead: iperf3, qperf and sockperf. All are visited in every round, in an
+// order shuffled by the seed, on the loopback device of a fresh network
+// namespace, on the same CPUs, with messages of the same size; what is printed
+// are ratios within a round, as toll itself does.
+//
+//	go run ./cmd/toll-bench [-rounds 15] [-window 1s] [-seed 1] [-o FILE]
+//
+// Every program's throughput and latency are its own figures. CPU time and,
+// for the second table, traffic are read outside all of them, by one
+// instrument: the CPU-time clocks of both processes and the counters of the
+// loopback device, at two instants inside the measured part.
+//
+// Be aware: it needs CAP_SYS_ADMIN and CPUs 0 and 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+)
+
+func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
+
+// options are the flags.
+type options struct {
+	rounds     int
+	window     time.Duration
+	seed       uint64
+	congestion string
+	out        string
+	toll       string
+	compare    string
+}
+
+func parse(stderr io.Writer, args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.IntVar(&o.rounds, "rounds", 15, "visits to each cell")
+	f.DurationVar(&o.window, "window", time.Second, "measured part of a visit, in whole seconds: the peers know no others")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the order")
+	f.StringVar(&o.congestion, "congestion", "reno", "congestion `control` of the namespace; empty: the machine's. bbr paces, which hides the loops; reno is the one that every namespace may choose")
+	f.StringVar(&o.out, "o", "", "write the result to this `file` too")
+	f.StringVar(&o.toll, "toll", "", "use this toll instead of building one (`file`)")
+	f.StringVar(&o.compare, "toll-compare", "", "also time the start of this `toll`: from exec to its first visit")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.rounds < 1:
+		return o, errors.New("-rounds must be at least 1")
+	case o.window < time.Second || o.window%time.Second != 0:
+		return o, errors.New("-window must be whole seconds")
+	}
+	return o, nil
+}
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func run(stdout, stderr io.Writer, args []string) int {
+	o, err := parse(stderr, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench: error:", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := compare(ctx, stderr, o)
+	if err == nil {
+		err = write(stdout, o.out, r)
+	}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		fmt.Fprintln(stderr, "bench: error:", err)
+		return exitFailure
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench: interrupted")
+		return exitInterrupted
+	}
+	return exitOK
+}
+
+func write(stdout io.Writer, file string, r report) error {
+	text := []byte(r.markdown())
+	if _, err := stdout.Write(text); err != nil {
+		return err
+	}
+	if file == "" {
+		return nil
+	}
+	return os.WriteFile(file, text, 0o644)
+}
+
+// order is the order of the cells in a round: the groups shuffled, and each
+// group's cells shuffled, so that what is compared is measured within seconds.
+func order(groups [][]cell, seed uint64, round int) []cell {
+	rng := rand.New(rand.NewPCG(seed, uint64(round)))
+	var out []cell
+	for _, g := range rng.Perm(len(groups)) {
+		for _, c := range rng.Perm(len(groups[g])) {
+			out = append(out, groups[g][c])
+		}
+	}
+	return out
+}
+
+// compare makes the run. An interrupt ends it early, with what there is.
+func compare(ctx context.Context, progress io.Writer, o options) (r report, err error) {
+	env, _ := machine.Machine{}.Read() // what it could not read is not shown
+	for _, cpu := range []int{clientCPU, serverCPU} {
+		if !slices.Contains(env.CPUsAllowed, cpu) {
+			return r, fmt.Errorf("CPU %d is needed and this process may not use it", cpu)
+		}
+	}
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	versions, missing := peers()
+	for _, m := range missing {
+		fmt.Fprintln(progress, "bench: "+m.text())
+	}
+	if o.congestion != "" {
+		env.Congestion = o.congestion
+	}
+	r = report{options: o, environment: env, date: time.Now(), versions: versions, missing: missing,
+		visits: map[cell]map[int]visit{}}
+	groups := groupsFor(missing, o.compare != "")
+	for round := range o.rounds {
+		fmt.Fprintf(progress, "bench: round %d of %d\n", round+1, o.rounds)
+		for _, c := range order(groups, o.seed, round) {
+			v, err := b.visitCalm(ctx, c)
+			if ctx.Err() != nil {
+				r.note("interrupted in round %d", round+1)
+				return r, nil
+			}
+			if err != nil {
+				r.note("round %d: %s: %v", round+1, c, err)
+				continue
+			}
+			r.add(c, round, v)
+		}
+	}
+	r.again, r.disturbed = b.again, b.disturbed
+	return r, nil
+}

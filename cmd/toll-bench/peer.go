@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+)
+
+// peerTool is one of the other tools, and which of a visit's figures is its own.
+type peerTool struct {
+	peer.Tool
+	program string // of the server, if it is another one
+	figure  func(*visit) *float64
+}
+
+var peerOf = map[string]peerTool{
+	iperf3:             {Tool: peer.Bulk, figure: func(v *visit) *float64 { return &v.bits }},
+	iperf3 + " " + udp: {Tool: peer.UDP, figure: func(v *visit) *float64 { return &v.bits }},
+	netperf:            {Tool: peer.Connections, program: netserver, figure: func(v *visit) *float64 { return &v.perSecond }},
+	qperf:              {Tool: peer.Trips, figure: func(v *visit) *float64 { return &v.oneWay }},
+	sockperf:           {Tool: peer.SockTrips, figure: func(v *visit) *float64 { return &v.oneWay }},
+}
+
+// kind is what tells peers apart: the tool, and for udp what it does.
+func (c cell) kind() string {
+	if c.load == udp {
+		return c.tool + " " + udp
+	}
+	return c.tool
+}
+
+// visitPeer visits a cell of another tool: a new server and a new client each
+// time, as toll has.
+func (b *bench) visitPeer(ctx context.Context, c cell) (v visit, err error) {
+	p, ok := peerOf[c.kind()]
+	if !ok {
+		return v, fmt.Errorf("unknown tool %q", c.tool)
+	}
+	addr := b.nextAddr()
+	clientCPU, serverCPU := c.cpus()
+	ask := peer.Ask{Addr: addr, Size: c.size, Omit: iperf3Omit, Window: b.window, Bitrate: bitrate}
+	args := peer.Pinned(serverCPU, p.Server(ask))
+	server, err := spawn(ctx, b.ns, args[0], args[1:]...)
+	defer func() { err = errors.Join(err, server.kill()) }()
+	if err != nil {
+		return v, err
+	}
+	if err := b.listening(ctx, addr.Port(), server); err != nil {
+		return v, err
+	}
+	before, err := b.loopback()
+	if err != nil {
+		return v, err
+	}
+	args = peer.Pinned(clientCPU, p.Client(ask))
+	client, err := spawn(ctx, b.ns, args[0], args[1:]...)
+	defer func() { err = errors.Join(err, client.kill()) }()
+	if err != nil {
+		return v, err
+	}
+	if v.seen, err = b.watch(ctx, c, before, client, server); err != nil {
+		return v, err
+	}
+	if err := client.wait(ctx); err != nil {
+		return v, err
+	}
+	*p.figure(&v), err = p.Parse(client.stdout.Bytes())
+	return v, err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const bitsPerByte = 8
+
+// lead is the time from the schedule's sending to the common start.
+const lead = 3 * time.Millisecond
+
+// hand is a worker: its process and the line to it.
+type hand struct {
+	*process
+	*worker.Control
+}
+
+func (b *bench) startWorker(ctx context.Context) (*hand, error) {
+	p := &process{cmd: exec.CommandContext(ctx, b.toll, worker.Arg), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), worker.Env()...)
+	p.cmd.Stderr = &p.stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// Not StdoutPipe: Wait would close it under the reader.
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Stdout = w
+	err = p.start(b.ns)
+	w.Close()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close())
+	}
+	return &hand{p, worker.NewControl(in, out)}, nil
+}
+
+// stop ends the worker as toll's engine does: by the end of its input.
+func (h *hand) stop(now bool) error {
+	if h == nil {
+		return nil
+	}
+	_ = h.Close() // a pipe whose reader is gone: the exit status says more
+	if now {
+		return h.kill()
+	}
+	select {
+	case <-h.done:
+		return h.err
+	case <-time.After(exitTimeout):
+		return errors.Join(errors.New("a worker did not exit"), h.kill())
+	}
+}
+
+// visitToll visits a cell of toll, as toll's engine does.
+func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
+	var client, server *hand
+	defer func() {
+		bad := err != nil
+		err = errors.Join(err, client.stop(bad), server.stop(bad))
+	}()
+	if server, err = b.startWorker(ctx); err != nil {
+		return v, err
+	}
+	if client, err = b.startWorker(ctx); err != nil {
+		return v, err
+	}
+	before, err := b.loopback()
+	if err != nil {
+		return v, err
+	}
+	warmup, measured := c.phases(b.window)
+	if err := b.openBoth(ctx, c, client, server); err != nil {
+		return v, err
+	}
+	begin := clock.Now() + int64(lead)
+	when := load.Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+measured)}
+	if err := errors.Join(server.Go(when), client.Go(when)); err != nil {
+		return v, err
+	}
+	if v.seen, err = b.watch(ctx, c, before, client.process, server.process); err != nil {
+		return v, err
+	}
+	return b.collect(ctx, c, v, client, server)
+}
+
+func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) error {
+	l := sample.Load{Kind: c.load}
+	switch c.load {
+	case bulk:
+		l.Options = workload.BulkOptions{Write: c.size}
+	case udp:
+		l.Options = workload.UDPOptions{Size: c.size, Rate: bitrate}
+	case rr:
+		l.Options = workload.RROptions{Messages: workload.Messages{Request: c.size, Reply: c.size}}
+	default:
+		l.Options = workload.Messages{Request: c.size, Reply: c.size}
+	}
+	addr := b.nextAddr()
+	clientCPU, serverCPU := c.cpus()
+	if err := server.Open(ctx, worker.Request{Role: worker.Server, Load: l, Addr: addr, CPUs: []int{serverCPU}}); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if err := client.Open(ctx, worker.Request{Role: worker.Client, Load: l, Addr: addr, CPUs: []int{clientCPU}}); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return nil
+}
+
+// collect waits for both ends' words. The latency is the window divided by
+// its trips, as qperf's is, and not the histogram's mean.
+func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *hand) (visit, error) {
+	fromClient, err := client.Done(ctx)
+	if err != nil {
+		return v, fmt.Errorf("client: %w", err)
+	}
+	fromServer, err := server.Done(ctx)
+	if err != nil {
+		return v, fmt.Errorf("server: %w", err)
+	}
+	sent, received := fromClient.Done, fromServer.Done
+	v.rss = float64(max(sent.RSS, received.RSS))
+	switch c.load {
+	case bulk, udp:
+		v.bits, err = peer.Positive("toll's received rate", float64(received.Received)*bitsPerByte/received.Window)
+		return v, err
+	case crr:
+		v.perSecond, err = peer.Positive("toll's connections", float64(sent.Trips)/sent.Window)
+		return v, err
+	}
+	v.oneWay, err = peer.Positive("toll's latency", sent.Window/float64(sent.Trips)/2)
+	return v, err
+}

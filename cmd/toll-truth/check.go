@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// check is one of the things that must be true.
+type check struct {
+	name string
+	make func(*trial, context.Context) ([]table, error)
+}
+
+// checks are all of them, in the order in which they are made.
+var checks = []check{
+	{"aa", (*trial).identical},
+	{"planted", (*trial).planted},
+	{"length", (*trial).length},
+	{"order", (*trial).order},
+	{"company", (*trial).company},
+	{"sustained", (*trial).sustained},
+	{"peers", (*trial).peers},
+	{"precision", (*trial).precision},
+}
+
+func names() (out []string) {
+	for _, c := range checks {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// scale is how many runs are made, and how long they are.
+type scale struct {
+	name string
+	aa   runs
+	// Of a planted difference: the runs in which it must be found, one to see how
+	// large it is to be made, and the long one that sizes it.
+	plant            runs
+	pilot, reference time.Duration
+	// Turns through the settings whose ratios must agree.
+	length, order, company, sustained runs
+	peers                             runs // blocks
+	long, short                       runs // of precision
+	loaded                            int  // of each of these beside other work
+}
+
+type runs struct {
+	n    int
+	each time.Duration
+}
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// scaleOf is the usual scale, some 25 minutes, or one of the others. Runs, if it is
+// not 0, is how many runs there are of aa and of each planted difference.
+func scaleOf(quick, full bool, runsOf int) scale {
+	s := scale{name: "usual",
+		aa: runs{10, 20 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
+		length: runs{2, 10 * second}, order: runs{1, 20 * second}, company: runs{2, 20 * second}, sustained: runs{2, 40 * second},
+		peers: runs{12, 4 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
+	switch {
+	case quick:
+		s = scale{name: "quick",
+			aa: runs{1, 8 * second}, plant: runs{1, 8 * second}, pilot: 6 * second, reference: 10 * second,
+			length: runs{1, 5 * second}, order: runs{1, 5 * second}, company: runs{1, 5 * second}, sustained: runs{1, 8 * second},
+			peers: runs{2, 4 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
+	case full:
+		s = scale{name: "full",
+			aa: runs{40, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
+			length: runs{4, 20 * second}, order: runs{4, 20 * second}, company: runs{4, 30 * second}, sustained: runs{10, minute},
+			peers: runs{30, 4 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
+	}
+	if runsOf > 0 {
+		s.aa.n, s.plant.n = runsOf, runsOf
+	}
+	return s
+}

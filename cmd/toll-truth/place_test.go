@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == becomeArg { // the lab starts this program
+		os.Exit(start(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+var bridgeSpec = path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}
+
+func needs(t *testing.T, programs ...string) *lab.Lab {
+	t.Helper()
+	var missing string
+	if os.Geteuid() != 0 {
+		missing = "root"
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			missing = p
+		}
+	}
+	if missing != "" && os.Getenv("CI") == "true" {
+		t.Fatal("needs " + missing)
+	} else if missing != "" {
+		t.Skip("needs " + missing)
+	}
+	l := &lab.Lab{}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// What is planted is in the path of the tune that it is for, when its settings are
+// first read, and in no other.
+func TestPlants(t *testing.T) {
+	l := needs(t, "nft", "tc")
+	for _, c := range []struct {
+		name  string
+		plant plant
+		where func(*path.Path) path.Place
+		look  string
+		says  []string
+	}{
+		{"chain", chain(7), func(p *path.Path) path.Place { return p.Servers[0] }, "nft list ruleset",
+			[]string{"hook input", strings.Repeat("tcp dport 1 counter packets 0 bytes 0 drop\n\t\t", 6) + "tcp dport 1"}},
+		{"limit", limit(1_930_000_000), func(p *path.Path) path.Place { return p.Clients[0] }, "tc qdisc show", []string{"qdisc tbf", "rate 1930Mbit"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := planting{l, plants{inert: c.plant}}
+			for _, tune := range []mode.Tunes{"", inert} {
+				s := bridgeSpec
+				s.Tune = tune
+				p, err := b.Build(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				text, err := within(t.Context(), c.where(p), "", strings.Fields(c.look)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, say := range c.says {
+					if got := strings.Contains(text, say); got != (tune == inert) {
+						t.Errorf("%q: %q is there: %v:\n%s", tune, say, got, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A path in which nothing can be planted is not left behind.
+func TestPlantFails(t *testing.T) {
+	l := needs(t)
+	var was *path.Path
+	want := errors.New("not here")
+	b := planting{l, plants{"": func(_ context.Context, p *path.Path) error { was = p; return want }}}
+	if _, err := b.Build(t.Context(), bridgeSpec); !errors.Is(err, want) {
+		t.Fatal(err)
+	}
+	if _, err := within(t.Context(), was.Servers[0], "", "true"); err == nil {
+		t.Error("the path is still there")
+	}
+}
+
+// Other programs end with their context, and what they forked with them.
+func TestSpawnEnds(t *testing.T) {
+	l := needs(t, "sh", "sleep")
+	p, err := l.Build(t.Context(), bridgeSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	s, err := spawn(ctx, p.Servers[0], []string{"sh", "-c", "sleep 60 & echo begun; wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, cancel)
+	if err := s.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if string(s.out) != "begun\n" {
+		t.Errorf("printed %q", s.out)
+	}
+	if _, err := within(t.Context(), p.Servers[0], "", "no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A path that is kept is built once, and there until the end.
+func TestKeeping(t *testing.T) {
+	l := needs(t)
+	k := &keeping{Builder: l, paths: map[path.Spec]*path.Path{}}
+	for range 2 {
+		p, err := k.Build(t.Context(), bridgeSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := within(t.Context(), p.Servers[0], "", "true"); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(k.paths) != 1 || k.of(mode.Host) != nil {
+		t.Errorf("got %+v", k)
+	}
+	if first, second := k.port(), k.port(); first == second {
+		t.Errorf("port %d twice", first)
+	}
+	of := k.of(mode.Bridge)
+	if err := k.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := within(t.Context(), of.Servers[0], "", "true"); err == nil {
+		t.Error("the path is still there")
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// plants are changes to paths, by their tunes.
+type plants map[mode.Tunes]plant
+
+// plant changes a path.
+type plant func(context.Context, *path.Path) error
+
+// planting is a builder that changes paths right after they are built, before
+// anybody reads their settings.
+type planting struct {
+	path.Builder
+	plants plants
+}
+
+// Build builds the path and changes it.
+func (b planting) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	p, err := b.Builder.Build(ctx, s)
+	change := b.plants[s.Tune]
+	if err != nil || change == nil {
+		return p, err
+	}
+	if err := change(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("plant in %s: %w", s, err), p.Close())
+	}
+	return p, nil
+}
+
+// chain gives the server n rules to walk for each packet that comes in.
+func chain(n int) plant {
+	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
+	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
+	return func(ctx context.Context, p *path.Path) error {
+		_, err := within(ctx, p.Servers[0], text, "nft", "-f", "-")
+		return err
+	}
+}
+
+// limit limits what the bridge's port sends to the server.
+func limit(bits float64) plant {
+	return func(ctx context.Context, p *path.Path) error {
+		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })
+		if i < 0 {
+			return errors.New("the path has no veth pair")
+		}
+		port, _, _ := strings.Cut(p.Hops[i].Name, "⇄")
+		_, err := within(ctx, p.Clients[0], "", "tc", "qdisc", "add", "dev", port, "root", "tbf",
+			"rate", fmt.Sprintf("%.0fbit", bits), "burst", "256kb", "limit", "512kb")
+		return err
+	}
+}

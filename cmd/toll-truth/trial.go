@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// trial is what the checks share: a toll, a lab and this machine.
+type trial struct {
+	options
+	stderr      io.Writer
+	dir         string // temporary
+	lab         *lab.Lab
+	meter       *meter.Meter
+	environment sample.Environment
+}
+
+// newTrial builds toll. The caller closes it.
+func newTrial(ctx context.Context, stderr io.Writer, o options) (_ *trial, err error) {
+	t := &trial{options: o, stderr: stderr, lab: &lab.Lab{Congestion: o.congestion}}
+	t.environment, _ = machine.Machine{}.Read() // what it could not read is not shown
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	if os.Geteuid() != 0 {
+		return nil, errors.New("it needs root")
+	}
+	for _, program := range programs(o.only) {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, fmt.Errorf("%w: make truth-deps installs it", err)
+		}
+	}
+	if t.meter, err = meter.New(); err != nil {
+		return nil, err
+	}
+	if t.dir, err = os.MkdirTemp("", "truth"); err != nil || t.toll != "" {
+		return t, err
+	}
+	t.toll = filepath.Join(t.dir, "toll")
+	build := exec.CommandContext(ctx, "go", "build", "-o", t.toll, "github.com/bridgetoll/bridgetoll/cmd/toll")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build toll: %w: %s", err, text)
+	}
+	return t, nil
+}
+
+func (t *trial) close() error {
+	err := t.lab.Close()
+	if t.dir == "" {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(t.dir))
+}
+
+func (t *trial) say(format string, args ...any) {
+	fmt.Fprintf(t.stderr, "truth: "+format+"\n", args...)
+}
+
+// head says what all tables rest on.
+func (t *trial) head() string {
+	e := t.environment
+	return fmt.Sprintf("%s; %s, %d CPUs; Linux %s; load average before %.2f; scale %s, seed %d.",
+		time.Now().UTC().Format("2006-01-02 15:04 UTC"), e.CPUModel, e.CPUs, e.Kernel, e.LoadAverage, t.scale.name, t.seed)
+}
+
+// exitTimeout is how long toll may take to clean up after an interrupt.
+const exitTimeout = 10 * time.Second
+
+// run runs toll as a user does and returns what it prints.
+func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.toll, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
+	cmd.WaitDelay = exitTimeout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is passed on once
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("toll %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), err
+}
+
+// exitCells is toll's exit status when some cells have no result and others have.
+const exitCells = 4
+
+// compare runs toll compare and judges the results file again. Cells without a
+// result are in the report.
+func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
+	file := filepath.Join(t.dir, "run.jsonl")
+	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--save", file}, args...)...)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
+		return nil, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return judge(b)
+}
+
+func judge(records []byte) (*analysis.Report, error) {
+	f, err := sample.Read(bytes.NewReader(records))
+	if err != nil {
+		return nil, err
+	}
+	return analysis.Judge(f), nil
+}
+
+// plan is what toll compare would do with these arguments, with all its defaults.
+func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err error) {
+	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json"}, args...)...)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	return p, nil
+}
+
+// measure makes the run of p for so long, in this process, on paths of b.
+func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder) (*analysis.Report, error) {
+	p.Rounds, p.Budget = 0, each.Seconds()
+	var records bytes.Buffer
+	_, err := engine.Run(ctx, engine.Config{Plan: p, Environment: t.environment, Builders: []path.Builder{b},
+		Meter: t.meter, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records), Throttled: machine.Machine{}.Throttler()})
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return judge(records.Bytes())
+}
+
+// cell is the judged cell of a mode and a variant under a load.
+func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
+	for _, c := range r.Cells {
+		if c.Mode == mode && c.Tune == tune && c.Load == load {
+			return c, nil
+		}
+	}
+	for _, f := range r.Failed {
+		if f.Mode == mode && f.Tune == tune && f.Load == load {
+			return analysis.Cell{}, fmt.Errorf("%s, %s: %s", mode, load, f.Reason)
+		}
+	}
+	return analysis.Cell{}, fmt.Errorf("%s, %s: not measured", mode, load)
+}
+
+// ratioOf is the ratio of a cell's primary metric.
+func ratioOf(r *analysis.Report, mode, tune, load string) (estimate, *analysis.Ratio, error) {
+	c, err := cell(r, mode, tune, load)
+	if err != nil {
+		return estimate{}, nil, err
+	}
+	ratio := c.Metrics[c.Primary].Ratio
+	e, err := ofRatio(ratio)
+	if err != nil {
+		return e, nil, fmt.Errorf("%s, %s: %w", mode, load, err)
+	}
+	return e, ratio, nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/docker"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// backend builds paths for those who name it with --on.
+type backend struct {
+	name  string
+	words string // what it is, for help; "" if the name says it
+	// model says that its machines are toll's own: they can be set up as one likes,
+	// and its flags are not for runs that also have others.
+	model bool
+	// distant says that client and server are on different machines.
+	distant bool
+	// settings are new ones, with nothing set, for a command with such flags.
+	settings func(*builderFlags) settings
+	// inner runs what the backend starts of this program, if args say so; nil: nothing.
+	inner func(args []string) (ours bool, err error)
+	// leftovers are what toll clean looks for with a Docker daemon; nil: nothing.
+	leftovers func() dockerapi.Part
+}
+
+// settings are what the flags of a backend say, and make it.
+type settings interface {
+	// add adds the flags that a command of the kind has.
+	add(fl *pflag.FlagSet, k commandKind)
+	// check reads them. It is called if the backend is used.
+	check() error
+	// with calls use with the backend, and closes it.
+	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
+}
+
+// commandKind is what a command does with backends; each has the flags of those before.
+type commandKind int
+
+const (
+	checksPaths  commandKind = iota // toll modes
+	buildsPath                      // toll path
+	comparesRuns                    // those that measure
+)
+
+// backends are all, those first around whose process the others work.
+var backends = []backend{
+	{
+		name:     sample.Lab,
+		model:    true,
+		settings: func(f *builderFlags) settings { return &labFlags{wire: &f.wire} },
+		inner:    lab.Inner,
+	},
+	{
+		name:      docker.Name,
+		words:     "a real Docker Engine on this machine; needs root",
+		settings:  func(*builderFlags) settings { return &dockerFlags{} },
+		inner:     docker.Inner,
+		leftovers: docker.Leftovers,
+	},
+	{
+		name:      swarm.Name,
+		words:     "between the nodes of a Docker Swarm",
+		distant:   true,
+		settings:  func(*builderFlags) settings { return &swarmFlags{} },
+		leftovers: swarm.Leftovers,
+	},
+}
+
+var parseBackend = closed("backend", backendNames()...)
+
+func backendNames() []string {
+	var out []string
+	for _, b := range backends {
+		out = append(out, b.name)
+	}
+	return out
+}
+
+// distantOf is the first of the backends called on whose ends are on machines of their
+// own; "" if there is none.
+func distantOf(on []string) string {
+	for _, b := range backends {
+		if b.distant && slices.Contains(on, b.name) {
+			return b.name
+		}
+	}
+	return ""
+}
+
+// listBackends lists them for help.
+func listBackends(last string) string {
+	var words []string
+	for _, b := range backends {
+		text := b.name
+		if b.words != "" {
+			text += " (" + b.words + ")"
+		}
+		words = append(words, text)
+	}
+	if last == "" {
+		return strings.Join(words, ", ")
+	}
+	n := len(words) - 1
+	return strings.Join(words[:n], ", ") + last + words[n]
+}
+
+// labFlags are those of the lab.
+type labFlags struct {
+	wire              *string // which the plan has, too
+	proxy, congestion string
+}
+
+func (f *labFlags) add(fl *pflag.FlagSet, k commandKind) {
+	if k >= buildsPath {
+		fl.StringVar(f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)")
+		fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, or "own" (default the installed one, else own)`)
+	}
+	if k >= comparesRuns {
+		fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+	}
+}
+
+func (f *labFlags) check() error { return nil }
+
+func (f *labFlags) with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error {
+	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: wire}
+	return inLab(ctx, l, func() error { return use(l) })
+}
+
+// dockerFlags are those of a Docker Engine.
+type dockerFlags struct {
+	parent    string
+	keepImage bool
+}
+
+func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
+	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
+	if k >= comparesRuns {
+		fl.BoolVar(&f.keepImage, "keep-image", false, "docker: keep toll's image for the next run")
+	}
+}
+
+func (f *dockerFlags) check() error { return nil }
+
+func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
+	d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return use(d)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// Help names every backend with its words, and each has flags of its own.
+func TestBackendsAreRegistered(t *testing.T) {
+	var f builderFlags
+	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.addBuilders(fl)
+	help, owner := fl.Lookup("on").Usage, map[string]string{}
+	for _, b := range backends {
+		if !strings.Contains(help, b.name) || !strings.Contains(help, b.words) {
+			t.Errorf("the help of --on lacks %s (%s): %s", b.name, b.words, help)
+		}
+		if got, err := parseBackend(b.name); got != b.name || err != nil {
+			t.Errorf("--on %s: %q, %v", b.name, got, err)
+		}
+		f.own[b.name].VisitAll(func(x *pflag.Flag) {
+			if other, ok := owner[x.Name]; ok {
+				t.Errorf("--%s is %s's and %s's", x.Name, other, b.name)
+			}
+			owner[x.Name] = b.name
+			if fl.Lookup(x.Name) != x {
+				t.Errorf("a command that measures lacks --%s", x.Name)
+			}
+		})
+	}
+}
+
+// A flag of a backend that is not used is refused, and a model's beside others, too.
+func TestFlagsFitBackends(t *testing.T) {
+	for _, tt := range []struct{ args, on, want string }{
+		{"", "lab,docker", ""},
+		{"--wire mtu=9000 --proxy own", "lab", ""},
+		{"--wire mtu=9000", "lab,docker", "--wire works only with --on lab, not with docker"},
+		{"--congestion reno", "swarm", "--congestion works only with --on lab, not with swarm"},
+		{"--parent eth0", "lab", "--parent is for docker only"},
+		{"--parent eth0 --keep-image", "lab,docker", ""},
+		{"--keep-image", "swarm", "--keep-image is for docker only"},
+		{"--keep-image=false --proxy=", "swarm", ""}, // as if they were not given
+		{"--nodes a,b", "lab", "--nodes is for swarm only"},
+		{"--nodes a,b", "swarm", ""},
+		{"--nodes a", "swarm", "--nodes names two nodes"},
+	} {
+		t.Run(strings.TrimSpace(tt.on+" "+tt.args), func(t *testing.T) {
+			var f builderFlags
+			fl := pflag.NewFlagSet("", pflag.ContinueOnError)
+			f.addBuilders(fl)
+			if err := fl.Parse(strings.Fields(tt.args)); err != nil {
+				t.Fatal(err)
+			}
+			err := f.fit(strings.Split(tt.on, ","))
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+)
+
+// Exit codes, as the manual lists them.
+const (
+	exitOK        = 0
+	exitFailed    = 1 // the run could not start or go on
+	exitUsage     = 2 // the command line cannot be understood
+	exitNothing   = 3 // nothing of what was asked for can be measured here
+	exitCells     = 4 // measured, but some cells have no result; nothing serves the port
+	exitBadFile   = 5 // a results file cannot be read
+	exitSignalled = 128
+)
+
+// exitCode is how toll ends with the error of a command.
+func exitCode(err error) int {
+	var f *failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &f):
+		return f.code
+	case errors.Is(err, path.ErrUnsupported), errors.As(err, new(*machine.HeadroomError)), errors.As(err, new(*engine.NothingBuiltError)):
+		return exitNothing
+	}
+	return exitFailed
+}
+
+// failure is an error with its exit code and, perhaps, a hint.
+type failure struct {
+	code int
+	err  error // nil: all has been said
+	hint string
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit %d", f.code)
+	}
+	return f.err.Error()
+}
+func (f *failure) Unwrap() error { return f.err }
+
+// Hint is the remedy: the failure's own or that of the error inside.
+func (f *failure) Hint() string {
+	var h interface{ Hint() string }
+	if f.hint == "" && errors.As(f.err, &h) {
+		return h.Hint()
+	}
+	return f.hint
+}
+
+func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
+
+// hintOf is what to do about an error: the first failure's hint, or that of what is
+// said of it.
+func hintOf(err, said error) string {
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{err: err}
+	}
+	return cmp.Or(f.Hint(), (&failure{err: said}).Hint())
+}
+
+// unsaid is what of an error is still to be said: not that a signal ended the run or
+// what waited for it, which who sent it knows, but what went wrong besides.
+func unsaid(err error) error {
+	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
+	case *failure:
+		if x.code < exitSignalled {
+			return x.err
+		}
+		return unsaid(x.err)
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, e := range x.Unwrap() {
+			rest = append(rest, unsaid(e))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.As(err, new(signaled)) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

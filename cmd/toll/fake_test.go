@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// fakeEnv makes the lab of this binary one without a kernel: for scripts about words,
+// flags, files and formats.
+const fakeEnv = "TOLL_TEST_FAKE"
+
+// fakeLab replaces the lab, with its flags.
+func fakeLab() {
+	for i, b := range backends {
+		if b.name == sample.Lab {
+			backends[i].settings = func(f *builderFlags) settings { return fakeSettings{b.settings(f)} }
+		}
+	}
+}
+
+type fakeSettings struct{ settings }
+
+func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return use(catalogued{&fake.Builder{}})
+}
+
+// catalogued builds what the lab would by name, with the hops of the catalogue.
+type catalogued struct{ *fake.Builder }
+
+func (catalogued) Name() string { return sample.Lab }
+
+func (b catalogued) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	p, err := b.Builder.Build(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := mode.Find(s.Mode)
+	if r, ok := m.Route(s.From, s.To); ok {
+		hop := p.Hops[0]
+		p.Hops = nil
+		for _, k := range r.Hops {
+			hop.Kind = k
+			p.Hops = append(p.Hops, hop)
+		}
+	}
+	return p, nil
+}

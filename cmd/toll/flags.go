@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// bounded is a flag with bounds, which are checked as the command line is parsed.
+type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
+	to          *T
+	least, most T
+	orZero      bool   // 0 is taken too
+	kind        string // as help texts have it
+	parse       func(string) (T, error)
+	format      func(T) string
+}
+
+func (b *bounded[T]) Type() string { return b.kind }
+
+// String is the flag's value; "" if it is none that can be given.
+func (b *bounded[T]) String() string {
+	if *b.to == 0 && b.least > 0 && !b.orZero {
+		return ""
+	}
+	return b.format(*b.to)
+}
+
+// Set reads the flag's text. It is called by pflag, which adds the flag's name.
+func (b *bounded[T]) Set(s string) error {
+	x, err := b.parse(s)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return err
+	case err == nil && (x >= b.least && x <= b.most || b.orZero && x == 0): // NaN is not
+		*b.to = x
+		return nil
+	}
+	text := fmt.Sprintf("must be from %s to %s", b.format(b.least), b.format(b.most))
+	if b.most == unlimited[T]() && x < b.least {
+		text = "must be at least " + b.format(b.least)
+	}
+	if b.orZero {
+		text += ", or 0"
+	}
+	return boundsError(text)
+}
+
+// boundsError says which values a flag has.
+type boundsError string
+
+func (e boundsError) Error() string { return string(e) }
+
+// unlimited is the most of a flag that has no upper bound.
+func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
+	switch m := any(&most).(type) {
+	case *int:
+		*m = math.MaxInt
+	case *int64:
+		*m = math.MaxInt64
+	case *uint64:
+		*m = math.MaxUint64
+	case *float64:
+		*m = math.MaxFloat64
+	case *time.Duration:
+		*m = math.MaxInt64
+	}
+	return most
+}
+
+// wholeFlag is a flag that takes a whole number.
+func wholeFlag(to *int, preset, least, most int) pflag.Value {
+	*to = preset
+	return &bounded[int]{to: to, least: least, most: most, kind: "int", format: strconv.Itoa, parse: func(s string) (int, error) {
+		n, err := strconv.ParseInt(s, 0, strconv.IntSize)
+		return int(n), plainly(err, "must be a whole number")
+	}}
+}
+
+// seedFlag is a flag that takes any number of 64 bits.
+func seedFlag(to *uint64) pflag.Value {
+	return &bounded[uint64]{to: to, most: math.MaxUint64, kind: "uint64",
+		format: func(n uint64) string { return strconv.FormatUint(n, 10) },
+		parse: func(s string) (uint64, error) {
+			n, err := strconv.ParseUint(s, 0, 64)
+			return n, plainly(err, "must be a whole number")
+		}}
+}
+
+// numberFlag is a flag that takes a number.
+func numberFlag(to *float64, preset, least, most float64) pflag.Value {
+	*to = preset
+	return &bounded[float64]{to: to, least: least, most: most, kind: "float64",
+		format: func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) },
+		parse: func(s string) (float64, error) {
+			x, err := strconv.ParseFloat(s, 64)
+			return x, plainly(err, "must be a number")
+		}}
+}
+
+// timeFlag is a flag that takes a time.
+func timeFlag(to *time.Duration, preset, least, most time.Duration) *bounded[time.Duration] {
+	*to = preset
+	return &bounded[time.Duration]{to: to, least: least, most: most, kind: "duration", format: units.FormatTime, parse: units.ParseTime}
+}
+
+// sizeFlag is a flag that takes a number of bytes.
+func sizeFlag(to *int64, preset, least, most int64) pflag.Value {
+	*to = preset
+	return &bounded[int64]{to: to, least: least, most: most, kind: "size", format: units.FormatSize, parse: units.ParseSize}
+}
+
+// rateFlag is a flag that takes a rate in bit/s.
+func rateFlag(to *float64, preset, least, most float64) pflag.Value {
+	*to = preset
+	return &bounded[float64]{to: to, least: least, most: most, kind: "rate", format: units.FormatRate, parse: units.ParseRate}
+}
+
+// shareFlag is a flag that takes a share, in per cent or as a fraction.
+func shareFlag(to *float64, preset float64) pflag.Value {
+	*to = preset
+	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare, parse: units.ParseShare}
+}
+
+// plainly says what a text must be, where Go says how it failed to parse it. What is
+// only too large is left for the bounds to refuse.
+func plainly(err error, want string) error {
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return err
+	}
+	return errors.New(want)
+}
+
+// flagError is what pflag has against a command line, in our words.
+func flagError(c *cobra.Command, err error) error {
+	help := "see " + c.CommandPath() + " --help"
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return usage(err, help)
+	}
+	flag, cause := bad.GetFlag(), bad.Unwrap()
+	var outside boundsError
+	if errors.As(cause, &outside) {
+		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
+	}
+	var hinting interface{ Hint() string }
+	if errors.As(cause, &hinting) && hinting.Hint() != "" {
+		help = hinting.Hint()
+	}
+	if flag.Value.Type() == "bool" {
+		cause = errors.New("must be true or false")
+	}
+	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), help)
+}

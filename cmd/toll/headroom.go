@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Go ends a process that gets no thread, and nothing in it can say why: what will be
+// needed is looked for before. These were measured, and rounded up.
+const (
+	ownThreads = 10 // of a toll that measures nothing
+	ownFiles   = 10
+
+	runThreads  = 34 // of both tolls, where one is in a user namespace, and of a visit's two workers
+	pathThreads = 6  // namespaces, and what is asked of several at once
+	runFiles    = 20
+	pathFiles   = 2
+)
+
+// ownHeadroom refuses to go on where toll itself cannot run.
+func ownHeadroom() error {
+	if lab.Entered() {
+		return nil
+	}
+	return tooLittle("toll itself", machine.Machine{}.Headroom(machine.Crowd{Threads: ownThreads, Files: ownFiles}))
+}
+
+// runHeadroom refuses a run for whose paths and loads there are too few threads or files;
+// of an end's threads most run at one time. The toll in a user namespace need not look
+// again.
+func runHeadroom(p sample.Plan, most int) error {
+	if lab.Entered() {
+		return nil
+	}
+	paths := map[sample.Cell]bool{}
+	for _, c := range p.Cells {
+		c.Load, c.Control = "", false
+		paths[c] = true
+	}
+	return tooLittle(counted(len(paths), "path"), machine.Machine{}.Headroom(machine.Crowd{
+		Threads: runThreads + pathThreads*len(paths) + 2*most,
+		Files:   runFiles + pathFiles*len(paths),
+	}))
+}
+
+// pathHeadroom is runHeadroom for what has one path at a time.
+func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func tooLittle(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// prepare checks what is the same for all commands.
+func prepare(c *cobra.Command, _ []string) error {
+	if err := fullLists(c); err != nil {
+		return err
+	}
+	return ownHeadroom()
+}

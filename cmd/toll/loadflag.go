@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// loadFlag is a flag of one load or several.
+type loadFlag struct {
+	value pflag.Value
+	// put puts what the flag says on a load, as the load's own flag has it.
+	put func(of workload.Value, l *sample.Load) error
+}
+
+// newLoadFlag is a flag that takes what of does.
+func newLoadFlag(of workload.Value) loadFlag {
+	switch v := of.(type) {
+	case workload.Whole:
+		to := new(int)
+		return loadFlag{wholeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Whole).Put(l, *to)
+			return nil
+		}}
+	case workload.Number:
+		to := new(float64)
+		return loadFlag{numberFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Number).Put(l, *to)
+			return nil
+		}}
+	case workload.Size:
+		to := new(int64)
+		return loadFlag{sizeFlag(to, 0, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Size).Put(l, *to)
+			return nil
+		}}
+	case workload.Rate:
+		to := new(float64)
+		return loadFlag{rateFlag(to, 0, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Rate).Put(l, *to)
+			return nil
+		}}
+	case workload.Choice:
+		to := wordFlag(v.Preset)
+		return loadFlag{&to, func(of workload.Value, l *sample.Load) error {
+			v := of.(workload.Choice)
+			if to != "" {
+				if _, err := parseOne(string(to), closed(v.What, v.Words...)); err != nil {
+					return err
+				}
+			}
+			v.Put(l, string(to))
+			return nil
+		}}
+	}
+	to := toggleFlag(false)
+	return loadFlag{&to, func(of workload.Value, l *sample.Load) error {
+		of.(workload.Toggle).Put(l, bool(to))
+		return nil
+	}}
+}
+
+// wordFlag is a flag that takes a word of a closed list.
+type wordFlag string
+
+func (f *wordFlag) String() string { return string(*f) }
+func (f *wordFlag) Type() string   { return "string" }
+
+// Set takes any word: what is known is looked up with the load.
+func (f *wordFlag) Set(s string) error {
+	*f = wordFlag(s)
+	return nil
+}
+
+// toggleFlag is a flag that is on or off.
+type toggleFlag bool
+
+func (f *toggleFlag) String() string { return strconv.FormatBool(bool(*f)) }
+func (f *toggleFlag) Type() string   { return "bool" }
+
+// Set reads the flag's text.
+func (f *toggleFlag) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	*f = toggleFlag(on)
+	return err
+}

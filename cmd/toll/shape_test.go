@@ -1,0 +1,188 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The parts of an example's output that depend on the machine.
+var (
+	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
+	figure      = regexp.MustCompile(`\d[\d.,k]*`)
+	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
+	took        = regexp.MustCompile(`\d+ ms`)
+	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
+)
+
+// judging begin or are in sentences that say what the figures mean, so which of them
+// are printed depends on the figures.
+var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
+	"A price is what", "measurable", "From host the machine", "container: ", "  machine A:", "  Of "}
+
+// shape reduces output to what must not depend on the machine: the words of sentences, and
+// of each table its title, its columns with their units in their order, and its rows.
+func shape(out string) []string {
+	var lines []string
+	rest := strings.Split(out, "\n")
+	for len(rest) > 0 {
+		l := rest[0]
+		rest = rest[1:]
+		switch {
+		case strings.HasPrefix(l, "Warnings"):
+			return lines
+		case tableHead.MatchString(l):
+			end := slices.Index(append(rest, ""), "")
+			lines = append(lines, "title: "+took.ReplaceAllString(l, "# ms"))
+			lines = append(lines, tableShape(rest[:end])...)
+			rest = rest[end:]
+		case l == "", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // the rest of a sentence is broken by its width
+			slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }):
+		default:
+			lines = append(lines, words(verdicts.ReplaceAllString(figure.ReplaceAllString(l, "#"), "VERDICT")))
+		}
+	}
+	return lines
+}
+
+func words(l string) string { return strings.Join(strings.Fields(l), " ") }
+
+// tableShape is a table's two lines of heads, and its rows. Where a path stands depends
+// on the width: in the row, or below.
+func tableShape(table []string) []string {
+	if len(table) < 3 {
+		return table
+	}
+	retr, limited := strings.Contains(table[1], " retr"), strings.Contains(table[0], " limited")
+	var rows []string
+	for _, l := range table[2:] {
+		if last := len(rows) - 1; last >= 0 && strings.HasPrefix(l, "    ") {
+			rows[last] += " " + l
+		} else {
+			rows = append(rows, l)
+		}
+	}
+	lines := []string{"heads: " + headShape(table[0]), "heads: " + headShape(table[1])}
+	for _, r := range rows {
+		lines = append(lines, "row: "+rowShape(r, retr, limited))
+	}
+	return lines
+}
+
+// headShape leaves out the columns that are there only if a row has something in them.
+func headShape(l string) string {
+	l = words(strings.ReplaceAll(l, "limited", ""))
+	l = strings.ReplaceAll(strings.ReplaceAll(" "+l+" ", " retr ", " "), " path ", " ")
+	return words(strings.ReplaceAll(l, " by ", " "))
+}
+
+var (
+	number   = regexp.MustCompile(`^[-+]?\d[\d.]*k?$`)
+	interval = regexp.MustCompile(`^±(\?|[\d.]+)$`)
+	limits   = []string{"client", "server", "proxy", "all", "cores", "both"}
+)
+
+// rowShape is a row's names and path, and then its figures: # is a number or a
+// dash, ± an interval around the number before it, VERDICT a verdict.
+func rowShape(l string, retr, limited bool) string {
+	var names, figures []string
+	named := false                                                                                  // what limits it
+	fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(l, "≤", "0 ±"), "bridge", "br")) // short where space is scarce
+	for i, w := range fields {
+		low := i > 0 && strings.HasPrefix(w, "-") && number.MatchString(w) && i+1 < len(fields) && strings.HasPrefix(fields[i+1], "+") && len(figures) > 0
+		high := i > 0 && strings.HasPrefix(w, "+") && number.MatchString(w) && len(figures) > 0 && figures[len(figures)-1] == "±-"
+		switch {
+		case w == "?":
+		case low:
+			figures = append(figures, "±-")
+		case high:
+			figures[len(figures)-1] = "±"
+		case interval.MatchString(w):
+			figures = append(figures, "±")
+		case number.MatchString(w):
+			figures = append(figures, "#")
+		case limited && len(figures) > 0 && slices.Contains(limits, w):
+			named = true
+		case w == "-":
+			figures = append(figures, w)
+		case verdicts.MatchString(w):
+			figures = append(figures, "VERDICT")
+		default:
+			names = append(names, w)
+		}
+	}
+	for i, f := range slices.Backward(figures) {
+		switch {
+		case f != "-":
+		case limited && !named: // the column of what limits is behind those of figures
+			figures, named = slices.Delete(figures, i, i+1), true
+		default:
+			figures[i] = "#"
+		}
+	}
+	if at := slices.Index(figures, "#"); retr && at >= 0 {
+		figures = slices.Delete(figures, at, at+1)
+	}
+	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
+}
+
+// missing are the lines of the manual's shape that are not in the output's; a line that is
+// there twice must be so. Rows are in the order of their figures.
+func missing(want, got string) []string {
+	left := map[string]int{}
+	for _, l := range shape(got) {
+		left[l]++
+	}
+	var out []string
+	for _, l := range shape(want) {
+		if left[l]--; left[l] < 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// TestShape changes an example of the manual as a table could go wrong: that must be
+// found, and other figures and another width must not.
+func TestShape(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := example.FindStringSubmatch(string(text))[2]
+	for _, tt := range []struct {
+		name, old, new string
+		found          bool
+	}{
+		{"as-it-is", "", "", false},
+		{"other-figure", "0.88 ±0.02", "0.91 -0.03 +0.04", false},
+		{"no-figure", "17.6 client  0.95", "   - -       0.95", false},
+		{"other-verdict", "worse\n", "unclear\n", false},
+		{"removed-head", "  s/GB", "      ", true},
+		{"swapped-heads", "Gbit/s  s/GB", "s/GB  Gbit/s", true},
+		{"other-unit", "Gbit/s  s/GB", "Mbit/s  s/GB", true},
+		{"other-unit-of-latency", "µs   µs    µs  /trip", "ms   µs    µs  /trip", true},
+		{"removed-figure", "50.7 93.5   190", "50.7   190", true},
+		{"removed-interval", "0.95 ±0.02 worse", "0.95 worse", true},
+		{"unknown-verdict", "0.95 ±0.02 worse", "0.95 ±0.02 slower", true},
+		{"removed-verdict", "0.95 ±0.02 worse", "0.95 ±0.02", true},
+		{"verdict-before-its-interval", "0.95 ±0.02 worse", "worse 0.95 ±0.02", true},
+		{"other-path", "DNAT·MASQ·br·veth", "MASQ·br·veth", true},
+		{"removed-row", "  host              lo                  31.3 0.406   19.7 client  1\n", "", true},
+		{"other-title", "bulk, 1 stream", "bulk, 2 streams", true},
+		{"baseline", "to host", "to native", true},
+		{"sentence", "Every row was witnessed", "Most rows were witnessed", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			changed := strings.Replace(example, tt.old, tt.new, 1)
+			if tt.old != tt.new && changed == example {
+				t.Fatalf("the example has no %q", tt.old)
+			}
+			if got := missing(example, changed); len(got) > 0 != tt.found {
+				t.Errorf("missing: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// sliceFlags say how loads are measured in slices, and which differences are none.
+type sliceFlags struct {
+	same  float64       // 0: the command has no such flags
+	slice time.Duration // 0: nothing is sliced
+	asked bool          // the slice is as the user said, and is not made longer
+
+	// whole says by load why it is not sliced though --slice is not 0.
+	whole map[string]string
+}
+
+func (f *sliceFlags) add(fl *pflag.FlagSet) {
+	fl.Var(shareFlag(&f.same, 0.03), "same", "a difference within this is none")
+	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
+	slice.orZero = true
+	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
+		": how long one cell is measured before the next one's turn; 0: visits of --window, as of other loads")
+	fl.Lookup("window").Usage += "; at the end of slices 50ms unless given"
+}
+
+// Bounds of --slice.
+const (
+	minSlice = time.Millisecond
+	maxSlice = time.Second
+)
+
+// What a sliced load has besides its slices, in seconds.
+const (
+	epochLength  = 2 // of the slices of all cells together
+	sliceWarmup  = 0.01
+	windowBeside = 0.05 // of each cell at an epoch's end, if the user gave none
+)
+
+// into puts --same into the request, and what its sliced loads need.
+func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
+	if f.same == 0 {
+		return nil
+	}
+	r.Same = f.same
+	if given("same") && !given("precision") {
+		const within = 2. / 3 // a wider interval hardly ever lies within --same
+		r.Precision = min(r.Precision, within*r.Same)
+	}
+	r.Epoch = epochLength
+	sliced := func(l sample.Load) bool { return l.Slice > 0 }
+	if given(sliceFlag) && f.slice > 0 && !slices.ContainsFunc(r.Loads, sliced) {
+		l := r.Loads[0]
+		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind, f.whole[l.Kind]), "leave --slice out")
+	}
+	return nil
+}
+
+// cut makes a load one that is sliced, if it can be, and notes why not. The window
+// is the user's, in seconds; 0: none was given.
+func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []string) {
+	if f.slice == 0 {
+		return
+	}
+	slice := f.lengthOf(*l)
+	if !f.asked {
+		slice = max(slice, turnsSlice(*l, runtime.NumCPU()))
+	}
+	if why := whole(*l, slice, w, on); why != "" {
+		if f.whole == nil {
+			f.whole = map[string]string{}
+		}
+		f.whole[l.Kind] = why
+		return
+	}
+	l.Slice, l.Warmup, l.Window = slice, sliceWarmup, windowBeside
+	if window > 0 {
+		l.Window = window
+	}
+}
+
+// lengthOf is how long a load's slices are, in seconds: --slice, or of pages longer,
+// so that several end in one, also of a slow mode.
+func (f *sliceFlags) lengthOf(l sample.Load) float64 {
+	const (
+		pages = 5
+		query = 100e-6 // s
+		most  = 0.05
+	)
+	return max(f.slice.Seconds(), min(most, pages*query*float64(workload.QueryOf(l).Queries)))
+}
+
+// whole says why a load cannot be measured in slices of so many seconds over that
+// wire on those backends; "": it can.
+func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
+	known := workload.Of(l)
+	if why := known.NotSliced(l); why != "" {
+		return why
+	}
+	switch threads := known.Threads(l); {
+	case threads > load.ManyThreads:
+		return fmt.Sprintf("%d threads of an end take turns on the CPUs", threads)
+	case w.Rate > 0 || w.Delay > 0:
+		return "--wire: a slow link keeps for one slice what another sent"
+	case distantOf(on) != "" && !known.Trips:
+		return "--on " + distantOf(on) + ": the speed of the link between the nodes is unknown"
+	}
+	if least := max(leastSlice(l), turnsSlice(l, runtime.NumCPU())); slice < least {
+		return fmt.Sprintf("a slice is too short for it: --slice %dms", int(math.Ceil(1000*least)))
+	}
+	return ""
+}
+
+// turnsSlice is how long a slice must be for all threads of both ends of bulk to come
+// often enough to their turn on so many CPUs, in s. With less, the slices that are
+// on time are few, and not like the others. (Of 4 ms, 4 streams on 2 CPUs lost half of
+// theirs, one stream both ways as well.)
+func turnsSlice(l sample.Load, cpus int) float64 {
+	const turn = 3e-3
+	w := workload.Of(l)
+	n := 2 * w.Threads(l)
+	if workload.BulkOf(l).Bidir { // each end's senders also wait for its receivers
+		n *= 2
+	}
+	if w.Trips || n <= cpus {
+		return 0
+	}
+	return turn * math.Ceil(float64(n)/float64(cpus))
+}
+
+// leastSlice is how long a slice must be to hold whole trips, pages or writes of the
+// load, by what slow modes take, in seconds.
+func leastSlice(l sample.Load) float64 {
+	const (
+		trip  = 80e-6
+		rate  = 1e9 // bytes a second
+		whole = 2
+	)
+	if !workload.Of(l).Trips {
+		return whole * float64(workload.WriteOf(l)) / rate
+	}
+	m := workload.MessagesOf(l)
+	return whole * float64(max(1, workload.QueryOf(l).Queries)) * (trip + float64(m.Request+m.Reply)/rate)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// standing is what is known of a cell while a run goes on.
+type standing struct {
+	cell  sample.Cell
+	label string // among the cells of its group
+	ratio analysis.Ratio
+	lower bool // the lower the ratio, the better
+}
+
+// String is the mode with its ratio, shorter than in a report.
+func (s standing) String() string {
+	if r := s.ratio; r.Low < r.High {
+		return fmt.Sprintf("%s %.2f ±%.2f", s.label, r.Median, r.HalfWidth())
+	}
+	return s.label + " " + s.ratio.String()
+}
+
+// pagesOf lays the ratios out in lines of so many columns at most. Each has one
+// group, its best mode first; the groups take turns.
+func pagesOf(all []standing, columns int) []string {
+	var out []string
+	groups := rankings(all)
+	for more := true; more; {
+		more = false
+		for i, g := range groups {
+			if len(g) == 0 {
+				continue
+			}
+			line, n := page(headOf(all, g[0].cell), g, columns)
+			groups[i], more = g[n:], true
+			if ansi.StringWidth(line) <= columns {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+// headOf names a group as far as it must be told from the others.
+func headOf(all []standing, c sample.Cell) string {
+	head := c.Load
+	if several(all, func(s standing) string { return s.cell.From }) {
+		head += " from " + c.From
+	}
+	if several(all, func(s standing) string { return s.cell.On }) {
+		head += " on " + c.On
+	}
+	return head + ": "
+}
+
+// page is a line of as many of a group's first as fit, at least one.
+func page(head string, g []standing, columns int) (line string, n int) {
+	line = head + g[0].String()
+	for n = 1; n < len(g); n++ {
+		longer := line + " · " + g[n].String()
+		if ansi.StringWidth(longer) > columns {
+			break
+		}
+		line = longer
+	}
+	return line, n
+}
+
+// rankings are the groups that are compared with one baseline, each sorted by who is
+// best.
+func rankings(all []standing) [][]standing {
+	var out [][]standing
+	at := map[sample.Cell]int{}
+	for _, s := range all {
+		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, On: s.cell.On}
+		i, ok := at[group]
+		if !ok {
+			i = len(out)
+			at[group] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], s)
+	}
+	for _, g := range out {
+		slices.SortStableFunc(g, func(a, b standing) int {
+			if a.lower {
+				a, b = b, a
+			}
+			return cmp.Compare(b.ratio.Median, a.ratio.Median)
+		})
+	}
+	return out
+}
+
+// several reports whether the standings differ in something.
+func several(all []standing, of func(standing) string) bool {
+	return slices.ContainsFunc(all, func(s standing) bool { return of(s) != of(all[0]) })
+}
+
+// standingsOf are what a judge of a run of that study knows so far. On a ladder, where
+// a mode is compared with the one below, they say with which.
+func standingsOf(study string, all []analysis.Standing) []standing {
+	var out []standing
+	for _, s := range all {
+		label := s.Label
+		switch {
+		case study == sample.StudyLadder:
+			label += "/" + s.Ratio.To
+		case s.Cell.Shape.Crowd():
+			label = nameOf(s.Cell)
+		}
+		out = append(out, standing{s.Cell, label, s.Ratio, !s.Higher})
+	}
+	return out
+}

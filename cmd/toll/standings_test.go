@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// stands is a standing of a cell of the lab.
+func stands(label, from, load string, ratio, half float64, lower bool) standing {
+	return standing{sample.Cell{Mode: label, From: from, Load: load, On: sample.Lab}, label,
+		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}, lower}
+}
+
+func usualStandings() []standing {
+	return []standing{
+		stands("native", "host", "bulk", 1.004, 0.01, false), stands("bridge", "host", "bulk", 0.95, 0.03, false),
+		stands("publish-nat :lo", "host", "bulk", 0.97, 0.02, false), stands("publish-proxy :lo6", "host", "bulk", 0.58, 0.04, false),
+		stands("bridge", "host", "rr", 1.12, 0.03, true), stands("native", "host", "rr", 0.99, 0.01, true),
+	}
+}
+
+// The ranking has a page for what fits, the best first, and each load its own.
+func TestPages(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		columns int
+		want    []string
+	}{
+		{"wide", 120, []string{
+			"bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02 · bridge 0.95 ±0.03 · publish-proxy :lo6 0.58 ±0.04",
+			"rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"}},
+		{"80", 53, []string{"bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02", "rr: native 0.99 ±0.01 · bridge 1.12 ±0.03",
+			"bulk: bridge 0.95 ±0.03", "bulk: publish-proxy :lo6 0.58 ±0.04"}},
+		{"one-to-a-page", 40, []string{"bulk: native 1.00 ±0.01", "rr: native 0.99 ±0.01", "bulk: publish-nat :lo 0.97 ±0.02", "rr: bridge 1.12 ±0.03",
+			"bulk: bridge 0.95 ±0.03", "bulk: publish-proxy :lo6 0.58 ±0.04"}},
+		{"narrow", 24, []string{"bulk: native 1.00 ±0.01", "rr: native 0.99 ±0.01", "rr: bridge 1.12 ±0.03", "bulk: bridge 0.95 ±0.03"}},
+		{"too-narrow", 5, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := pagesOf(usualStandings(), tt.columns); !slices.Equal(got, tt.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+	if got := pagesOf(nil, 80); len(got) > 0 {
+		t.Errorf("nothing is known: %q", got)
+	}
+}
+
+// Groups of their own say which they are.
+func TestPagesOfGroups(t *testing.T) {
+	a, b := stands("bridge", "host", "rr", 1, 0.01, true), stands("bridge", "remote", "rr", 1.1, 0.01, true)
+	b.cell.On = "docker"
+	want := []string{"rr from host on lab: bridge 1.00 ±0.01", "rr from remote on docker: bridge 1.10 ±0.01"}
+	if got := pagesOf([]standing{a, b}, 60); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// The line says how long it goes on, and never wraps.
+func TestProgressLine(t *testing.T) {
+	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6", Load: "udp-rr", On: sample.Lab}
+	s := engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
+	for _, tt := range []struct {
+		name    string
+		s       engine.Progress
+		ranking []standing
+		page    int
+		columns int
+		want    string
+	}{
+		{"nothing-known", s, nil, 0, 100, "[██░░░░░░░░] 12 of 60 s · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
+		{"cut", s, nil, 1, 80, "[██░░░░░░░░] 12 of 60 s · round 3, 4 of 16: publish-proxy from remote-containe…"},
+		{"tiny", s, usualStandings(), 0, 10, "[██░░░░░…"},
+		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 12 of 60 s · bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02"},
+		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 12 of 60 s · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+		{"over-time", engine.Progress{Elapsed: 75, Total: 60, Cell: cell}, usualStandings(), 4, 120,
+			"[██████████] 75 of 75 s · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+		{"epoch", engine.Progress{Cell: cell, Epoch: true, Visits: 2, Total: 60}, nil, 0, 80,
+			"[░░░░░░░░░░] 0 of 60 s · round 1, 1 of 2: an epoch of udp-rr"},
+		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1, Total: 10}, nil, 0, 80,
+			"[█░░░░░░░░░] 1 of 10 s · sweep 1, round 1 of 3: 2 pairs at once, rr"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := progressLine(tt.s, tt.ranking, tt.page, tt.columns)
+			if got != tt.want || ansi.StringWidth(got) >= tt.columns {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A ratio is short, also if its interval is uneven or there is none yet.
+func TestStandingWords(t *testing.T) {
+	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true), stands("bridge", "host", "rr", 0.9, 0, true)
+	uneven.ratio.Low, single.ratio.N = 0.7, 1
+	if got := uneven.String() + ", " + single.String(); got != "bridge 0.90 ±0.20, bridge 0.90 ±?" {
+		t.Error(got)
+	}
+}
+
+// A ladder's ratios name the rung below, and a crowd's the shape.
+func TestStandingsOf(t *testing.T) {
+	s := analysis.Standing{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "rr"}, Label: "bridge", Ratio: analysis.Ratio{To: "host"}}
+	crowd := s
+	crowd.Cell.Shape, crowd.Higher = sample.Shape{Servers: 1, Clients: 4, Procs: 2}, true
+	for _, tt := range []struct {
+		study string
+		in    analysis.Standing
+		label string
+	}{{"", s, "bridge"}, {sample.StudyLadder, s, "bridge/host"}, {sample.StudyScale, crowd, "bridge 1×4×2"}} {
+		got := standingsOf(tt.study, []analysis.Standing{tt.in})
+		if len(got) != 1 || got[0].label != tt.label || got[0].lower == tt.in.Higher {
+			t.Errorf("%+v, want %s", got, tt.label)
+		}
+	}
+}
+
+// Nothing is drawn, and nobody is asked, where there is no terminal.
+func TestNoProgressInPipes(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, false)
+	p.standings = func() []standing { t.Error("it is asked for standings"); return nil }
+	p.show(engine.Progress{Visits: 1, Total: 1})
+	p.clear()
+	if out.Len() > 0 {
+		t.Errorf("%q", &out)
+	}
+	// Every update, but not more often than can be read, shows the next page.
+	shown := &progress{w: &out, standings: usualStandings}
+	for _, tt := range []struct {
+		elapsed float64
+		want    string
+	}{{0.5, "bulk: native 1.00 ±0.01 · publish-nat"}, {1.9, "bulk: native 1.00 ±0.01 · publish-nat"}, {6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
+		out.Reset()
+		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
+		if got := out.String(); !strings.HasPrefix(got, clearLine+"[") || !strings.Contains(got, tt.want) {
+			t.Errorf("at %g s %q", tt.elapsed, got)
+		}
+	}
+}

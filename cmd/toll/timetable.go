@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// timetable says how the cells of a sliced load take turns in an epoch.
+func timetable(p sample.Plan, l sample.Load) string {
+	for _, t := range plan.Turns(p, 0) {
+		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind {
+			continue
+		}
+		const second = 1e9
+		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
+		text := fmt.Sprintf("%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
+			l.Kind, float64(tt.Length)/second, 1000*l.Slice)
+		if hasControl(p, t) {
+			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)
+		}
+		text += fmt.Sprintf("; then each has a window of %g s", l.Window)
+		return text
+	}
+	return l.Kind + ": in slices"
+}
+
+func hasControl(p sample.Plan, t plan.Turn) bool {
+	return slices.ContainsFunc(t.Cells, func(i int) bool { return p.Cells[i].Control })
+}
+
+// turnTables are the n-th turn of a round: a visit, or an epoch with its cells and
+// how many slices each has.
+func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
+	turn := document.Table{Columns: append([]document.Column{{Right: true, Width: 4}}, cellColumns...)}
+	turn.Columns[1].Gap = 2
+	number := document.Cell{Text: strconv.Itoa(n)}
+	if !t.Epoch {
+		turn.Rows = []document.Row{{Cells: append([]document.Cell{number}, cellTexts(p.Cells[t.Cells[0]])...)}}
+		return []document.Block{turn}
+	}
+	turn.Columns = turn.Columns[:2]
+	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + p.Cells[t.Cells[0]].Load}}}}
+	count := map[int]int{}
+	for _, s := range plan.Epoch(p, t.Cells, plan.Pace{}, 0).Slots {
+		if s.Measured() {
+			count[s.Cell]++
+		}
+	}
+	cells := document.Table{Level: 4, Layouts: []document.Layout{{Tight: true}}, Columns: append(slices.Clone(cellColumns), document.Column{Right: true})}
+	for _, i := range t.Cells {
+		slots := document.Cell{Text: fmt.Sprintf("%4d slices", count[i]), Number: &document.Number{Value: float64(count[i]), Unit: "slices"}}
+		cells.Rows = append(cells.Rows, document.Row{Cells: append(cellTexts(p.Cells[i]), slots)})
+	}
+	return []document.Block{turn, cells}
+}
+
+// cellColumns are those of a cell in a plan.
+var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
+
+func cellTexts(c sample.Cell) []document.Cell {
+	name := nameOf(c)
+	if c.Control {
+		name += " (control)"
+	}
+	return document.Texts(name, "from "+c.From, c.Load)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is this toll's, written to every results file. The go command stamps it.
+var version = stamped(debug.ReadBuildInfo()).version
+
+// build is what the go command stamped on this binary.
+type build struct {
+	version  string // 0.1.0; 0.0.0-20260102030405-0123456789ab+dirty of a commit without a tag; devel where nothing is known
+	revision string // the commit, of a checkout
+	time     string // the commit's
+	dirty    bool   // the checkout had changes that are in no commit
+}
+
+// stamped reads a binary's build information. `go install …@version` stamps the module's
+// version, a build in a checkout the commit. -buildvcs=false, `go run` and `go test` stamp
+// neither.
+func stamped(info *debug.BuildInfo, ok bool) build {
+	b := build{version: "devel"}
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.revision = s.Value
+		case "vcs.time":
+			b.time = s.Value
+		case "vcs.modified":
+			b.dirty = s.Value == "true"
+		}
+	}
+	if v, is := strings.CutPrefix(info.Main.Version, "v"); is {
+		b.version = v
+	} else if b.revision != "" {
+		b.version += "-" + b.revision[:min(12, len(b.revision))]
+		if b.dirty {
+			b.version += "+dirty"
+		}
+	}
+	return b
+}
+
+// print writes what a reader of a bug report needs to find the source.
+func (b build) print(w io.Writer) {
+	fmt.Fprintf(w, "toll %s\n", b.version)
+	if b.revision != "" {
+		changes := ""
+		if b.dirty {
+			changes = ", with local changes"
+		}
+		fmt.Fprintf(w, "commit %s of %s%s\n", b.revision, cmp.Or(b.time, "unknown time"), changes)
+	}
+	fmt.Fprintf(w, "%s, %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func newVersion(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version, the commit and the Go that built it",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			stamped(debug.ReadBuildInfo()).print(e.stdout)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// handshake bounds how long a stranger may take to show its key and to say who it
+	// is.
+	handshake = 5 * time.Second
+	// strangers is the limit of unauthenticated connections, and neighbours the limit
+	// from one address. Both exceed any number of agents; many agents may be behind one
+	// address.
+	strangers  = 512
+	neighbours = 256
+)
+
+// door holds the connections that have not authenticated. None has to wait: one
+// that comes when it is full replaces another, see crowdedOut.
+type door struct {
+	mu     sync.Mutex // guards following
+	inside map[*guest]bool
+	from   map[netip.Prefix]int
+	count  uint64
+	turned int
+	last   error
+}
+
+// guest is a connection that has not authenticated.
+type guest struct {
+	conn  net.Conn
+	from  netip.Prefix
+	came  uint64      // its number
+	spoke atomic.Bool // something came from it
+}
+
+func newDoor() door { return door{inside: map[*guest]bool{}, from: map[netip.Prefix]int{}} }
+
+// enter admits a connection, and closes another one if the door is full.
+func (d *door) enter(c net.Conn) *guest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count++
+	g := &guest{conn: c, from: neighbourhood(c.RemoteAddr()), came: d.count}
+	d.inside[g] = true
+	d.from[g.from]++
+	if d.from[g.from] > neighbours || len(d.inside) > strangers {
+		out := d.crowdedOut(g)
+		d.remove(out)
+		out.conn.Close()
+	}
+	return g
+}
+
+// leave removes a connection that has authenticated or is gone. It may be called
+// twice.
+func (d *door) leave(g *guest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.remove(g)
+}
+
+func (d *door) remove(g *guest) {
+	if !d.inside[g] {
+		return
+	}
+	delete(d.inside, g)
+	if d.from[g.from]--; d.from[g.from] == 0 {
+		delete(d.from, g.from)
+	}
+}
+
+// crowdedOut chooses the connection that a new one replaces: from the address that
+// has the most, so that a flood from one address only hurts itself; among these a
+// silent one, because agents speak at once; among these the oldest, which had the
+// most time.
+func (d *door) crowdedOut(came *guest) (out *guest) {
+	worse := func(a, b *guest) bool {
+		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
+			return na > nb
+		}
+		if sa, sb := a.spoke.Load(), b.spoke.Load(); sa != sb {
+			return !sa
+		}
+		return a.came < b.came
+	}
+	for g := range d.inside {
+		if g != came && (out == nil || worse(g, out)) {
+			out = g
+		}
+	}
+	return out
+}
+
+// neighbourhood is the addresses that one machine may have all of: an IPv6 network's.
+func neighbourhood(a net.Addr) netip.Prefix {
+	const network = 64 // bits
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr := at.Addr().Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = network
+	}
+	p, _ := addr.Prefix(bits) // of so many bits there always is one
+	return p
+}
+
+// turn notes a connection that was turned away.
+func (d *door) turn(from net.Addr, err error) {
+	if errors.Is(err, net.ErrClosed) {
+		err = errors.New("it did not authenticate, and newer connections replaced it")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turned++
+	d.last = fmt.Errorf("%s: %s", from, clean(err.Error()))
+}
+
+// told says who was turned away, for an error.
+func (d *door) told() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.turned == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (turned away: %d, the last: %v)", d.turned, d.last)
+}

@@ -1,0 +1,405 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+const (
+	// silence is how long one side may say nothing before the other gives it up.
+	silence = 15 * time.Second
+	// pings are how many pings fit into that.
+	pings = 6
+	// bearable is the share of it for which an agent may be left without a word.
+	bearable = 3
+	// settle bounds how long a ping that is under way is waited for.
+	settle = 500 * time.Millisecond
+)
+
+// Hub is the toll that measures, as its agents see it.
+type Hub struct {
+	listener net.Listener
+	tls      *tls.Config
+	version  string
+	silence  time.Duration
+	door     door
+	moved    atomic.Uint64
+
+	tasks sync.WaitGroup // goroutines of connections
+
+	mu      sync.Mutex // guards following
+	closed  bool
+	changed chan struct{} // closed and replaced when an agent came or was refused
+	agents  map[string]*Agent
+	refused map[string]error // by identity
+	awaited map[string]chan *stream
+	conns   map[net.Conn]bool
+	hushes  int
+	pinging int // round trips under way
+	settled chan struct{}
+}
+
+var _ path.Channel = (*Hub)(nil)
+
+// errClosed is why agents are lost when the hub closes.
+var errClosed = errors.New("the channel to it was closed")
+
+// Listen waits for agents that have the key and are of the same version. Others
+// that dial are turned away and disturb no agent. Port 0 is any. The caller
+// closes the hub.
+func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
+	return listen(addr, key, version, silence)
+}
+
+func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration) (*Hub, error) {
+	// Probes of the kernel's would move in windows; pings do their work.
+	c := net.ListenConfig{KeepAlive: -1}
+	l, err := c.Listen(context.Background(), "tcp", addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("wait for agents: %w", err)
+	}
+	h := &Hub{listener: l, tls: key.config(), version: version, silence: silence, door: newDoor(),
+		changed: make(chan struct{}), agents: map[string]*Agent{}, refused: map[string]error{},
+		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
+	h.tasks.Go(h.accept)
+	return h, nil
+}
+
+// Addr is where the hub listens.
+func (h *Hub) Addr() netip.AddrPort {
+	a, _ := netip.ParseAddrPort(h.listener.Addr().String())
+	return a
+}
+
+// accept takes connections until the hub is closed.
+func (h *Hub) accept() {
+	const again = 50 * time.Millisecond
+	for {
+		c, err := h.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // no descriptor is left, or the other side went
+			time.Sleep(again)
+			continue
+		}
+		if !h.keep(c) {
+			c.Close()
+			return
+		}
+		g := h.door.enter(c)
+		h.tasks.Go(func() {
+			defer h.door.leave(g)
+			if err := h.meet(g); err != nil {
+				h.door.turn(c.RemoteAddr(), err)
+				h.drop(c)
+			}
+		})
+	}
+}
+
+// keep holds a connection, so that Close ends it; false if the hub is closed.
+func (h *Hub) keep(c net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.conns[c] = true
+	}
+	return !h.closed
+}
+
+// drop ends a connection without a message: its reader may be gone.
+func (h *Hub) drop(c net.Conn) {
+	h.mu.Lock()
+	delete(h.conns, c)
+	h.mu.Unlock()
+	c.Close()
+}
+
+// meet finds out who dialled, who leaves the door then.
+func (h *Hub) meet(g *guest) error {
+	raw := g.conn
+	if err := raw.SetDeadline(time.Now().Add(handshake)); err != nil {
+		return err
+	}
+	counted := &counted{Conn: raw, all: &h.moved, spoke: &g.spoke}
+	c := tls.Server(counted, h.tls)
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	counted.on.Store(true) // not before: a stranger's bytes are not the channel's
+	in := bufio.NewReader(c)
+	line, err := receive(in, maxOpening)
+	if err != nil {
+		return err
+	}
+	o, err := parseOpening(line)
+	if err != nil {
+		return err
+	}
+	h.door.leave(g)
+	if err := raw.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if o.Hello == nil {
+		return h.deliver(o.Token, &stream{conn: c, in: in, raw: raw, hub: h})
+	}
+	return h.greet(*o.Hello, &control{conn: c, in: in, limit: h.silence}, raw)
+}
+
+// greet makes an agent of who said hello, unless it is refused.
+func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
+	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{}, procs: map[uint64]*remote{}, lost: make(chan struct{})}
+	var why error
+	h.mu.Lock()
+	switch {
+	case hello.Version != h.version:
+		why = &path.UnsupportedError{Missing: fmt.Sprintf("the agent %s on %s is toll %s, this is %s", hello.ID, hello.Host, hello.Version, h.version),
+			Remedy: "run the same toll on all machines"}
+		h.refused[hello.ID] = why
+	case h.agents[hello.ID] != nil:
+		why = fmt.Errorf("there is an agent %s already, on %s", hello.ID, h.agents[hello.ID].hello.Host)
+	case h.closed:
+		why = errClosed
+	default:
+		h.agents[hello.ID] = a
+		delete(h.refused, hello.ID)
+	}
+	h.mu.Unlock()
+	if why != nil {
+		h.announce()
+		_ = line.send(welcome{Refused: why.Error()})
+		return why
+	}
+	if err := line.send(welcome{Silence: h.silence}); err != nil {
+		a.lose(err)
+		return err
+	}
+	a.spoken.Store(now())
+	h.mu.Lock()
+	a.ready = true
+	h.mu.Unlock()
+	h.announce()
+	h.tasks.Go(a.listen)
+	h.tasks.Go(a.keepAlive)
+	return nil
+}
+
+// announce wakes those who wait.
+func (h *Hub) announce() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Wait waits until ctx ends for the agent that has the identity. One that was
+// refused, for its version, is an error that names it, at once.
+func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
+	for {
+		h.mu.Lock()
+		a, why, changed, closed := h.agents[id], h.refused[id], h.changed, h.closed
+		here := a != nil && a.ready
+		h.mu.Unlock()
+		switch {
+		case here:
+			return a, nil
+		case why != nil:
+			return nil, why
+		case closed:
+			return nil, fmt.Errorf("wait for agent %s: %w", id, errClosed)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no agent %s came: %w%s", id, context.Cause(ctx), h.door.told())
+		}
+	}
+}
+
+// forget lets another agent of that identity come.
+func (h *Hub) forget(a *Agent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agents[a.hello.ID] == a {
+		delete(h.agents, a.hello.ID)
+	}
+}
+
+// expect waits for a connection that begins with the token, which is good for one.
+func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err error) {
+	const bytes = 32
+	b := make([]byte, bytes)
+	if _, err := rand.Read(b); err != nil {
+		return "", nil, nil, err
+	}
+	token = hex.EncodeToString(b)
+	c := make(chan *stream, 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited[token] = c
+	return token, c, func() {
+		h.mu.Lock()
+		delete(h.awaited, token)
+		h.mu.Unlock()
+		select {
+		case s := <-c: // it came too late
+			_ = s.Close()
+		default:
+		}
+	}, nil
+}
+
+// errToken says that a token is unknown, or was used.
+var errToken = errors.New("no process is waiting for this connection")
+
+func (h *Hub) deliver(token string, s *stream) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.awaited[token]
+	if c == nil {
+		return errToken
+	}
+	delete(h.awaited, token)
+	c <- s
+	return nil
+}
+
+// Hush stops the pings of all agents for at most d, or a little longer. Agents that would
+// time out are pinged beforehand: all, if d is long, else those that got nothing lately
+// because other hushes stopped their pings.
+func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
+	word, limit := request{Ping: true}, settle
+	if d > h.silence/bearable {
+		// They are waited for, and the others bear that, too.
+		word, limit = request{Hush: d + h.silence}, h.silence
+	}
+	h.mu.Lock()
+	h.hushes++
+	for _, a := range h.agents {
+		if a.ready && time.Duration(now()-a.spoken.Load())+d > h.silence/bearable {
+			h.pinging++
+			go a.ping(word)
+		}
+	}
+	under := h.pinging > 0
+	if under && h.settled == nil {
+		h.settled = make(chan struct{})
+	}
+	settled := h.settled
+	h.mu.Unlock()
+	over := sync.OnceFunc(func() {
+		h.mu.Lock()
+		h.hushes--
+		h.mu.Unlock()
+	})
+	if under {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			over()
+			return nil, context.Cause(ctx)
+		case <-t.C: // of an agent that does not answer; its ping may come into the window
+		}
+	}
+	// Whatever its caller waits for: agents end themselves if they hear nothing.
+	late := time.AfterFunc(d+settle, over)
+	return func() { late.Stop(); over() }, nil
+}
+
+// ping lets a round trip begin, unless the channel is to be quiet, and pinged ends it.
+func (h *Hub) ping() (may bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hushes > 0 {
+		return false
+	}
+	h.pinging++
+	return true
+}
+
+func (h *Hub) pinged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pinging--; h.pinging == 0 && h.settled != nil {
+		close(h.settled)
+		h.settled = nil
+	}
+}
+
+// Moved counts the bytes that the hub has written and read on all connections of
+// its agents.
+func (h *Hub) Moved() uint64 { return h.moved.Load() }
+
+// Close ends all connections; the agents kill what they started and end
+// themselves. A second Close does nothing.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	var agents []*Agent
+	for _, a := range h.agents {
+		agents = append(agents, a)
+	}
+	var conns []net.Conn
+	for c := range h.conns {
+		conns = append(conns, c)
+	}
+	h.mu.Unlock()
+	err := h.listener.Close()
+	for _, a := range agents {
+		a.lose(errClosed)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	h.announce()
+	h.tasks.Wait()
+	return err
+}
+
+// counted is a connection whose bytes are counted once it is on.
+type counted struct {
+	net.Conn
+	on    atomic.Bool
+	all   *atomic.Uint64
+	spoke *atomic.Bool // something was read
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.on.Load() {
+		c.spoke.Store(true)
+	}
+	c.add(n)
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.add(n)
+	return n, err
+}
+
+func (c *counted) add(n int) {
+	if n > 0 && c.on.Load() {
+		c.all.Add(uint64(n))
+	}
+}

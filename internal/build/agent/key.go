@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+const (
+	// keyLife is the validity in certificates. It is not checked: a key is valid as
+	// long as its hub listens.
+	keyLife = 24 * time.Hour
+	// hubName is the server name that agents expect; it is never resolved.
+	hubName = "hub.bridgetoll"
+	// protocol is told in the handshake. The version of toll is compared after it.
+	protocol = "bridgetoll-agent"
+)
+
+// Key is what a run's toll and its agents know each other by. It is made for the
+// run, never leaves memory but in the agents' bundle, and is good for that run.
+type Key struct {
+	own    tls.Certificate
+	pool   *x509.CertPool
+	at     func() time.Time // it was made
+	bundle []byte
+}
+
+// NewKey makes a key: a certificate authority that exists only while this function
+// runs, a certificate for toll and one for all agents, on Ed25519.
+func NewKey() (*Key, error) { return newKey(time.Now()) }
+
+func newKey(now time.Time) (*Key, error) {
+	ca, caDER, err := issue(now, nil, func(c *x509.Certificate) {
+		c.IsCA, c.BasicConstraintsValid = true, true
+		c.MaxPathLenZero = true
+		c.KeyUsage = x509.KeyUsageCertSign
+	})
+	if err != nil {
+		return nil, err
+	}
+	hub, hubDER, err := issue(now, ca, func(c *x509.Certificate) {
+		c.DNSNames = []string{hubName}
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	})
+	if err != nil {
+		return nil, err
+	}
+	agent, agentDER, err := issue(now, ca, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} })
+	if err != nil {
+		return nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(agent.secret)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	k := &Key{own: tls.Certificate{Certificate: [][]byte{hubDER}, PrivateKey: hub.secret}, pool: x509.NewCertPool(), at: atMaking(ca.cert)}
+	k.pool.AddCert(ca.cert)
+	for _, b := range []pem.Block{{Type: pemCert, Bytes: caDER}, {Type: pemCert, Bytes: agentDER}, {Type: pemSecret, Bytes: secret}} {
+		k.bundle = append(k.bundle, pem.EncodeToMemory(&b)...)
+	}
+	return k, nil
+}
+
+const (
+	pemCert   = "CERTIFICATE"
+	pemSecret = "PRIVATE KEY"
+)
+
+// issued is a certificate with its secret.
+type issued struct {
+	cert   *x509.Certificate
+	secret ed25519.PrivateKey
+}
+
+// issue makes a certificate, signed by ca or, if that is nil, by itself.
+func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
+	fail := func(err error) (*issued, []byte, error) { return nil, nil, fmt.Errorf("make a key: %w", err) }
+	public, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return fail(err)
+	}
+	const serialBits = 127
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+	if err != nil {
+		return fail(err)
+	}
+	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "bridgetoll run"},
+		NotBefore: now, NotAfter: now.Add(keyLife), KeyUsage: x509.KeyUsageDigitalSignature}
+	set(c)
+	parent, signer := c, secret
+	if ca != nil {
+		parent, signer = ca.cert, ca.secret
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, public, signer)
+	if err != nil {
+		return fail(err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		return fail(err)
+	}
+	return &issued{made, secret}, der, nil
+}
+
+// atMaking is the time of day by which both sides judge certificates: when the key
+// was made. Each process has a connection of its own, so a key that aged would end a
+// long run; and the machines' times of day need not agree.
+func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
+
+// Bundle is the agents' side of the key as PEM, about 2 kB: secret.
+func (k *Key) Bundle() []byte { return append([]byte{}, k.bundle...) }
+
+// config is toll's side of the handshake.
+func (k *Key) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
+}
+
+// errBundle says that a file is not a bundle.
+var errBundle = errors.New("this is no bundle of a run's key")
+
+// openBundle is the agents' side of the handshake.
+func openBundle(bundle []byte) (*tls.Config, error) {
+	var certs [][]byte
+	var secret any
+	for rest := bundle; ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			break
+		}
+		switch b.Type {
+		case pemCert:
+			certs = append(certs, b.Bytes)
+		case pemSecret:
+			var err error
+			if secret, err = x509.ParsePKCS8PrivateKey(b.Bytes); err != nil {
+				return nil, fmt.Errorf("%w: %w", errBundle, err)
+			}
+		}
+	}
+	const both = 2
+	own, ok := secret.(ed25519.PrivateKey)
+	if len(certs) != both || !ok {
+		return nil, errBundle
+	}
+	ca, err := x509.ParseCertificate(certs[0])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBundle, err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: atMaking(ca), Certificates: []tls.Certificate{{Certificate: certs[1:], PrivateKey: own}},
+		RootCAs: pool, ServerName: hubName, NextProtos: []string{protocol}}, nil
+}

@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+)
+
+// Config is what an agent must know.
+type Config struct {
+	Bundle  []byte           // of the run's key
+	Dial    []netip.AddrPort // where the hub may be reached, tried in turn
+	ID      string
+	Name    string // "": the host name
+	Version string // of toll
+	// Starts are the first arguments of what may be started: toll's own parts.
+	Starts []string
+	// Patience is how long the hub may be out of reach before the agent gives up;
+	// 0: a minute.
+	Patience time.Duration
+}
+
+const (
+	usualPatience = time.Minute
+	// dialAgain is how long a hub that does not answer is left alone.
+	dialAgain = 300 * time.Millisecond
+	// lastWords bounds how long processes that were killed may take to be gone.
+	lastWords = 2 * time.Second
+)
+
+// Main runs an agent until its hub releases it, which is not an error, or ctx
+// ends. What it started is dead when it returns.
+func Main(ctx context.Context, c Config) (err error) {
+	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, readers: map[string]reader{}}
+	if s.tls, err = openBundle(c.Bundle); err != nil {
+		return err
+	}
+	if s.meter, err = meter.New(); err != nil {
+		return err
+	}
+	s.throttled = machine.Machine{}.Throttler()
+	if s.here, err = netns.Here(); err != nil {
+		return err
+	}
+	defer s.here.Close() // kills what is left
+	hello, err := s.hello()
+	if err != nil {
+		return err
+	}
+	if err := s.reach(ctx, hello); err != nil {
+		return err
+	}
+	forget := context.AfterFunc(ctx, func() { s.line.conn.Close() })
+	defer forget()
+	err = s.obey()
+	s.killAll()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the hub was silent for %s", s.silence)
+	}
+	return err
+}
+
+// server is the agent's own side.
+type server struct {
+	config    Config
+	tls       *tls.Config
+	hub       netip.AddrPort // where it was reached
+	line      *control
+	raw       *held // below it
+	silence   time.Duration
+	channel   channel
+	here      *netns.NS // where processes are started
+	meter     *meter.Meter
+	throttled func() int // nil: nothing limits the agent
+
+	tasks sync.WaitGroup // of children
+
+	mu        sync.Mutex // guards following
+	over      bool       // nothing may be started any more
+	children  map[uint64]*child
+	meterings map[uint64]*metering
+	readers   map[string]reader // of counters that have a past
+}
+
+// hello says who this is.
+func (s *server) hello() (opening, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return opening{}, err
+	}
+	name := s.config.Name
+	if name == "" {
+		name = host
+	}
+	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host, Kernel: fact("/proc/sys/kernel/osrelease"),
+		Boot: fact("/proc/sys/kernel/random/boot_id"), Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
+}
+
+// fact is a file of one line; "" if it cannot be read.
+func fact(file string) string {
+	b, _ := os.ReadFile(file)
+	return strings.TrimSpace(string(b))
+}
+
+// errRefused says that the hub does not want this agent.
+var errRefused = errors.New("refused by the hub")
+
+// reach dials the hub until it answers, for as long as the agent's patience lasts.
+// A hub that refuses is asked once.
+func (s *server) reach(ctx context.Context, hello opening) error {
+	p := s.config.Patience
+	if p <= 0 {
+		p = usualPatience
+	}
+	if len(s.config.Dial) == 0 {
+		return errors.New("no address of a hub was given")
+	}
+	ctx, cancel := context.WithTimeout(ctx, p)
+	defer cancel()
+	last := errors.New("there was no time")
+	for {
+		for _, at := range s.config.Dial {
+			err := s.present(ctx, at, hello)
+			if err == nil || errors.Is(err, errRefused) {
+				return err
+			}
+			if ctx.Err() == nil {
+				last = err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reach the hub: %w", last)
+		case <-time.After(dialAgain):
+		}
+	}
+}
+
+// present says hello at an address.
+func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) error {
+	c, in, raw, err := s.dial(ctx, at, hello)
+	if err != nil {
+		return err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(handshake)); err != nil {
+		return err
+	}
+	line, err := receive(in, maxOpening)
+	if err != nil {
+		_ = c.Close()
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	w, err := parse[welcome](line)
+	if err == nil && (w.Silence < time.Millisecond || w.Silence > maxSilence) && w.Refused == "" {
+		err = errNonsense
+	}
+	switch {
+	case err != nil:
+		_ = c.Close()
+		return fmt.Errorf("%s: %w", at, err)
+	case w.Refused != "":
+		_ = c.Close()
+		return fmt.Errorf("%w: %s", errRefused, clean(w.Refused))
+	}
+	s.hub, s.silence, s.raw = at, w.Silence, raw
+	s.line = &control{conn: c, in: in, limit: w.Silence}
+	return nil
+}
+
+// dial makes a connection to the hub and says its first line. The TCP connection is
+// counted until it is closed.
+func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, *held, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	d := net.Dialer{KeepAlive: -1}
+	raw, err := d.DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok {
+		raw.Close()
+		return nil, nil, nil, errors.New("no TCP connection")
+	}
+	held := s.channel.add(tcp)
+	c := tls.Client(held, s.tls)
+	line := &control{conn: c, limit: handshake}
+	if err = c.HandshakeContext(ctx); err == nil {
+		err = line.send(first)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, nil, nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return c, bufio.NewReader(c), held, c.SetDeadline(time.Time{})
+}
+
+// obey does what the hub asks for until the connection ends or is silent for too
+// long: for longer than it said, if it did. It may still speak in between.
+func (s *server) obey() error {
+	var bears time.Time // until the end of the longest hush
+	for {
+		if err := s.line.conn.SetReadDeadline(later(bears, time.Now().Add(s.silence))); err != nil {
+			return err
+		}
+		before := s.raw.read.Load()
+		line, err := receive(s.line.in, maxLine)
+		if err != nil {
+			return err
+		}
+		took := s.raw.read.Load() - before
+		o, err := parseRequest(line)
+		if err != nil {
+			return err
+		}
+		if o.Hush > 0 {
+			bears = later(bears, time.Now().Add(s.silence+o.Hush))
+		}
+		switch {
+		case o.Ping, o.Hush > 0:
+			err = s.line.send(answer{ID: o.ID})
+		case o.Clock: // at once: what it takes is what is not known of the clock
+			err = s.line.send(answer{ID: o.ID, Clock: now()})
+		default:
+			go func() {
+				a, err := s.do(o, took)
+				if err != nil {
+					a.Error, a.Lacks = err.Error(), lacks(err)
+				}
+				a.ID = o.ID
+				line, err := encode(a)
+				if err != nil {
+					line, _ = encode(answer{ID: o.ID, Error: "answer: " + clean(err.Error())})
+				}
+				_ = s.line.write(line) // if it cannot be, the connection is over
+			}()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// do does what takes a moment. The request itself took so many bytes of the channel.
+func (s *server) do(o request, took uint64) (a answer, err error) {
+	switch {
+	case o.Start != nil:
+		a.PID, err = s.start(*o.Start)
+	case o.Kill != 0:
+		s.kill(o.Kill)
+	case o.Meter != nil:
+		s.measure(*o.Meter)
+		a.Clock = now()
+	case o.Use != 0:
+		a.Use, err = s.use(o.Use, took)
+	case len(o.Counters) > 0:
+		a.Counters, err = s.count(o.Counters)
+		a.None = errors.Is(err, xfrm.ErrNone)
+	case o.List != nil && o.List.Dir != "":
+		a.Files, err = files(o.List.Dir)
+	case o.List != nil:
+		a.Interfaces, err = s.interfaces(o.List.Namespace)
+	case o.Inspect != nil:
+		a.Settings, err = s.inspect(*o.Inspect)
+	}
+	return a, err
+}

@@ -1,0 +1,297 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Bounds of a line, in bytes.
+const (
+	maxOpening = 4 << 10
+	maxLine    = 1 << 20
+)
+
+// maxSilence bounds what the hub may call a silence: the longest transfer is shorter.
+const maxSilence = 365 * 24 * time.Hour
+
+// maxText bounds what the other side says in words, in characters.
+const maxText = 500
+
+// Hello is how an agent presents itself.
+type Hello struct {
+	ID      string `json:"id"`      // what Hub.Wait asks for, such as a Swarm task's or node's id with a role
+	Name    string `json:"name"`    // where it is in words, "container on node b"
+	Host    string `json:"host"`    // host name, as the agent sees it
+	Kernel  string `json:"kernel"`  // release
+	Boot    string `json:"boot"`    // the kernel's boot_id: agents that have the same are on one machine
+	Version string `json:"version"` // of toll
+	CPUs    int    `json:"cpus"`    // that the agent may run on
+}
+
+// opening is the first line on a connection: a hello on a control connection, a
+// token on a process's.
+type opening struct {
+	Hello *Hello `json:"hello,omitempty"`
+	Token string `json:"token,omitempty"`
+}
+
+// welcome is the hub's answer to a hello.
+type welcome struct {
+	Refused string        `json:"refused,omitempty"` // why
+	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
+}
+
+// request is what an agent is to do: one of the fields after its number.
+type request struct {
+	ID       uint64        `json:"id"`
+	Ping     bool          `json:"ping,omitempty"`
+	Hush     time.Duration `json:"hush,omitempty"` // for which the hub will be silent, in ns
+	Clock    bool          `json:"clock,omitempty"`
+	Start    *startRequest `json:"start,omitempty"`
+	Kill     uint64        `json:"kill,omitempty"` // a process's number
+	Meter    *meterRequest `json:"meter,omitempty"`
+	Use      uint64        `json:"use,omitempty"` // of a metering
+	Counters []Counter     `json:"counters,omitempty"`
+	List     *listRequest  `json:"list,omitempty"`
+	Inspect  *Spot         `json:"inspect,omitempty"`
+}
+
+// startOrder starts a process.
+type startRequest struct {
+	Number uint64   `json:"number"` // by which it is killed and its end told
+	Token  string   `json:"token"`  // with which the connection of its input and output begins
+	Args   []string `json:"args"`
+	Env    []string `json:"env,omitempty"`
+	Apart  bool     `json:"apart,omitempty"`
+}
+
+// meterOrder has the meters read, as path.Machine.
+type meterRequest struct {
+	Number uint64 `json:"number"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to,omitempty"`
+	PIDs   []int  `json:"pids,omitempty"`
+}
+
+// listOrder lists interfaces or files.
+type listRequest struct {
+	Namespace string `json:"namespace,omitempty"`
+	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
+}
+
+// answer is what an agent says: to a request or, without its number, of a process
+// that ended.
+type answer struct {
+	ID         uint64            `json:"id,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Lacks      string            `json:"lacks,omitempty"` // the capability
+	None       bool              `json:"none,omitempty"`  // what was to be counted is not there
+	Clock      int64             `json:"clock,omitempty"` // CLOCK_MONOTONIC, in ns
+	PID        int               `json:"pid,omitempty"`
+	Use        *path.Use         `json:"use,omitempty"`
+	Counters   []sample.Counters `json:"counters,omitempty"`
+	Interfaces []Interface       `json:"interfaces,omitempty"`
+	Files      []string          `json:"files,omitempty"`
+	Settings   []path.Setting    `json:"settings,omitempty"`
+	Exit       *exitNote         `json:"exit,omitempty"`
+}
+
+// exitNote says how a process ended.
+type exitNote struct {
+	Number uint64 `json:"number"`
+	Error  string `json:"error,omitempty"` // with the end of its standard error; "": well
+}
+
+// errNonsense says that the other side does not speak as it should.
+var errNonsense = errors.New("it speaks nonsense")
+
+// parse reads one line. The sides are of one version, so that what is unknown is
+// nonsense.
+func parse[T any](line []byte) (v T, err error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		return v, fmt.Errorf("%w: %w", errNonsense, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return v, fmt.Errorf("%w: more than one value on a line", errNonsense)
+	}
+	return v, nil
+}
+
+// parseOpening reads the first line on a connection.
+func parseOpening(line []byte) (opening, error) {
+	o, err := parse[opening](line)
+	switch {
+	case err != nil:
+		return o, err
+	case (o.Hello == nil) == (o.Token == ""):
+		return o, fmt.Errorf("%w: neither a hello nor a token", errNonsense)
+	case o.Hello == nil:
+		return o, nil
+	}
+	h := o.Hello
+	for _, s := range []*string{&h.ID, &h.Name, &h.Host, &h.Kernel, &h.Boot, &h.Version} {
+		*s = clean(*s)
+	}
+	if h.ID == "" || h.Name == "" {
+		return o, fmt.Errorf("%w: a hello without a name", errNonsense)
+	}
+	return o, nil
+}
+
+// parseRequest reads a request.
+func parseRequest(line []byte) (request, error) {
+	o, err := parse[request](line)
+	if err != nil {
+		return o, err
+	}
+	n := 0
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil} {
+		if is {
+			n++
+		}
+	}
+	switch {
+	case o.ID == 0 || n != 1:
+		return o, fmt.Errorf("%w: a request is one thing and has a number", errNonsense)
+	case o.Hush < 0 || o.Hush > maxSilence:
+		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
+	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
+		return o, fmt.Errorf("%w: nothing to start", errNonsense)
+	case o.Meter != nil && o.Meter.Number == 0:
+		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
+	}
+	for _, c := range o.Counters {
+		if err := c.check(); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// check reports whether exactly one kind is set.
+func (c Counter) check() error {
+	n := 0
+	for _, is := range []bool{c.Device != nil, c.NAT != nil, c.ESP != nil, c.Proxy != nil} {
+		if is {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("%w: a counter is of one kind", errNonsense)
+	}
+	return nil
+}
+
+// parseAnswer reads an answer.
+func parseAnswer(line []byte) (answer, error) {
+	a, err := parse[answer](line)
+	if err != nil {
+		return a, err
+	}
+	if (a.ID == 0) == (a.Exit == nil) {
+		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
+	}
+	a.Error, a.Lacks = clean(a.Error), clean(a.Lacks)
+	if a.Exit != nil {
+		a.Exit.Error = clean(a.Exit.Error)
+	}
+	for i := range a.Interfaces {
+		x := &a.Interfaces[i]
+		x.Name, x.Kind, x.Qdisc, x.Master = clean(x.Name), clean(x.Kind), clean(x.Qdisc), clean(x.Master)
+	}
+	for i := range a.Files {
+		a.Files[i] = clean(a.Files[i])
+	}
+	for i := range a.Settings {
+		x := &a.Settings[i]
+		x.Where, x.Of, x.What, x.Value = clean(x.Where), clean(x.Of), clean(x.What), clean(x.Value)
+		if x.Value == "" {
+			return a, fmt.Errorf("%w: a setting without a value", errNonsense)
+		}
+	}
+	return a, nil
+}
+
+// clean is text that may be printed: one line, without escape codes, not too long.
+func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
+
+// control is one end of a control connection.
+type control struct {
+	conn net.Conn
+	in   *bufio.Reader
+
+	mu    sync.Mutex    // held while a line is written
+	limit time.Duration // that this may take
+}
+
+// encode makes a line, unless the other side would not take it.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if b = append(b, '\n'); len(b) > maxLine {
+		return nil, fmt.Errorf("%d bytes, at most %d fit into one message", len(b), maxLine)
+	}
+	return b, nil
+}
+
+// write writes a line. After an error the connection is of no use.
+func (c *control) write(line []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(line)
+	return err
+}
+
+// send writes what always makes a line.
+func (c *control) send(v any) error {
+	line, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+// receive reads a line of at most so many bytes.
+func receive(in *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > most {
+			return nil, fmt.Errorf("%w: a line of more than %d bytes", errNonsense, most)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// Interface is a network device as an agent sees it.
+type Interface struct {
+	sample.Link                // Where is the agent's name
+	Index       int            `json:"index"`
+	Up          bool           `json:"up"`
+	Peer        int            `json:"peer,omitempty"`   // of a veth: the other end's index in its namespace
+	Master      string         `json:"master,omitempty"` // the bridge that it is a port of
+	Addrs       []netip.Prefix `json:"addrs,omitempty"`
+	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it
+}

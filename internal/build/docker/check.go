@@ -1,0 +1,319 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// refuse refuses what no daemon can change.
+func refuse(s path.Spec) error {
+	r, ok := recipes[s.Mode]
+	if !ok {
+		return &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
+	}
+	if r.lacks != nil {
+		return r.lacks
+	}
+	if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
+		return &path.UnsupportedError{Missing: "docker has only this machine: there is no remote client",
+			Remedy: "--from host,container, or --on lab"}
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// check finds out whether the daemon can have the path.
+func (e *engine) check(ctx context.Context, s path.Spec) error {
+	if e.docker.Program == "" {
+		if err := dockerapi.CheckProgram(); err != nil {
+			return err
+		}
+	}
+	r := recipes[s.Mode]
+	switch {
+	case r.alone:
+		return nil
+	case e.rootless:
+		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
+			Remedy: "toll compare shared --from container --baseline shared, which works; or --on lab"}
+	case r.first != nil:
+		if err := r.first(e); err != nil {
+			return err
+		}
+	}
+	t, err := e.try(ctx)
+	if err != nil || r.check == nil {
+		return err
+	}
+	return r.check(e, ctx, s, t)
+}
+
+// trial is what a container with a published port has shown.
+type trial struct {
+	err   error // the daemon's networks are not this machine's
+	proxy bool  // a docker-proxy has the port
+}
+
+// try makes a network and a container with a published port, once: dockerd tells
+// neither in which network namespace it runs nor whether it has a proxy.
+func (e *engine) try(ctx context.Context) (*trial, error) {
+	if err := e.makeImage(ctx); err != nil {
+		return nil, err
+	}
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if e.trial != nil {
+		return e.trial, e.trial.err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	t := &trial{}
+	err := e.publishOne(ctx, p, t)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		t.err = err
+		err = nil
+	}
+	if err := errors.Join(err, p.Close()); err != nil {
+		return nil, fmt.Errorf("try the Docker daemon: %w", err)
+	}
+	e.trial = t
+	return t, t.err
+}
+
+// tried makes something for a moment, once, to see whether the mode can be built.
+func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if err, ok := e.tries[m]; ok {
+		return err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(try(s), p.Close())
+	var u *path.UnsupportedError
+	if err != nil && !errors.As(err, &u) {
+		return fmt.Errorf("try %s: %w", m, err) // another time it may be otherwise
+	}
+	if e.tries == nil {
+		e.tries = map[mode.Name]error{}
+	}
+	e.tries[m] = err
+	return err
+}
+
+func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := e.sameNetwork(s.network); err != nil {
+		return err
+	}
+	port, err := s.freePort(loopback)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(loopback, port)
+	b, err := s.addBox(order{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
+	if err != nil {
+		return err
+	}
+	_, err = findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
+	t.proxy = err == nil
+	if errors.Is(err, errNoProxy) {
+		return nil
+	}
+	return err
+}
+
+// sameNetwork makes sure that a network's bridge is in this network namespace.
+func (e *engine) sameNetwork(n *bridgeNet) error {
+	var names []string
+	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == n.bridge {
+			return nil
+		}
+	}
+	return &path.UnsupportedError{
+		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " + n.bridge + " is not here",
+		Remedy:  "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+}
+
+func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
+	if t.proxy {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
+			Remedy: `"userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	if s.From == mode.FromContainer {
+		if err := e.bridgedRules(); err != nil {
+			return err
+		}
+	}
+	return e.checkAddress(s)
+}
+
+func (e *engine) checkProxy(_ context.Context, s path.Spec, t *trial) error {
+	if !t.proxy {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
+			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
+	}
+	if s.To == mode.ToLoopback6 && !e.hasLoopback6() {
+		return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off", Remedy: "--to loopback"}
+	}
+	// moby/moby#48571: the ones before answered from the bridge's address, which
+	// the socket of a container on the bridge does not take.
+	const firstPktinfo = 28
+	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
+			Remedy: "Docker Engine 28"}
+	}
+	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
+		return &path.UnsupportedError{Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+			Remedy: "sudo modprobe tcp_diag", Err: err}
+	}
+	return e.checkAddress(s)
+}
+
+// hasLoopback6 reports whether there is a ::1 here.
+func (e *engine) hasLoopback6() (ok bool) {
+	_ = e.ns.Do(func() (err error) { ok, err = link.HasAddr("lo", loopback6); return err })
+	return ok
+}
+
+func (e *engine) checkAddress(s path.Spec) error {
+	if s.To != mode.ToAddress {
+		return nil
+	}
+	_, err := ownAddress(e.ns)
+	return err
+}
+
+// bridgedRules makes sure that rules see frames between containers of one
+// network.
+func (e *engine) bridgedRules() error {
+	var v string
+	err := e.ns.Do(func() (err error) { v, err = sysctl.Get(bridgeNF); return err })
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter, and a restart of docker", Err: err}
+}
+
+func (e *engine) checkRouted(context.Context, path.Spec, *trial) error {
+	const first = 27 // 26 ignores the option
+	if e.Major() >= first {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (gateway_mode_ipv4=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
+}
+
+// keepsApart reports whether containers on the default network cannot talk to each
+// other ("icc": false); an error if there is no such network.
+func (e *engine) keepsApart(ctx context.Context) (bool, error) {
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil {
+		return false, &path.UnsupportedError{Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab", Err: err}
+	}
+	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
+}
+
+// checkDefault finds out whether the default network can be used.
+func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
+	apart, err := e.keepsApart(ctx)
+	if err == nil && apart && s.From == mode.FromContainer {
+		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
+			Remedy: "link, which lets a pair through; or bridge"}
+	}
+	return err
+}
+
+func (e *engine) checkLink(ctx context.Context, _ path.Spec, _ *trial) error {
+	apart, err := e.keepsApart(ctx)
+	if err != nil {
+		return err
+	}
+	if !apart {
+		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
+			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	return e.bridgedRules()
+}
+
+// checkBridge makes sure that rules let the bridges through that are not Docker's.
+func (e *engine) checkBridge(_ context.Context, s path.Spec, _ *trial) error {
+	if s.From != mode.FromContainer {
+		return nil
+	}
+	_, err := e.userRules()
+	return err
+}
+
+// checkSwitch tries a bridge of Open vSwitch.
+func (e *engine) checkSwitch(ctx context.Context, s path.Spec, _ *trial) error {
+	return e.tried(ctx, s.Mode, (*site).tryOVS)
+}
+
+// checkVEPA tries whether the switch behind the card reflects.
+func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkParent(ctx, s, t); err != nil {
+		return err
+	}
+	return e.tried(ctx, s.Mode, (*site).tryReflection)
+}
+
+// checkParent tries a device of the kind in a namespace of its own, and looks
+// the card up.
+func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
+	driver, _ := driverOf(s.Mode)
+	parent := e.docker.Parent
+	if parent == "" {
+		return &path.UnsupportedError{Missing: driver + " devices are made on a network card, and none was chosen", Remedy: "--parent eth0, or --on lab"}
+	}
+	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
+		return &path.UnsupportedError{Missing: "there is no network card " + parent, Remedy: "ip link lists them", Err: err}
+	}
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	err = ns.Do(func() error {
+		if err := link.AddVeth("try", "try-peer", unix.Gettid()); err != nil {
+			return err
+		}
+		sub := link.SubInterface{Name: "try-sub", Parent: "try", TID: unix.Gettid()}
+		if driver == "ipvlan" {
+			return link.AddIPvlan(sub, "l2")
+		}
+		return link.AddMacvlan(sub, "bridge")
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" + strings.ToUpper(driver) + ")",
+			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
+	}
+	return errors.Join(err, ns.Close())
+}

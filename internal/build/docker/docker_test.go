@@ -1,0 +1,99 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+func TestBesideConformance(t *testing.T) {
+	d := daemon(t)
+	b := &Docker{Parent: "card2"} // of which the switch reflects
+	ctx := context.Background()
+	// What dockerd does once, and what stays for the whole run: the connection and
+	// the trial, and dockerd's handle on its own namespace.
+	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}, {Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
+		if err := b.Check(ctx, spec); err != nil {
+			t.Fatal(err)
+		}
+		p, err := b.Build(ctx, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &lab.Lab{}
+	o := promises(b, d)
+	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.Major()) }
+	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
+		o.Only, o.NoCrowds = mode.Name(m), !pathtest.AllEngines() && m != string(mode.Bridge)
+		pathtest.Run(t, b, o)
+	}
+	if err := errors.Join(b.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBesideApart asks a daemon that keeps containers of its default network apart.
+func TestBesideApart(t *testing.T) {
+	daemon(t)
+	b := &Docker{}
+	defer b.Close()
+	spec := path.Spec{Mode: mode.BridgeDefault, From: mode.FromHost, To: mode.ToContainer}
+	if err := b.Check(t.Context(), spec); err != nil {
+		t.Errorf("from the machine: %v", err)
+	}
+	spec.From = mode.FromContainer
+	var u *path.UnsupportedError
+	if err := b.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, `"icc": false`) {
+		t.Errorf("from another container: %v", err)
+	}
+}
+
+// promises are what a backend beside a daemon is held to.
+func promises(b *Docker, d *dockerd) pathtest.Options {
+	off := slices.Contains(d.flags, noProxy)
+	return pathtest.Options{
+		Around: around,
+		Lacks: func(u *path.UnsupportedError) bool {
+			say := func(s string) bool { return strings.Contains(u.Missing, s) }
+			switch {
+			case say("overlay networks need a swarm"):
+				return !inSwarm()
+			case say("Open vSwitch"), say("does not send frames back"), say("DOCKER-USER"):
+				return false
+			case say("by docker-proxy where"), say("talk to each other without a link"):
+				return !off
+			case say("without docker-proxy"):
+				return off
+			case say("routed networks"), say("answers UDP from another"):
+				return b.engine.Major() < 27
+			}
+			return true
+		},
+		Common: func(h path.Hop) bool {
+			return h.Where == thisMachine && (h.Name == "lo" || h.Name == "docker0" || h.Kind == mode.HopWire)
+		},
+	}
+}
+
+// around is the way to the server's container without its published port.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	b, ok := p.Servers[0].Place.(contained)
+	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
+		return pathtest.Traffic{}, false
+	}
+	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.addr, serverPort)), true
+}

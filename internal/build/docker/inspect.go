@@ -1,0 +1,161 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// inspected are the path's containers and overlay network, in which all is ours,
+// and of this machine the path's devices and what its rules say of them: others'
+// containers come and go.
+func (s *site) inspected() ([]local.Inspected, error) {
+	own := []string{}
+	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
+		own = append(own, "lo")
+	}
+	if !s.engine.rootless { // whose bridges are elsewhere
+		own = append(own, s.bridges...)
+	}
+	boxes := s.Servers
+	if s.path.Spec.Mode != mode.Shared { // in the servers' namespaces
+		boxes = slices.Concat(boxes, s.Clients)
+	}
+	var spots []local.Inspected
+	rules := ownRules{devices: s.bridges}
+	for _, b := range boxes {
+		if b.shares {
+			continue
+		}
+		if b.port != "" && b.portNS == s.engine.ns {
+			own = append(own, b.port)
+		}
+		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what})
+		rules.addrs = append(rules.addrs, b.addr)
+	}
+	if s.network != nil {
+		rules.subnet = s.network.subnet
+		if s.network.where != "" {
+			spots = append(spots, local.Inspected{Space: s.Servers[0].portNS, Where: s.network.where})
+		}
+	}
+	here := local.Inspected{Space: s.engine.ns, Where: thisMachine, Devices: own}
+	if len(s.bridges) > 0 && !s.engine.rootless {
+		saver, err := s.engine.legacySaver()
+		if err != nil {
+			return nil, err
+		}
+		here.Rules = func() ([]path.Setting, error) { return rules.settings(saver) }
+	}
+	return append([]local.Inspected{here}, spots...), nil
+}
+
+// spans remembers the bridges of the path's hops.
+func (s *site) spans(n *bridgeNet) {
+	if n.bridge != "" && n.where == "" && !slices.Contains(s.bridges, n.bridge) {
+		s.bridges = append(s.bridges, n.bridge)
+	}
+}
+
+// legacySaver is the program that shows Docker's rules where nf_tables does not;
+// "" if they are in nf_tables.
+func (e *engine) legacySaver() (string, error) {
+	if e.native() {
+		return "", nil
+	}
+	_, saver, err := e.findRule("filter", "FORWARD", "-j "+userChain)
+	if errors.Is(err, errNoRule) { // "iptables": false
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := saved(saver, "filter")
+	if err != nil || strings.Contains(text, "(nf_tables)") { // it says so in its first line
+		return "", err
+	}
+	return saver, nil
+}
+
+// ownRules tells the rules that are about a path from others'.
+type ownRules struct {
+	devices []string
+	addrs   []netip.Addr // containers'
+	subnet  netip.Prefix
+}
+
+// settings are the rules about the path, and the chains that drop by policy. Their
+// order is left out, and so are counters and handles: Docker rewrites chains for
+// each container that comes or goes.
+func (o ownRules) settings(saver string) ([]path.Setting, error) {
+	all, err := nft.Read()
+	if err != nil && !nft.Unsupported(err) {
+		return nil, err
+	}
+	if saver != "" {
+		text, err := saved(saver, "")
+		if err != nil {
+			return nil, err
+		}
+		all.Chains = append(all.Chains, firewall.ParseSave(text, false).Chains...)
+	}
+	return o.of(all), nil
+}
+
+func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
+	seen := map[string]bool{}
+	add := func(of, value string) {
+		if !seen[of] {
+			seen[of] = true
+			out = append(out, path.Setting{Where: thisMachine, Of: of, Value: value})
+		}
+	}
+	for _, c := range all.Chains {
+		if !c.V4 {
+			continue
+		}
+		name := c.Table + " " + c.Name
+		if c.Drop {
+			add("policy of chain "+name, "drop")
+		}
+		for _, r := range c.Rules {
+			if o.about(c, r) {
+				add("rule "+name+" "+r.String(), "there")
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b path.Setting) int { return strings.Compare(a.Of, b.Of) })
+	return out
+}
+
+// about reports whether a rule is about the path: it names one of its devices, its
+// network or its containers, and no other container. (Of several containers on
+// one network each has rules that name the network's bridge, too.)
+func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
+	// The elements of sets and maps change with others' networks.
+	if r.Map != nil || len(r.Sets) > 0 {
+		return false
+	}
+	_, bridge, _ := strings.Cut(c.Name, "__") // a chain of a network's own, of Docker's nf_tables
+	ours := slices.Contains(o.devices, bridge) || slices.Contains(o.devices, r.In.Name) || slices.Contains(o.devices, r.Out.Name)
+	for _, p := range []netip.Prefix{r.Src.Prefix, r.Dst.Prefix} {
+		switch {
+		case !p.IsValid():
+		case p.IsSingleIP() && slices.Contains(o.addrs, p.Addr()), o.subnet.IsValid() && p == o.subnet:
+			ours = true
+		case p.IsSingleIP() && o.subnet.Contains(p.Addr()): // another container of the network
+			return false
+		}
+	}
+	if to := r.To.Addr(); to.IsValid() {
+		return slices.Contains(o.addrs, to)
+	}
+	return ours
+}

@@ -1,0 +1,258 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+)
+
+// sh runs a command of the shell and returns what it printed.
+func sh(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.Command("bash", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// aUsers is what a user has in Docker: an image, a network and a container with
+// a published port on it; in a swarm, an overlay network and a container there;
+// and beside Docker bridges with such names as ours, and a rule. All stays for the
+// whole test.
+func aUsers(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	program, err := os.ReadFile(local.Self)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "toll"), program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "tar -C "+dir+" -c toll | docker import - users:1 && docker network create users && docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
+	t.Cleanup(func() { sh(t, "docker rm -f users && docker network rm users && docker rmi users:1") })
+	const rule = "DOCKER-USER -s 203.0.113.7 -m comment --comment io.bridgetoll.run -j DROP"
+	sh(t, `ip link add tollusers type bridge && ip addr add 198.18.8.1/22 dev tollusers && ip link set tollusers up
+ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev external_ids:owner=user && iptables -I `+rule)
+	t.Cleanup(func() { sh(t, "ip link del tollusers; ovs-vsctl --no-syslog del-br tollovs; iptables -D "+rule) })
+	if inSwarm() {
+		sh(t, "docker network create -d overlay --attachable usersover && docker run -dit --name usersover --network usersover users:1 /toll pause")
+		t.Cleanup(func() { sh(t, "docker rm -f usersover && docker network rm usersover") })
+	}
+}
+
+// inSwarm reports whether the daemon is a swarm's.
+func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
+
+// what may change by itself: counters, handles and the times in comments.
+var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
+
+// truth is all of the machine's state that a run could change.
+func truth(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, c := range []string{
+		"docker ps -a --no-trunc --format '{{.ID}} {{.Names}} {{.State}}'", "docker network ls --no-trunc", "docker images -a --no-trunc --format '{{.ID}} {{.Tag}}'",
+		"docker volume ls", "ovs-vsctl --no-syslog show", "ovs-vsctl --no-syslog --columns=name,external_ids,datapath_type list bridge", "iptables-save", "ip6tables-save", "nft list ruleset", "ip -j link", "ip -j addr", "ip -j route", "sysctl -a -r '^net'",
+		"ls " + filepath.Join(os.Getenv("XDG_STATE_HOME"), "bridgetoll") + " 2>/dev/null || true",
+	} {
+		out[c] = volatile.ReplaceAllString(sh(t, c), "")
+	}
+	return out
+}
+
+// sameTruth waits for the state to be what it was.
+func sameTruth(t *testing.T, when string, before map[string]string) {
+	t.Helper()
+	diff := ""
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if diff = cmp.Diff(before, truth(t)); diff == "" {
+			return
+		}
+	}
+	t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
+}
+
+func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
+	var out bytes.Buffer
+	cmd := exec.Command(os.Getenv(pathtest.TollEnv), args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// long is a run that does not end by itself. Building is of the bench's modes.
+func long() []string {
+	modes := []string{"host", "bridge", "publish-proxy", "publish-nat", "--on", "docker,lab"}
+	if inSwarm() {
+		modes = []string{"pipework", "ovs", "overlay", "--on", "docker", "--from", "container"}
+	}
+	return append(append([]string{"compare"}, modes...), "--rounds", "1000", "--window", "20ms", "--quiet")
+}
+
+// midRun starts a run and waits until its containers are there, and what it makes
+// beside Docker.
+func midRun(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd, out := toll(long()...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	made, want := "docker ps -q --filter label="+dockerapi.RunLabel, 3
+	if inSwarm() { // the marks of this run have its PID
+		made = fmt.Sprintf("docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
+			"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/", dockerapi.RunLabel, cmd.Process.Pid, userChain)
+		want = 6 + 1 + 5 + 1
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n := strings.Count(sh(t, made+" || true"), "\n")
+		if n >= want {
+			break
+		}
+		if time.Now().After(deadline) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("what it makes did not come:\n%s", out)
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	return cmd, out
+}
+
+func TestBesideLeavesNothing(t *testing.T) {
+	daemon(t)
+	aUsers(t)
+	before := truth(t)
+
+	modes := []string{"native", "shared", "bridge", "publish-nat", "publish-proxy", "macvlan-bridge", "--on", "docker,lab"}
+	if inSwarm() {
+		modes = []string{"pipework", "ovs", "macvlan-vepa", "overlay", "--on", "docker"}
+	}
+	cmd, out := toll(append(append([]string{"compare"}, modes...), "--parent", "card2", "--from", "host,container",
+		"--load", "rr", "--rounds", "1", "--window", "50ms")...)
+	_ = cmd.Run() // a busy machine may have let visits fail, but not so:
+	if s := out.String(); !strings.Contains(s, "container → container") || strings.Contains(s, "not witnessed") {
+		t.Errorf("a run: %v\n%s", cmd.ProcessState, out)
+	}
+	sameTruth(t, "after a run", before)
+
+	cmd, out = midRun(t)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("interrupted: exit %d\n%s", code, out)
+	}
+	sameTruth(t, "after Ctrl-C", before)
+
+	cmd, _ = midRun(t)
+	alive, aliveOut := midRun(t) // whose things clean must leave alone
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	clean, out := toll("clean")
+	removed := []string{"removed network"}
+	if inSwarm() {
+		removed = append(removed, "removed link toll", "removed rule", "removed bridge toll")
+	}
+	err := clean.Run()
+	for _, what := range removed {
+		if err != nil || !strings.Contains(out.String(), what) {
+			t.Errorf("toll clean: %v\n%s", err, out)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	if err := alive.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = alive.Wait()
+	if s := aliveOut.String(); alive.ProcessState.ExitCode() != 130 || len(failures(s)) > 0 {
+		t.Errorf("beside toll clean: exit %d, failed %q\n%s", alive.ProcessState.ExitCode(), failures(s), s)
+	}
+	sameTruth(t, "after SIGKILL and toll clean", before)
+}
+
+// busy are the reasons for which visits fail on a busy machine, or one that was
+// interrupted early.
+var busy = regexp.MustCompile(`it was never visited|the machine was too busy|the load ended before the window did`)
+
+// failures are the entries of a report that say why cells failed, but for those
+// reasons.
+func failures(report string) (out []string) {
+	_, rest, _ := strings.Cut(report, "\nFailed\n")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	rest = strings.ReplaceAll(rest, "\n    ", " ") // an entry goes on
+	for line := range strings.Lines(rest) {
+		if !busy.MatchString(line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func TestBesideDaemonRestart(t *testing.T) {
+	d := daemon(t)
+	cmd, out := midRun(t)
+	time.Sleep(time.Second)
+	d.stop()
+	d.start(t)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	time.Sleep(3 * time.Second) // of visits that fail
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-ended:
+	case <-time.After(60 * time.Second):
+		_ = cmd.Process.Kill()
+		<-ended
+		t.Fatalf("the run did not end:\n%s", out)
+	}
+	if clean, out := toll("clean"); clean.Run() != nil {
+		t.Errorf("toll clean: %s", out)
+	}
+	const left = "docker ps -aq --filter label=" + dockerapi.RunLabel + "; docker network ls -q --filter label=" + dockerapi.RunLabel +
+		"; docker images -q --filter label=" + dockerapi.RunLabel + `; ls "$XDG_STATE_HOME/bridgetoll"`
+	if s := sh(t, left); s != "" {
+		t.Errorf("after a restart, something is left:\n%s\nof %s", s, out)
+	}
+}
+
+func TestBesideKeepsTheImage(t *testing.T) {
+	daemon(t)
+	ctx := context.Background()
+	var tags []string
+	for range 2 {
+		b := &Docker{KeepImage: true}
+		e, err := b.connect(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.makeImage(ctx); err != nil {
+			t.Fatal(err)
+		}
+		tags = append(tags, e.image.tag)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tags[0] != tags[1] || !strings.Contains(sh(t, "docker images"), strings.TrimPrefix(tags[0], "bridgetoll:")) {
+		t.Errorf("images %v", tags)
+	}
+	sh(t, fmt.Sprintf("docker rmi %s", tags[0]))
+}

@@ -1,0 +1,95 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// bridgesTable is where Docker Engine 29 writes its rules with
+// "firewall-backend": "nftables".
+const bridgesTable = "docker-bridges"
+
+// native reports whether the engine writes nf_tables itself. Those that speak an
+// API before 1.49 do not tell, and do not.
+func (e *engine) native() bool {
+	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // also nftables+firewalld
+}
+
+// nativeHop is ruleHop where Docker writes nf_tables: the rule there that says
+// what the words say of iptables' table.
+func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
+	said := strings.Join(words, " ")
+	want := firewall.ParseRule(strings.Fields(said))
+	var rules []nft.Counted
+	err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadTable(bridgesTable); return err })
+	if err != nil {
+		return path.Hop{}, err
+	}
+	first, ok := findNative(rules, table, want)
+	if !ok {
+		return path.Hop{}, fmt.Errorf("find Docker's rule %s %s: %w", bridgesTable, said, errNoRule)
+	}
+	var t tally
+	return path.Hop{Kind: kind, Name: strings.Join([]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
+		Read: func() (sample.Counters, error) {
+			var rules []nft.Counted
+			err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadChain(bridgesTable, first.Chain); return err })
+			if err != nil {
+				return sample.Counters{}, err
+			}
+			now, ok := findNative(rules, table, want)
+			if !ok {
+				return sample.Counters{}, errNoRule
+			}
+			return sample.Counters{Hits: t.add(now)}, nil
+		}}, nil
+}
+
+// tally adds up what a rule counts. For each container that comes or goes dockerd
+// rewrites a chain, and its rules count from zero: what they counted since they
+// were last read is lost. A path may then be witnessed too little, never too
+// much; a guard may miss a hit, but then the path's own hops miss those bytes.
+type tally struct {
+	handle    uint64
+	last, sum uint64 // of this writing; of those before
+}
+
+func (t *tally) add(r nft.Counted) uint64 {
+	if r.Handle != t.handle {
+		t.sum += t.last
+	}
+	t.handle, t.last = r.Handle, r.Packets
+	return t.sum + t.last
+}
+
+// findNative finds the rule that counts and says what is wanted in a chain of
+// that kind.
+func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Counted, bool) {
+	for _, r := range rules {
+		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" && implied(r).Has(want) {
+			return r, true
+		}
+	}
+	return nft.Counted{}, false
+}
+
+// implied adds to a rule of a network's own chain what took the packet there: a
+// map of verdicts by device (nftabler/network.go names the chains).
+func implied(r nft.Counted) firewall.Rule {
+	way, bridge, ok := strings.Cut(r.Chain, "__")
+	out := r.Rule
+	switch {
+	case !ok:
+	case strings.HasSuffix(way, "-in") && out.Out.Name == "":
+		out.Out = firewall.Device{Name: bridge}
+	case strings.HasSuffix(way, "-out") && out.In.Name == "":
+		out.In = firewall.Device{Name: bridge}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// subInterfaces are containers with macvlan or ipvlan devices on the chosen
+// card, which talk to each other on it.
+func (s *site) subInterfaces() error {
+	driver, kind := driverOf(s.path.Spec.Mode)
+	s.path.Facts["parent"] = s.engine.docker.Parent
+	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
+	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
+	if err != nil {
+		return err
+	}
+	s.network, s.kind = n, mode.HopKind(driver)
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
+		return err
+	}
+	for _, b := range slices.Concat(s.Servers, s.Clients) {
+		if !b.addr.Is4() {
+			return fmt.Errorf("%s: %w", b.what, errNoAddress)
+		}
+	}
+	var between []path.Hop
+	if s.path.Spec.Mode == mode.MacvlanVEPA {
+		s.path.Facts["switch"] = "the one behind " + s.engine.docker.Parent + " reflects frames"
+		between = []path.Hop{s.reflectedHop()}
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), between, s.ServerHops())
+	return nil
+}
+
+// onParent is the network of the chosen card, which Docker lets have only one:
+// paths share it, and the last one's end is its own.
+func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
+	e := s.engine
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	name := driver + "-" + options[driver+"_mode"]
+	if e.shared == nil {
+		e.shared = map[string]*sharedNet{}
+	}
+	n := e.shared[name]
+	if n == nil {
+		for other := range e.shared { // the kernel does not mix the drivers, either
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("Docker lets card %s have one network at a time, and %s has it", e.docker.Parent, other),
+				Remedy: "compare the modes of one card in runs of their own"}
+		}
+		n = &sharedNet{}
+		made, err := s.makeNetwork(&n.end, driver, options)
+		if err != nil {
+			return nil, errors.Join(err, n.end.Undo())
+		}
+		n.network = made
+		e.shared[name] = n
+	}
+	n.paths++
+	s.path.Undo.Push("leave the network of card "+e.docker.Parent, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if n.paths--; n.paths > 0 {
+			return nil
+		}
+		delete(e.shared, name)
+		return n.end.Undo()
+	})
+	return n.network, nil
+}
+
+// sharedNet is a network that several paths are on.
+type sharedNet struct {
+	network *bridgeNet
+	paths   int
+	end     undo.Stack
+}
+
+// driverOf is a mode as Docker's driver and its mode, as the mode's name has them.
+func driverOf(m mode.Name) (driver, kind string) {
+	driver, kind, _ = strings.Cut(string(m), "-")
+	return driver, kind
+}

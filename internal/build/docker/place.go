@@ -1,0 +1,160 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+)
+
+// asked bounds how long the daemon may take to answer about a process.
+const asked = 5 * time.Second
+
+// errGone is that a container is not there any more.
+var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
+
+// machine is a process of this machine, outside every container.
+type machine struct {
+	name string
+	ns   *netns.NS // in which it runs
+}
+
+var _ path.Place = (*machine)(nil)
+
+func (m *machine) Name() string { return m.name }
+
+// Start starts toll itself, as a child of this process.
+func (m *machine) Start(c path.Command) (*path.Process, error) {
+	return local.StartSelf(m.ns, m.name, c)
+}
+
+// contained is a process in a container.
+type contained struct{ *box }
+
+var _ path.Place = contained{}
+
+func (p contained) Name() string { return p.what }
+
+// Start starts toll in the container as `docker exec` does. Programs of the
+// machine, which are started apart, are not in the container's image: they get
+// its network only.
+func (p contained) Start(c path.Command) (*path.Process, error) {
+	if c.Apart {
+		return (&machine{p.what, p.ns}).Start(c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	made, err := p.engine.API.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
+	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: alike for all
+		err = errGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	conn, err := p.engine.API.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	out, w := io.Pipe()
+	r := &running{api: p.engine.API, id: made.ID, conn: conn.HijackedResponse, ended: make(chan struct{})}
+	go r.read(w)
+	return &path.Process{In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
+}
+
+// running is a process that was started by exec.
+type running struct {
+	api   *client.Client
+	id    string
+	conn  client.HijackedResponse
+	said  local.Tail
+	ended chan struct{} // closed when its output ended
+	cut   error         // how
+}
+
+// read takes the two outputs apart until they end.
+func (r *running) read(out *io.PipeWriter) {
+	defer close(r.ended)
+	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
+	_ = out.Close()
+}
+
+// wait waits for the end of the output, with which the process ended or was cut
+// off, and asks how.
+func (r *running) wait() error {
+	<-r.ended
+	defer r.conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	for {
+		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+		switch {
+		case err != nil:
+			return r.said.Explain(fmt.Errorf("its exit status is unknown: %w", errors.Join(err, r.cut)))
+		case !got.Running && got.ExitCode == 0:
+			return nil
+		case !got.Running:
+			return r.said.Explain(fmt.Errorf("exit status %d", got.ExitCode))
+		}
+		const again = 2 * time.Millisecond
+		time.Sleep(again) // the output ends a little before the process
+	}
+}
+
+// kill kills the process and cuts its output off. Docker has no call for it.
+func (r *running) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	defer r.conn.Close()
+	got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+	if err != nil || !got.Running || got.PID <= 0 {
+		return nil //nolint:nilerr // the container or the daemon is gone, and the process with it
+	}
+	if err := unix.Kill(got.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// input is the process's standard input; its end is the process's.
+type input struct{ conn *client.HijackedResponse }
+
+func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
+func (i input) Close() error                { return i.conn.CloseWrite() }
+
+// lenient goes on when its reader is gone, so that the other output and the end
+// are seen.
+type lenient struct {
+	w    io.Writer
+	deaf bool
+}
+
+func (l *lenient) Write(b []byte) (int, error) {
+	if !l.deaf {
+		_, err := l.w.Write(b)
+		l.deaf = err != nil
+	}
+	return len(b), nil
+}
+
+// Inner runs the part of the backend that args name: the first process of a
+// container, which sleeps until its input ends. Ours is false if args name none.
+func Inner(args []string) (ours bool, err error) {
+	if len(args) == 0 || args[0] != dockerapi.PauseArg {
+		return false, nil
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return true, err
+}

@@ -1,0 +1,144 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// published makes the servers' containers with published ports, bound to the one
+// address that clients dial, and returns the machine's ports.
+func (s *site) published() ([]netip.AddrPort, error) {
+	at := loopback
+	switch s.path.Spec.To {
+	case mode.ToLoopback6:
+		at = loopback6
+	case mode.ToAddress:
+		var err error
+		if at, err = ownAddress(s.engine.ns); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.addUserNetwork(nil); err != nil {
+		return nil, err
+	}
+	var out []netip.AddrPort
+	err := s.addServers(func(int) (order, error) {
+		port, err := s.freePort(at)
+		if err != nil {
+			return order{}, err
+		}
+		out = append(out, netip.AddrPortFrom(at, port))
+		o := order{network: s.network.name, publish: []bound{{netip.AddrPortFrom(at, port), serverPort}}}
+		if s.path.Spec.Second {
+			if s.path.Second, err = s.freePort(at); err != nil {
+				return order{}, err
+			}
+			o.publish = append(o.publish, bound{netip.AddrPortFrom(at, s.path.Second), s.path.Second})
+		}
+		return o, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Dial = slices.Clone(out)
+	return out, s.findPorts(s.Servers)
+}
+
+// publishNAT is a published port that the kernel rewrites: a daemon with
+// "userland-proxy": false.
+func (s *site) publishNAT() error {
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	var dnat []path.Hop
+	for i, p := range ports {
+		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
+			inner := port // the second's is the same inside and outside
+			if port == p.Port() {
+				inner = serverPort
+			}
+			return []string{s.dport(port), "-j DNAT", fmt.Sprintf("--to-destination %s:%d", s.Servers[i].addr, inner)}
+		})
+		if err != nil {
+			return err
+		}
+		h.Clients = s.path.Spec.TalkTo(i)
+		dnat = append(dnat, h)
+	}
+	if s.path.Spec.From == mode.FromContainer {
+		if err := s.plainClients(); err != nil {
+			return err
+		}
+		// With bridge-nf-call-iptables the rewritten frame never leaves the
+		// bridge: it is switched to the server's port.
+		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+		return nil
+	}
+	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")
+	if err != nil {
+		return err
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = slices.Concat(dnat, []path.Hop{masq, s.bridgeHop(s.network, true)}, s.ServerHops())
+	return nil
+}
+
+// publishProxy is a published port that docker-proxy relays: for clients on
+// the machine that dial a loopback address, and for containers on the same
+// bridge.
+func (s *site) publishProxy() error {
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	var proxies []path.Hop
+	for i, p := range ports {
+		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].addr, serverPort))
+		if err != nil {
+			return err
+		}
+		h.Clients = s.path.Spec.TalkTo(i)
+		proxies = append(proxies, h)
+		if err := s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT"); err != nil {
+			return err
+		}
+		if err := s.secondProxy(p.Addr()); err != nil {
+			return err
+		}
+	}
+	if err := s.noMasquerade(); err != nil {
+		return err
+	}
+	if s.path.Spec.From == mode.FromContainer {
+		if err := s.plainClients(); err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg(s.network, "in")}, proxies,
+			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
+		return nil
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = slices.Concat([]path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}, proxies,
+		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+	return nil
+}
+
+// secondProxy finds the docker-proxy of the second port, if there is one. Its
+// sockets are no hop of their own: the machine's count of what was relayed has
+// them.
+func (s *site) secondProxy(at netip.Addr) error {
+	if !s.path.Spec.Second {
+		return nil
+	}
+	n := s.path.Second
+	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.Servers[0].addr, n)); err != nil {
+		return err
+	}
+	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(n), "-j DNAT")
+}

@@ -1,0 +1,54 @@
+package docker
+
+import (
+	"context"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// modeRecipe is how a mode is built with Docker.
+type modeRecipe struct {
+	// build makes the mode's parts on a site, and lists the path's hops.
+	build func(*site) error
+	// alone says that the mode has none of Docker's networks on this machine, so that also
+	// a rootless Docker will do.
+	alone bool
+	// first finds out whether the daemon can have the mode before anything is tried, and
+	// check what remains after it was tried whether it can publish a port. Nil: nothing.
+	first func(*engine) error
+	check func(*engine, context.Context, path.Spec, *trial) error
+	// lacks says why there is no recipe.
+	lacks *path.UnsupportedError
+}
+
+// recipes are the modes that Docker has, and those that it lacks or that this
+// backend does not build.
+var recipes = map[mode.Name]modeRecipe{
+	mode.Native:        {build: (*site).native, alone: true},
+	mode.Host:          {build: (*site).host},
+	mode.Shared:        {build: (*site).shared, alone: true},
+	mode.Bridge:        {build: (*site).bridge},
+	mode.BridgeDefault: {build: (*site).bridgeDefault, check: (*engine).checkDefault},
+	mode.PublishNAT:    {build: (*site).publishNAT, check: (*engine).checkNAT},
+	mode.PublishProxy:  {build: (*site).publishProxy, check: (*engine).checkProxy},
+	mode.Routed:        {build: (*site).routed, check: (*engine).checkRouted},
+	mode.Link:          {build: (*site).linked, check: (*engine).checkLink},
+	mode.Pipework:      {build: (*site).pipework, check: (*engine).checkBridge},
+	mode.OVS:           {build: (*site).vswitch, check: (*engine).checkSwitch},
+	mode.Overlay:       {build: (*site).overlay, first: (*engine).checkSwarm},
+	mode.MacvlanBridge: {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.MacvlanVEPA:   {build: (*site).subInterfaces, check: (*engine).checkVEPA},
+	mode.IPvlanL2:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3S:     {build: (*site).subInterfaces, check: (*engine).checkParent},
+
+	mode.Netkit: {lacks: &path.UnsupportedError{Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
+	mode.MacvlanPrivate: {lacks: &path.UnsupportedError{
+		Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
+		Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+	mode.PublishIngress: {lacks: &path.UnsupportedError{
+		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"}},
+	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"}},
+}

@@ -1,0 +1,217 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Ports inside containers.
+const (
+	serverPort = recipe.ServerPort
+	secondPort = recipe.SecondPort
+)
+
+var (
+	loopback  = netip.MustParseAddr("127.0.0.1")
+	loopback6 = netip.IPv6Loopback()
+	anyAddr   = netip.IPv4Unspecified()
+)
+
+// site is a path while it is built: one operation, to which the context belongs. What
+// outlives it, as counters and removals do, has none of it.
+type site struct {
+	ctx    context.Context
+	engine *engine
+	path   *path.Path
+	prefix string // of names
+	made   int    // names
+
+	network *bridgeNet
+	bridges []string     // of this machine that hops or guards are
+	kind    mode.HopKind // of the containers' devices
+	recipe.Ends[*box]
+	// attach gives a container its device and address where Docker does not; nil
+	// where it does.
+	attach func(*box) error
+}
+
+func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count++
+	p.Facts["engine"] = e.Version()
+	if f := e.Info.FirewallBackend; f != nil {
+		p.Facts["firewall"] = f.Driver
+	}
+	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
+}
+
+// name is a new name.
+func (s *site) name(what string) string {
+	s.made++
+	return s.prefix + "-" + what + strconv.Itoa(s.made)
+}
+
+// machine is the place of processes outside every container.
+func (s *site) machine() path.Place { return &machine{thisMachine, s.engine.ns} }
+
+// addServers makes the servers' containers; clients dial them at their
+// addresses, unless the mode says otherwise.
+func (s *site) addServers(o func(i int) (order, error)) (err error) {
+	n, _ := s.path.Spec.Count()
+	orders := make([]order, n)
+	for i := range orders {
+		if orders[i], err = o(i); err != nil {
+			return err
+		}
+		orders[i].what, orders[i].role, orders[i].udp = recipe.Label("server", i, n), "server", s.path.Spec.UDP
+	}
+	boxes, err := s.addAttached(orders)
+	for _, b := range boxes {
+		s.AddServer(b)
+	}
+	return err
+}
+
+// addClients makes the clients' containers.
+func (s *site) addClients(o func(i int) order) error {
+	_, m := s.path.Spec.Count()
+	orders := make([]order, m)
+	for i := range orders {
+		orders[i] = o(i)
+		orders[i].what, orders[i].role, orders[i].udp = recipe.Label("client", i, m), "client", s.path.Spec.UDP
+	}
+	boxes, err := s.addAttached(orders)
+	for _, b := range boxes {
+		s.AddClient(b)
+	}
+	return err
+}
+
+// addAttached makes containers and their devices.
+func (s *site) addAttached(orders []order) ([]*box, error) {
+	boxes, err := s.addBoxes(orders)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range boxes {
+		b.kind = s.kind
+		if s.attach == nil {
+			continue
+		}
+		if err := s.attach(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", b.what, err)
+		}
+	}
+	return boxes, nil
+}
+
+// freePort is a port of this machine that is free at the moment and that no path
+// of this run has.
+func (s *site) freePort(at netip.Addr) (uint16, error) {
+	const tries = 1000
+	for range tries {
+		port, err := s.anyPort(at)
+		if err != nil {
+			return 0, err
+		}
+		if s.engine.choose(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("find a free port: too few are free")
+}
+
+// choose reports whether the port was not chosen before.
+func (e *engine) choose(port uint16) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.chosen[port] {
+		return false
+	}
+	if e.chosen == nil {
+		e.chosen = map[uint16]bool{}
+	}
+	e.chosen[port] = true
+	return true
+}
+
+// anyPort is a port of this machine that is free at the moment.
+func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
+	addr := netip.AddrPortFrom(at, 0).String()
+	err = s.engine.ns.Do(func() error {
+		if s.path.Spec.UDP {
+			c, err := net.ListenPacket("udp", addr)
+			if err != nil {
+				return err
+			}
+			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
+			return c.Close()
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		port = uint16(l.Addr().(*net.TCPAddr).Port)
+		return l.Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return port, nil
+}
+
+// ownAddress is the machine's own address: the one from which it would reach
+// others.
+func ownAddress(ns *netns.NS) (a netip.Addr, err error) {
+	err = ns.Do(func() error {
+		const elsewhere = "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
+		c, err := net.Dial("udp4", elsewhere)
+		if err != nil {
+			return err
+		}
+		a = c.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+		return c.Close()
+	})
+	if err != nil || a.IsLoopback() {
+		return a, &path.UnsupportedError{Missing: "this machine has no address by which others would reach it: there is no default route",
+			Remedy: "--to loopback", Err: err}
+	}
+	return a, nil
+}
+
+// describe notes what a result must say of the path's devices and settings.
+func (s *site) describe() error {
+	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // which has it elsewhere
+		here.Devices = append(here.Devices, s.network.bridge)
+	}
+	var spots []local.Described
+	for _, some := range [][]*box{s.Servers, s.Clients} {
+		if len(some) == 0 || some[0].shares { // the machine's devices
+			continue
+		}
+		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what}) // the others are like the first
+		if b := some[0]; b.port != "" && b.portNS == s.engine.ns {
+			here.Devices = append(here.Devices, b.port)
+		}
+	}
+	if s.network != nil && s.network.where != "" {
+		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
+	}
+	return local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+}
+
+const bridgeNF = "net.bridge.bridge-nf-call-iptables"
+
+var errNoAddress = errors.New("Docker gave the container no IPv4 address")

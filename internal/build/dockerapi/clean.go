@@ -1,0 +1,192 @@
+package dockerapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Clean removes what runs left whose toll is gone, and says what it removed: what
+// has their label at the daemon that this environment names, and what they made on
+// the machine beside Docker. Journals only say where to look: nothing is removed at a
+// daemon for its name, and no other daemon is talked to because a journal names it. A
+// daemon that is not there is no error, unless a journal says that it has something
+// of ours.
+type Clean struct {
+	// StateDir is where journals are kept; "" is the user's state directory.
+	StateDir string
+	// Others removes also what is not known to be over: what tolls of other machines
+	// made in this one's swarm, and those whose process cannot be seen from here.
+	Others bool
+	// Parts are what backends know of what they make.
+	Parts []Part
+
+	// Left is what they made and was left alone, after Run.
+	Left []Left
+}
+
+// Part is what a backend makes besides containers, networks and images.
+type Part struct {
+	// Daemon removes it from the daemon, after containers and before networks and
+	// images; nil: there is nothing. What it removes or leaves it tells the sweep; an
+	// error ends the sweep.
+	Daemon func(context.Context, *Sweep) error
+	// Machine removes it from the machine: what has the mark of a dead toll, and what
+	// orphans name; nil: there is nothing. Still are the files of orphans that tell of
+	// what could not be removed.
+	Machine func(orphans []Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error)
+}
+
+// Run cleans.
+func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
+	js, err := openJournals(c.StateDir, c.Others)
+	defer js.close()
+	c.Left = slices.Clone(js.dark)
+	removed, kept, errDaemon := c.daemon(ctx, js)
+	errs := []error{err, errDaemon}
+	for _, p := range c.Parts {
+		if p.Machine == nil {
+			continue
+		}
+		some, still, err := p.Machine(js.left, js.dead)
+		removed, errs = append(removed, some...), append(errs, err)
+		maps.Copy(kept, still)
+	}
+	for _, j := range js.left {
+		if !kept[j.File] {
+			errs = append(errs, js.remove(j))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// daemon removes what dead tolls made at the daemon that docker uses now. Kept are
+// the files of journals that tell of what may still be there, or at another one.
+func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
+	host, hostErr := FindHost(os.Getenv)
+	var made []Entry
+	var errs []error
+	here := map[string]bool{}
+	kept = map[string]bool{}
+	for _, j := range js.left {
+		things := slices.DeleteFunc(slices.Clone(j.Made), Entry.OfMachine)
+		switch {
+		case len(things) == 0:
+		case hostErr == nil && sameDaemon(j.host, host):
+			made, here[j.File] = append(made, things...), true
+		default:
+			kept[j.File] = true
+			errs = append(errs, &otherDaemon{j.File, j.host})
+		}
+	}
+	if hostErr != nil || len(made) == 0 && !listens(host) {
+		return nil, kept, errors.Join(errs...)
+	}
+	if removed, err = c.until(ctx, host, made, js.judge); err != nil {
+		errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+		maps.Copy(kept, here)
+	}
+	return removed, kept, errors.Join(errs...)
+}
+
+// listens reports whether there is a daemon at the address.
+func listens(host string) bool {
+	file, err := Socket(host)
+	return err == nil && reachable(file) == nil
+}
+
+// sameDaemon reports whether two addresses are those of one socket.
+func sameDaemon(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fileA, errA := Socket(a)
+	fileB, errB := Socket(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	isA, errA := os.Stat(fileA)
+	isB, errB := os.Stat(fileB)
+	return errA == nil && errB == nil && os.SameFile(isA, isB)
+}
+
+// otherDaemon says that a journal tells of things at a daemon that docker does not
+// use now.
+type otherDaemon struct{ file, host string }
+
+func (e *otherDaemon) Error() string {
+	return fmt.Sprintf("journal %q tells of things at another Docker daemon, %q, which is not asked because a journal names it", e.file, e.host)
+}
+
+// plainHost is an address that a shell takes as one word.
+var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
+
+// Hint is the command that asks it.
+func (e *otherDaemon) Hint() string {
+	if !plainHost.MatchString(e.host) {
+		return "if you know that daemon, run toll clean with DOCKER_HOST set to it"
+	}
+	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
+}
+
+// until removes what dead tolls made, also what their daemon still makes:
+// it goes on with what it was asked for when the toll was killed.
+func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string, err error) {
+	const (
+		latest = 3 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	before := c.Left
+	for began := time.Now(); ; {
+		some, spared, err := c.once(ctx, host, made, j)
+		c.Left = append(slices.Clone(before), spared...)
+		for _, e := range some {
+			removed = append(removed, string(e.Kind)+" "+e.Name)
+			made = slices.DeleteFunc(made, func(m Entry) bool { return m == e })
+		}
+		if err != nil || len(made) == 0 || time.Since(began) > latest {
+			return removed, err
+		}
+		select {
+		case <-ctx.Done():
+			return removed, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
+
+// once is one look at the daemon: containers first, because they hold the others.
+// Spared is what has the mark of a toll that may live.
+func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
+	file, err := Socket(host)
+	if err != nil {
+		return nil, nil, unsupported(err, "")
+	}
+	if err := reachable(file); err != nil {
+		return nil, nil, err
+	}
+	api, err := NewClient(host)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	s := &Sweep{API: api, Made: made, judge: j}
+	err = s.containers(ctx)
+	for _, p := range c.Parts {
+		if err == nil && p.Daemon != nil {
+			err = p.Daemon(ctx, s)
+		}
+	}
+	if err == nil {
+		err = s.networks(ctx)
+	}
+	if err == nil {
+		err = s.images(ctx)
+	}
+	return s.removed, s.spared, errors.Join(append(s.errs, err)...)
+}

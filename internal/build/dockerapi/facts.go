@@ -1,0 +1,42 @@
+package dockerapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/system"
+)
+
+// RunLabel is the label of what toll makes; its value is the mark of the toll that
+// made it.
+const RunLabel = "io.bridgetoll.run"
+
+// Labels are those of all that the run makes.
+func (d *Daemon) Labels() map[string]string { return map[string]string{RunLabel: d.Mark} }
+
+// Version names the engine.
+func (d *Daemon) Version() string { return "Docker Engine " + d.Info.ServerVersion }
+
+// Major is the engine's major version; 0 if it cannot be understood.
+func (d *Daemon) Major() int {
+	first, _, _ := strings.Cut(d.Info.ServerVersion, ".")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+// Rootless reports whether the daemon and its networks are in a user namespace of
+// their own.
+func Rootless(info system.Info) bool {
+	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
+}
+
+// BridgeName is the device of a network of the driver bridge, by the network's ID and
+// the driver's options.
+func BridgeName(id string, options map[string]string) string {
+	const short = 12
+	if given := options["com.docker.network.bridge.name"]; given != "" {
+		return given
+	}
+	return "br-" + id[:min(short, len(id))]
+}

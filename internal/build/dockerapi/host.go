@@ -1,0 +1,105 @@
+package dockerapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+)
+
+// DefaultHost is where a daemon listens by default.
+const DefaultHost = "unix:///var/run/docker.sock"
+
+// HostError says why there is no daemon to talk to, and what to do about it.
+type HostError struct {
+	Why, Remedy string
+	Err         error // may be nil
+}
+
+func (e *HostError) Error() string {
+	if e.Err != nil {
+		return e.Why + ": " + e.Err.Error()
+	}
+	return e.Why
+}
+
+// Unwrap returns what it came of.
+func (e *HostError) Unwrap() error { return e.Err }
+
+const useDefault = "docker context use default, or DOCKER_HOST=" + DefaultHost
+
+// FindHost finds the daemon's address as the docker command does: DOCKER_HOST, then
+// the context of DOCKER_CONTEXT, then that of the configuration file. A
+// configuration that cannot be read or understood has no say, as with docker,
+// which warns and goes on; a context that is not there is an *HostError.
+func FindHost(getenv func(string) string) (string, error) {
+	if h := getenv("DOCKER_HOST"); h != "" {
+		return h, nil
+	}
+	dir := getenv("DOCKER_CONFIG")
+	if home := getenv("HOME"); dir == "" && home != "" { // a user without a home has no configuration
+		dir = filepath.Join(home, ".docker")
+	}
+	name := getenv("DOCKER_CONTEXT")
+	if name == "" && dir != "" {
+		var config struct {
+			CurrentContext string `json:"currentContext"`
+		}
+		if readJSON(filepath.Join(dir, "config.json"), &config) == nil {
+			name = config.CurrentContext
+		}
+	}
+	if name == "" || name == "default" {
+		return DefaultHost, nil
+	}
+	return contextHost(dir, name)
+}
+
+// contextHost is the daemon of a docker context.
+func contextHost(dir, name string) (string, error) {
+	var meta struct {
+		Endpoints map[string]struct{ Host string }
+	}
+	sum := sha256.Sum256([]byte(name))
+	err := readJSON(filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json"), &meta)
+	host := meta.Endpoints["docker"].Host
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", &HostError{fmt.Sprintf("there is no docker context %q in %s", name, dir), useDefault, err}
+	case err != nil:
+		return "", &HostError{fmt.Sprintf("the docker context %q cannot be read", name), useDefault, err}
+	case host == "":
+		return "", &HostError{fmt.Sprintf("the docker context %q names no daemon", name), useDefault, nil}
+	}
+	return host, nil
+}
+
+func readJSON(file string, v any) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}
+
+// Socket is the file of a daemon's Unix socket. Any other address is an *HostError:
+// only that daemon is known to be on this machine.
+func Socket(host string) (string, error) {
+	u, err := url.Parse(host)
+	if err != nil {
+		return "", &HostError{fmt.Sprintf("the daemon's address %q cannot be understood", host), "DOCKER_HOST=" + DefaultHost, err}
+	}
+	if u.Scheme != "unix" {
+		return "", &HostError{fmt.Sprintf("the Docker daemon at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", host),
+			"run toll on the daemon's machine with DOCKER_HOST=" + DefaultHost, nil}
+	}
+	return u.Path, nil
+}

@@ -1,0 +1,77 @@
+package dockerapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFindHost(t *testing.T) {
+	home := t.TempDir()
+	write := func(file, text string) {
+		t.Helper()
+		file = filepath.Join(home, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta := func(name string) string { // the folder is the SHA-256 of the name
+		sum := sha256.Sum256([]byte(name))
+		return ".docker/contexts/meta/" + hex.EncodeToString(sum[:]) + "/meta.json"
+	}
+	write(".docker/config.json", `{"auths": {}, "currentContext": "mine"}`)
+	write(meta("mine"), `{"Name": "mine", "Endpoints": {"docker": {"Host": "unix:///mine"}}}`)
+	write(meta("bare"), `{"Name": "bare"}`)
+	write(meta("torn"), `{"Name": "to`)
+	write("torn/config.json", `{`)
+	write("none/config.json", `{"auths": {}}`)
+	write("gone/config.json", `{"currentContext": "gone"}`)
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		want string
+		err  string // of one that is refused
+	}{
+		{"host", map[string]string{"DOCKER_HOST": "unix:///given", "DOCKER_CONTEXT": "mine"}, "unix:///given", ""},
+		{"configured", nil, "unix:///mine", ""},
+		{"named", map[string]string{"DOCKER_CONTEXT": "mine", "DOCKER_CONFIG": home + "/none"}, "", `no docker context "mine"`},
+		{"default", map[string]string{"DOCKER_CONTEXT": "default"}, DefaultHost, ""},
+		{"no-configuration", map[string]string{"DOCKER_CONFIG": "/nonexistent"}, DefaultHost, ""},
+		{"no-home", map[string]string{"HOME": ""}, DefaultHost, ""},
+		{"no-context", map[string]string{"DOCKER_CONFIG": home + "/none"}, DefaultHost, ""},
+		{"unreadable", map[string]string{"DOCKER_CONFIG": home + "/none/config.json"}, DefaultHost, ""},
+		{"torn", map[string]string{"DOCKER_CONFIG": home + "/torn"}, DefaultHost, ""},
+		{"unknown", map[string]string{"DOCKER_CONTEXT": "yours"}, "", `no docker context "yours"`},
+		{"configured-and-gone", map[string]string{"DOCKER_CONFIG": home + "/gone"}, "", `no docker context "gone"`},
+		{"torn-context", map[string]string{"DOCKER_CONTEXT": "torn"}, "", "cannot be read"},
+		{"without-a-daemon", map[string]string{"DOCKER_CONTEXT": "bare"}, "", "names no daemon"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := FindHost(func(key string) string {
+				if v, ok := c.env[key]; ok || key != "HOME" {
+					return v
+				}
+				return home
+			})
+			var refused *HostError
+			if got != c.want || (err != nil) != (c.err != "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.err) || refused.Remedy == "") {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSocket(t *testing.T) {
+	for host, want := range map[string]string{"unix:///var/run/docker.sock": "/var/run/docker.sock", "tcp://10.0.0.1:2375": "", "ssh://me@there": "", "::": ""} {
+		if got, err := Socket(host); got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v", host, got, err)
+		}
+	}
+}

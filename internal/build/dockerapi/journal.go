@@ -1,0 +1,213 @@
+package dockerapi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+)
+
+// Journal lists what a run makes, each thing before it is made: a line with its
+// kind and name, and another one, which begins with a minus, when it is removed.
+// It is gone after the run, unless something could not be removed.
+type Journal struct {
+	file string
+
+	mu   sync.Mutex // guards following
+	f    *os.File   // nil before the first entry
+	head string
+	open map[Entry]bool // made and not yet removed
+}
+
+// Entry is a thing that a run makes.
+type Entry struct {
+	Kind Kind
+	Name string
+}
+
+// Kind is what an entry is about.
+type Kind string
+
+// The kinds of things. The last three are things of the machine, not of its daemon.
+const (
+	Image     Kind = "image"
+	Network   Kind = "network"
+	Container Kind = "container"
+	Service   Kind = "service"
+	Secret    Kind = "secret"
+	Link      Kind = "link"
+	Rule      Kind = "rule" // the program that wrote it, and the bridge
+	Switch    Kind = "switch"
+)
+
+// The kinds of the first lines, which say whose journal it is.
+const (
+	ofOwner     Kind = "owner"
+	ofDaemon    Kind = "daemon"
+	ofNamespace Kind = "namespace" // in which links and rules are
+	ofLock      Kind = "lock"      // the run holds the file's, for as long as it lives
+)
+
+// things are what an entry may be of.
+var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch}
+
+// OfMachine reports whether Docker knows nothing of the thing.
+func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch}, e.Kind) }
+
+const removedMark = "-"
+
+const journalSuffix = ".docker"
+
+// NewJournal prepares the journal of a run. The file comes with the first entry.
+func NewJournal(dir, id, mark, host string) (*Journal, error) {
+	where, err := namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{file: filepath.Join(statePath(dir), id+journalSuffix), open: map[Entry]bool{},
+		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
+}
+
+// File is where the journal is, from the first entry on.
+func (j *Journal) File() string { return j.file }
+
+// namespace names this process's network namespace, until the next boot.
+func namespace() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	ns, err := netns.ID(os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	return strings.TrimSpace(string(boot)) + " " + ns, nil
+}
+
+func line(kind Kind, name string) string { return string(kind) + " " + name + "\n" }
+
+// Add notes what is about to be made, on disk.
+func (j *Journal) Add(kind Kind, name string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := line(kind, name)
+	if j.f == nil {
+		head, err := j.create()
+		if err != nil {
+			return fmt.Errorf("write journal: %w", err)
+		}
+		text = head + text
+	}
+	if _, err := j.f.WriteString(text); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	if err := unix.Fdatasync(int(j.f.Fd())); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.open[Entry{kind, name}] = true
+	return nil
+}
+
+// create makes the file, locks it and returns what it begins with. Until that is
+// written it says nothing, and clean leaves it alone.
+func (j *Journal) create() (head string, err error) {
+	if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
+		return "", err
+	}
+	dir, err := openStateDir(filepath.Dir(j.file))
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	f, err := dir.create(filepath.Base(j.file))
+	if err != nil {
+		return "", err
+	}
+	can, err := lockOwn(f)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("lock %s: %w", j.file, err), f.Close())
+	}
+	j.f = f
+	if can {
+		return j.head + line(ofLock, "held"), nil
+	}
+	return j.head, nil
+}
+
+// Gone notes that a thing was removed.
+func (j *Journal) Gone(kind Kind, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.f != nil && j.open[Entry{kind, name}] {
+		_, _ = j.f.WriteString(removedMark + line(kind, name)) // clean would only look for it in vain
+	}
+	delete(j.open, Entry{kind, name})
+}
+
+// leftError says what of a run is left.
+type leftError struct{ what string }
+
+func (e *leftError) Error() string { return "left behind: " + e.what }
+
+// Hint is how to remove it.
+func (e *leftError) Hint() string {
+	return "toll clean removes what is left; the Docker daemon must answer again for that"
+}
+
+// Left says of what was made, or was to be made, how much is not removed; nil: all is.
+func (j *Journal) Left() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	count := map[Kind]int{}
+	for e := range j.open {
+		count[e.Kind]++
+	}
+	var out []string
+	for _, kind := range things {
+		switch n := count[kind]; {
+		case n == 1:
+			out = append(out, "1 "+string(kind))
+		case n > 1:
+			out = append(out, fmt.Sprintf("%d %ss", n, kind))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return &leftError{strings.Join(out, ", ")}
+}
+
+// names are those of what was made of a kind, and not yet removed.
+func (j *Journal) names(kind Kind) (out []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for e := range j.open {
+		if e.Kind == kind {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+// Close removes the journal, unless something is left that it tells of.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.f == nil {
+		return nil
+	}
+	var err error
+	if len(j.open) == 0 {
+		err = os.Remove(j.file) // while it is locked, or clean could take it
+	}
+	err = errors.Join(err, j.f.Close())
+	j.f = nil
+	return err
+}

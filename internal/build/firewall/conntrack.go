@@ -1,0 +1,62 @@
+package firewall
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// conntrackFields are the options of iptables' conntrack match that ask for an
+// address or a port of one of a connection's tuples. Of the ports that the client
+// chose nothing is known.
+var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst, "--ctorigdstport": OrigDstPort,
+	"--ctreplsrc": ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
+
+// xtStates are the states that --ctstate names (linux/netfilter/xt_conntrack.h).
+var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": 1 << 1, "RELATED": 1 << 2, "NEW": stateNew,
+	"SNAT": 1 << 6, "DNAT": xtDNAT, "UNTRACKED": 1 << 8}
+
+// xtStatuses are those of --ctstatus. NONE is no bit, and so matches nothing.
+var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": 1 << 1, "ASSURED": 1 << 2, "CONFIRMED": statusConfirmed}
+
+// parseConntrack reads an option of iptables' matches conntrack and state.
+func parseConntrack(o saveOption) (Lookup, bool) {
+	switch o.name {
+	case "--ctstate", "--state":
+		bits, ok := bitsOf(xtStates, o.value)
+		return AnyBit(XtState, bits, o.not), ok
+	case "--ctstatus":
+		bits, ok := bitsOf(xtStatuses, o.value)
+		return AnyBit(Status, bits, o.not), ok
+	case "--ctdir":
+		direction, ok := map[string]byte{"ORIGINAL": 0, "REPLY": 1}[o.value]
+		return Is(Direction, Only([]byte{direction}), o.not), ok
+	case "--ctproto":
+		n, ok := protocolNumber(o.value)
+		return Is(ConnProtocol, Only([]byte{n}), o.not), ok
+	}
+	f, ok := conntrackFields[o.name]
+	if !ok {
+		return Lookup{}, false
+	}
+	if f == OrigDstPort || f == ReplSrcPort {
+		p, ok := parsePorts(o.value)
+		return Is(f, Range{binary.BigEndian.AppendUint16(nil, p.Low), binary.BigEndian.AppendUint16(nil, p.High)}, o.not), ok
+	}
+	n, ok := parseNet(o.value)
+	if !ok {
+		return Lookup{}, false
+	}
+	return Is(f, prefixRange(n), o.not), true
+}
+
+// bitsOf adds up the bits that a list names.
+func bitsOf(names map[string]uint32, list string) (bits uint32, ok bool) {
+	for name := range strings.SplitSeq(list, ",") {
+		bit, known := names[name]
+		if !known {
+			return 0, false
+		}
+		bits |= bit
+	}
+	return bits, true
+}

@@ -1,0 +1,266 @@
+package firewall
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// Field is a part of a packet, or of what connection tracking knows of it.
+type Field int
+
+// The fields, and what a packet has there. A device's name is padded with zeros
+// to 16 bytes; addresses and ports are in network order, states in the machine's,
+// as in nf_tables.
+const (
+	NoField  Field = iota
+	InName         // of the device it came by
+	OutName        // of the device it leaves by
+	SrcAddr        // 4 or 16 bytes
+	DstAddr        // 4 or 16 bytes
+	Protocol       // 1 byte
+	DstPort        // 2 bytes
+	Family         // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
+	// Those of connection tracking: the original tuple is what the client sent,
+	// that of replies what the server answers.
+	State        // 4 bytes: a first packet's is "new"
+	XtState      // 4 bytes: iptables' --ctstate, with bits for translated addresses
+	Status       // 4 bytes, of which only those of KnownStatus are known
+	Direction    // 1 byte: 0
+	ConnProtocol // 1 byte
+	OrigSrc      // 4 or 16 bytes
+	OrigDst      // 4 or 16 bytes
+	OrigDstPort  // 2 bytes
+	ReplSrc      // 4 or 16 bytes
+	ReplSrcPort  // 2 bytes
+	ReplDst      // 4 or 16 bytes
+)
+
+// Bits of fields (linux/netfilter/nf_conntrack_common.h, xt_conntrack.h).
+const (
+	stateInvalid    = 1 << 0
+	stateNew        = 1 << 3 // NF_CT_STATE_BIT(IP_CT_NEW)
+	xtDNAT          = 1 << 7 // XT_CONNTRACK_STATE_DNAT
+	statusConfirmed = 1 << 3 // IPS_CONFIRMED
+	statusDNAT      = 1 << 5 // IPS_DST_NAT
+
+	// KnownStatus are the bits of Status that are known of a first packet: whether it
+	// was expected, answered, assured, confirmed, translated, or is dying.
+	KnownStatus = 1<<0 | 1<<1 | 1<<2 | statusConfirmed | 1<<4 | statusDNAT | 1<<9
+)
+
+// tracked reports whether only connection tracking knows the field.
+func (f Field) tracked() bool { return f >= State }
+
+// source reports whether the field is the client's address.
+func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplDst }
+
+// Lookup matches fields of a packet with the elements of a set, or finds its
+// verdict in a map.
+type Lookup struct {
+	Fields   []Field
+	Mask     []byte // of a lone field, of which only these bits count; nil: all
+	Elements []Element
+	Not      bool // of a set: matches what is not in it
+}
+
+// Element is an element of a set, or of a map of verdicts.
+type Element struct {
+	Key     []Range // one for each field
+	Verdict Verdict // of a map
+	Chain   string  // of Jump and Goto
+}
+
+// Range is what a field may be, both ends included.
+type Range struct{ Low, High []byte }
+
+// Only is the range of one value.
+func Only(b []byte) Range { return Range{b, b} }
+
+// Is is the match of one field with a range.
+func Is(f Field, r Range, not bool) Lookup {
+	return Lookup{Fields: []Field{f}, Elements: []Element{{Key: []Range{r}}}, Not: not}
+}
+
+// AnyBit is the match of a field in the machine's order that has one of the bits.
+func AnyBit(f Field, bits uint32, not bool) Lookup {
+	l := Is(f, Only(make([]byte, 4)), !not)
+	l.Mask = binary.NativeEndian.AppendUint32(nil, bits)
+	return l
+}
+
+// ByAddress reports whether the destination is looked up.
+func (l Lookup) ByAddress() bool { return slices.Contains(l.Fields, DstAddr) }
+
+// matches reports whether the packet is in a set.
+func (l *Lookup) matches(p *Packet) answer {
+	has, ok := l.of(p)
+	if !ok {
+		return answer{}
+	}
+	out := answer{}
+	for i := range l.Elements {
+		x := l.match(&l.Elements[i], has, p)
+		out = answer{yes: out.yes || x.yes, open: out.open || x.open}
+		if x.yes && !x.open {
+			return x.not(l.Not)
+		}
+	}
+	return out.not(l.Not)
+}
+
+// find is the packet's element of a map, and those that it may be for other
+// sources; the elements of a map exclude each other.
+func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
+	has, ok := l.of(p)
+	if !ok {
+		return nil, nil, false
+	}
+	for i := range l.Elements {
+		x := l.match(&l.Elements[i], has, p)
+		open = open || x.open
+		switch {
+		case x.yes && now == nil:
+			now = &l.Elements[i]
+		case x.open:
+			others = append(others, &l.Elements[i])
+		}
+	}
+	return now, others, open
+}
+
+// of is what the packet has in the fields; nothing matches a field that it lacks,
+// negated or not.
+func (l *Lookup) of(p *Packet) (has [][]byte, ok bool) {
+	for _, f := range l.Fields {
+		b := f.of(p)
+		if b == nil {
+			return nil, false
+		}
+		has = append(has, b)
+	}
+	return has, true
+}
+
+func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
+	if len(e.Key) != len(has) {
+		return answer{}
+	}
+	out := sure(true)
+	for i, r := range e.Key {
+		b := has[i]
+		switch {
+		case l.Mask != nil:
+			masked := slices.Clone(b)
+			for j := range masked[:min(len(masked), len(l.Mask))] {
+				masked[j] &= l.Mask[j]
+			}
+			out = out.and(answer{yes: r.has(masked), open: p.Sources != nil && l.Fields[i].source()})
+		case l.Fields[i].source():
+			out = out.and(p.from(r))
+		default:
+			out = out.and(sure(r.has(b)))
+		}
+	}
+	return out
+}
+
+// Numbers of protocols (IANA), as packets carry them.
+var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51,
+	"icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "udplite": 136}
+
+// of is what the packet has in the field; nil if it has nothing there.
+func (f Field) of(p *Packet) []byte {
+	const (
+		nameSize = 16    // IFNAMSIZ
+		v4, v6   = 2, 10 // NFPROTO_IPV4, NFPROTO_IPV6
+	)
+	if f.tracked() {
+		return f.ofConnection(p)
+	}
+	switch f {
+	case InName, OutName:
+		b := make([]byte, nameSize)
+		copy(b, map[Field]string{InName: p.In, OutName: p.Out}[f])
+		return b
+	case SrcAddr:
+		return addrBytes(p.Src)
+	case DstAddr:
+		return addrBytes(p.Dst)
+	case Protocol:
+		if n, ok := numbers[p.Proto]; ok {
+			return []byte{n}
+		}
+	case DstPort:
+		return binary.BigEndian.AppendUint16(nil, p.Port)
+	case Family:
+		if p.Dst.Is4() {
+			return []byte{v4}
+		}
+		return []byte{v6}
+	}
+	return nil
+}
+
+// ofConnection is what connection tracking knows of a connection's first packet.
+func (f Field) ofConnection(p *Packet) []byte {
+	if p.untracked {
+		if f == State || f == XtState {
+			return binary.NativeEndian.AppendUint32(nil, stateInvalid)
+		}
+		return nil
+	}
+	dialled := netip.AddrPortFrom(p.Dst, p.Port)
+	translated := p.Orig.IsValid() && p.Orig != dialled
+	if translated {
+		dialled = p.Orig
+	}
+	switch f {
+	case State, XtState, Status:
+		return binary.NativeEndian.AppendUint32(nil, f.bits(translated, p.In == "lo"))
+	case Direction:
+		return []byte{0}
+	case ConnProtocol:
+		return Protocol.of(p)
+	case OrigSrc, ReplDst:
+		return addrBytes(p.Src)
+	case OrigDst:
+		return addrBytes(dialled.Addr())
+	case OrigDstPort:
+		return binary.BigEndian.AppendUint16(nil, dialled.Port())
+	case ReplSrc:
+		return addrBytes(p.Dst)
+	case ReplSrcPort:
+		return binary.BigEndian.AppendUint16(nil, p.Port)
+	}
+	return nil
+}
+
+// bits are those of a first packet. One that comes by lo has left this machine
+// before, which confirmed it.
+func (f Field) bits(translated, back bool) (out uint32) {
+	switch f {
+	case State:
+		return stateNew
+	case XtState:
+		out = stateNew
+		if translated {
+			out |= xtDNAT
+		}
+	case Status:
+		if translated {
+			out |= statusDNAT
+		}
+		if back {
+			out |= statusConfirmed
+		}
+	}
+	return out
+}
+
+func addrBytes(a netip.Addr) []byte {
+	if !a.IsValid() {
+		return nil
+	}
+	return a.AsSlice()
+}

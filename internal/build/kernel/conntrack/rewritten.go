@@ -1,0 +1,63 @@
+package conntrack
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// protocols by their names.
+var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
+
+// Rewrite says which connections to count, by what the rules made of them.
+type Rewrite struct {
+	Proto string         // tcp or udp
+	To    netip.AddrPort // that was dialled
+	Now   netip.AddrPort // that answers: To, if the destination was left alone
+	// From is the address that dialled, and As the one that the answers go to;
+	// invalid addresses are any.
+	From, As netip.Addr
+}
+
+// Rewritten lists the connections that rules rewrote, also those that have ended
+// and are still remembered, by who dialled. It needs CONFIG_NF_CT_NETLINK and
+// CAP_NET_ADMIN over the namespace.
+func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
+	to, now := r.To, r.Now
+	number, ok := protocols[r.Proto]
+	if !ok {
+		return nil, fmt.Errorf("count rewritten connections: unknown protocol %q", r.Proto)
+	}
+	family := netlink.InetFamily(unix.AF_INET)
+	if to.Addr().Unmap().Is6() {
+		family = unix.AF_INET6
+	}
+	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+	if err != nil {
+		return nil, fmt.Errorf("list conntrack's table: %w", err)
+	}
+	var out []netip.AddrPort
+	for _, f := range flows {
+		if f.Forward.Protocol == number && at(f.Forward.DstIP, f.Forward.DstPort) == plain(to) &&
+			at(f.Reverse.SrcIP, f.Reverse.SrcPort) == plain(now) &&
+			is(f.Forward.SrcIP, r.From) && is(f.Reverse.DstIP, r.As) {
+			out = append(out, at(f.Forward.SrcIP, f.Forward.SrcPort))
+		}
+	}
+	return out, nil
+}
+
+// is reports whether ip is want, or want is any.
+func is(ip []byte, want netip.Addr) bool {
+	a, _ := netip.AddrFromSlice(ip)
+	return !want.IsValid() || a.Unmap() == want.Unmap()
+}
+
+func at(ip []byte, port uint16) netip.AddrPort {
+	a, _ := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(a.Unmap(), port)
+}
+
+func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

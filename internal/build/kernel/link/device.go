@@ -1,0 +1,168 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// SubInterface is a device on top of a network card.
+type SubInterface struct {
+	Name   string // in its namespace
+	Parent string // the card, in the calling thread's namespace
+	TID    int    // the thread in whose namespace it is born
+}
+
+// addSubInterface makes the device of a kind, in the mode that modes has under
+// that name.
+func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M, device func(netlink.LinkAttrs, M) netlink.Link) error {
+	m, ok := modes[mode]
+	if !ok {
+		return fmt.Errorf("add %s %s: unknown mode %q", kind, s.Name, mode)
+	}
+	return change(s.Parent, "add "+kind+" "+s.Name, func(parent netlink.Link) error {
+		a := netlink.NewLinkAttrs()
+		a.Name, a.ParentIndex, a.Namespace = s.Name, parent.Attrs().Index, netlink.NsPid(s.TID)
+		return netlink.LinkAdd(device(a, m))
+	})
+}
+
+// macvlanModes are the modes by the names that `ip link` gives them.
+var macvlanModes = map[string]netlink.MacvlanMode{
+	"bridge": netlink.MACVLAN_MODE_BRIDGE, "private": netlink.MACVLAN_MODE_PRIVATE,
+	"vepa": netlink.MACVLAN_MODE_VEPA, "passthru": netlink.MACVLAN_MODE_PASSTHRU,
+}
+
+// AddMacvlan makes a macvlan device in one of the modes bridge, private, vepa
+// and passthru.
+func AddMacvlan(s SubInterface, mode string) error {
+	return addSubInterface(s, "macvlan", mode, macvlanModes, func(a netlink.LinkAttrs, m netlink.MacvlanMode) netlink.Link {
+		return &netlink.Macvlan{LinkAttrs: a, Mode: m}
+	})
+}
+
+var ipvlanModes = map[string]netlink.IPVlanMode{
+	"l2": netlink.IPVLAN_MODE_L2, "l3": netlink.IPVLAN_MODE_L3, "l3s": netlink.IPVLAN_MODE_L3S,
+}
+
+// AddIPvlan makes an ipvlan device in one of the modes l2, l3 and l3s.
+func AddIPvlan(s SubInterface, mode string) error {
+	return addSubInterface(s, "ipvlan", mode, ipvlanModes, func(a netlink.LinkAttrs, m netlink.IPVlanMode) netlink.Link {
+		return &netlink.IPVlan{LinkAttrs: a, Mode: m}
+	})
+}
+
+// AddNetkit makes a netkit pair in its routed (L3) mode, in which there are
+// no Ethernet headers and no ARP; the second end, peer, is born in the network
+// namespace of thread peerTID. Without a BPF program both ends forward.
+func AddNetkit(name, peer string, peerTID int) error {
+	a := netlink.NewLinkAttrs()
+	a.Name = name
+	nk := &netlink.Netkit{LinkAttrs: a, Mode: netlink.NETKIT_MODE_L3,
+		Policy: netlink.NETKIT_POLICY_FORWARD, PeerPolicy: netlink.NETKIT_POLICY_FORWARD}
+	pa := netlink.NewLinkAttrs()
+	pa.Name, pa.Namespace = peer, netlink.NsPid(peerTID) // without a name it would take the first end's
+	nk.SetPeerAttrs(&pa)
+	if err := netlink.LinkAdd(nk); err != nil {
+		return fmt.Errorf("add netkit %s: %w", name, err)
+	}
+	return nil
+}
+
+// VXLAN is a tunnel device.
+type VXLAN struct {
+	Name string
+	VNI  int
+	Port uint16 // UDP
+	MTU  int
+	// Proxy lets the device answer ARP from the neighbour table.
+	Proxy bool
+	// L2Miss and L3Miss report what the tables lack to netlink listeners.
+	L2Miss, L3Miss bool
+	Learning       bool
+	// UDPCsum sends the outer header with its checksum.
+	UDPCsum bool
+}
+
+// AddVXLAN makes the device. Its outer packets keep using the calling thread's
+// namespace, also after MoveTo.
+func AddVXLAN(v VXLAN) error {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU = v.Name, v.MTU
+	err := netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: a, VxlanId: v.VNI, Port: int(v.Port),
+		Proxy: v.Proxy, L2miss: v.L2Miss, L3miss: v.L3Miss, Learning: v.Learning, UDPCSum: v.UDPCsum})
+	if err != nil {
+		return fmt.Errorf("add vxlan %s: %w", v.Name, err)
+	}
+	return nil
+}
+
+// MoveTo moves the device to the network namespace of thread tid.
+func MoveTo(name string, tid int) error {
+	return change(name, "move "+name, func(l netlink.Link) error { return netlink.LinkSetNsPid(l, tid) })
+}
+
+// Rename gives the device, which must be down, another name.
+func Rename(name, to string) error {
+	return change(name, "rename "+name+" to "+to, func(l netlink.Link) error { return netlink.LinkSetName(l, to) })
+}
+
+// DelAddr takes an address from the device.
+func DelAddr(name string, addr netip.Prefix) error {
+	return change(name, fmt.Sprintf("take address %s from %s", addr, name), func(l netlink.Link) error {
+		return netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)})
+	})
+}
+
+// SetMTU sets the device's MTU in bytes.
+func SetMTU(name string, mtu int) error {
+	return change(name, fmt.Sprintf("set MTU %d on %s", mtu, name), func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+}
+
+// SetAddress sets the device's MAC address.
+func SetAddress(name string, mac net.HardwareAddr) error {
+	return change(name, fmt.Sprintf("set address %s on %s", mac, name), func(l netlink.Link) error {
+		return netlink.LinkSetHardwareAddr(l, mac)
+	})
+}
+
+// AddRoute routes the prefix through gateway.
+func AddRoute(to netip.Prefix, gateway netip.Addr) error {
+	r := &netlink.Route{Dst: ipNet(to), Gw: gateway.AsSlice()}
+	if err := netlink.RouteAdd(r); err != nil {
+		return fmt.Errorf("add route to %s by %s: %w", to, gateway, err)
+	}
+	return nil
+}
+
+// AddDeviceRoute sends what goes to the prefix out of the device, to be
+// resolved there; 0.0.0.0/0 is everything that has no other route.
+func AddDeviceRoute(to netip.Prefix, name string) error {
+	return change(name, fmt.Sprintf("add route to %s by %s", to, name), func(l netlink.Link) error {
+		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
+	})
+}
+
+// AddNeighbour tells the device for good which MAC address an IP address has.
+func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
+	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name), func(l netlink.Link) error {
+		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+			IP: ip.AsSlice(), HardwareAddr: mac})
+	})
+}
+
+// AddForwarding tells a VXLAN device for good to which machine frames for a
+// MAC address go.
+func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error {
+	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name), func(l netlink.Link) error {
+		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
+			State: netlink.NUD_PERMANENT, IP: machine.AsSlice(), HardwareAddr: mac})
+	})
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,246 @@
+package link
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+)
+
+// Setting is one thing about a device that decides what passes it, and how.
+type Setting struct {
+	What, Value string
+	// Diverts says that it is a program or a filter, which may take packets away
+	// after the device has counted them.
+	Diverts bool
+}
+
+// Inspected is a device with its settings, in a fixed order. They do not change by
+// themselves, nor by traffic.
+type Inspected struct {
+	Name     string
+	Kind     string
+	Settings []Setting
+}
+
+// nothing is the value of a setting that is not there, but may come.
+const nothing = "none"
+
+// Addresses is the setting that a device's addresses are.
+const Addresses = "IPv4 address"
+
+// Inspect reads the devices of that name; all of the namespace if none is named.
+// One that is not there is left out.
+func Inspect(names ...string) ([]Inspected, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	control, err := traffic()
+	if err != nil {
+		return nil, err
+	}
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("read offloads: %w", err)
+	}
+	defer e.Close()
+	steering := openSteering()
+	defer steering.close()
+	in := inspector{links: links, control: control, offloads: e, steering: steering}
+	var out []Inspected
+	for _, l := range links {
+		if len(names) > 0 && !slices.Contains(names, l.Attrs().Name) {
+			continue
+		}
+		d, err := in.device(l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// inspector has what is read of all devices at once.
+type inspector struct {
+	links    []netlink.Link
+	control  trafficControl
+	offloads *ethtool.Ethtool
+	steering *steering
+}
+
+// nameOf is the name of a device of the namespace; nothing if there is none.
+func (in inspector) nameOf(index int) string {
+	for _, l := range in.links {
+		if l.Attrs().Index == index {
+			return l.Attrs().Name
+		}
+	}
+	return nothing
+}
+
+func (in inspector) device(l netlink.Link) (Inspected, error) {
+	a := l.Attrs()
+	out := Inspected{Name: a.Name, Kind: l.Type()}
+	if a.Flags&net.FlagLoopback != 0 {
+		out.Kind = "loopback"
+	}
+	set := func(what, value string) { out.Settings = append(out.Settings, Setting{What: what, Value: value}) }
+	set("MTU", strconv.Itoa(a.MTU))
+	set("administrative state", map[bool]string{true: "up", false: "down"}[a.Flags&net.FlagUp != 0])
+	set("master", in.nameOf(a.MasterIndex))
+	set("queue length", strconv.Itoa(a.TxQLen))
+	set("count of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
+	set("promiscuity", strconv.Itoa(a.Promisc)) // also of who is on top of it from another namespace
+	for _, size := range []struct {
+		what string
+		is   uint32
+	}{{"gso_max_size", a.GSOMaxSize}, {"gso_max_segs", a.GSOMaxSegs}, {"gro_max_size", a.GROMaxSize},
+		{"gso_ipv4_max_size", a.GSOIPv4MaxSize}, {"gro_ipv4_max_size", a.GROIPv4MaxSize}} {
+		set(size.what, strconv.FormatUint(uint64(size.is), 10))
+	}
+	set("device on top", in.onTop(a.Index))
+	if mode := modeOf(l); mode != "" {
+		set("mode", mode)
+	}
+	if err := in.port(l, set); err != nil {
+		return out, err
+	}
+	if err := in.addresses(l, set); err != nil {
+		return out, err
+	}
+	if err := in.features(a.Name, set); err != nil {
+		return out, err
+	}
+	if cpus := in.steering.read(a.Name); cpus != "" {
+		set("receive packet steering", cpus)
+	}
+	set("queueing discipline", in.control.disciplines(a.Index))
+	diverting, err := in.diverting(l)
+	out.Settings = append(diverting, out.Settings...) // what is worst is said first
+	return out, err
+}
+
+// onTop are the namespace's devices that are made on the device: macvlan, VLAN and
+// their like. (The other end of a pair is in its place, too.)
+func (in inspector) onTop(index int) string {
+	var names []string
+	for _, l := range in.links {
+		if a := l.Attrs(); a.ParentIndex == index && a.NetNsID < 0 && l.Type() != "veth" && l.Type() != "netkit" && a.Index != index {
+			names = append(names, a.Name+" ("+l.Type()+")")
+		}
+	}
+	return list(names)
+}
+
+// list is names in order, or nothing.
+func list(names []string) string {
+	if len(names) == 0 {
+		return nothing
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// modeOf is what kinds of devices have of their own that decides where packets go.
+func modeOf(l netlink.Link) string {
+	switch l := l.(type) {
+	case *netlink.Macvlan:
+		return fmt.Sprintf("macvlan mode %d", l.Mode)
+	case *netlink.IPVlan:
+		return fmt.Sprintf("ipvlan mode %d flag %d", l.Mode, l.Flag)
+	case *netlink.Netkit:
+		return fmt.Sprintf("netkit mode %d, policies %d and %d", l.Mode, l.Policy, l.PeerPolicy)
+	case *netlink.Vxlan:
+		return fmt.Sprintf("id %d, port %d, group %v, learning %t, proxy %t, checksum %t", l.VxlanId, l.Port, l.Group, l.Learning, l.Proxy, l.UDPCSum)
+	case *netlink.Bridge:
+		return fmt.Sprintf("VLAN filtering %t, multicast snooping %t, groups forwarded %v",
+			of(l.VlanFiltering), of(l.MulticastSnooping), of(l.GroupFwdMask))
+	}
+	return ""
+}
+
+// of is what a pointer points at, or the zero value.
+func of[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// port is what a bridge does with the frames of one of its ports.
+func (in inspector) port(l netlink.Link, set func(what, value string)) error {
+	i := slices.IndexFunc(in.links, func(m netlink.Link) bool { return m.Attrs().Index == l.Attrs().MasterIndex })
+	if i < 0 || in.links[i].Type() != "bridge" {
+		return nil
+	}
+	p, err := dump(func() (netlink.Protinfo, error) { return netlink.LinkGetProtinfo(l) })
+	if err != nil {
+		return fmt.Errorf("read bridge port %s: %w", l.Attrs().Name, err)
+	}
+	set("bridge port setting", fmt.Sprintf("hairpin %t, isolated %t, learning %t, flood %t, guard %t, neighbour suppression %t",
+		p.Hairpin, p.Isolated, p.Learning, p.Flood, p.Guard, p.NeighSuppress))
+	return nil
+}
+
+// addresses are the device's IPv4 addresses; those of IPv6 come and go by
+// themselves.
+func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
+	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V4) })
+	if err != nil {
+		return fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
+	}
+	var all []string
+	for _, a := range addrs {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok {
+			ones, _ := a.Mask.Size()
+			all = append(all, netip.PrefixFrom(ip.Unmap(), ones).String())
+		}
+	}
+	set(Addresses, list(all))
+	return nil
+}
+
+// features are all that `ethtool -k` shows.
+func (in inspector) features(name string, set func(what, value string)) error {
+	all, err := in.offloads.Features(name)
+	if err != nil {
+		return fmt.Errorf("read offloads of %s: %w", name, err)
+	}
+	for _, f := range slices.Sorted(maps.Keys(all)) {
+		set("offload "+f, map[bool]string{true: "on", false: "off"}[all[f]])
+	}
+	return nil
+}
+
+// diverting are the programs and filters of a device.
+func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
+	a := l.Attrs()
+	var out []Setting
+	add := func(what, value string) {
+		out = append(out, Setting{What: what, Value: value, Diverts: value != nothing})
+	}
+	xdp := nothing
+	if x := a.Xdp; x != nil && x.Attached {
+		xdp = fmt.Sprintf("program %d", x.ProgId)
+	}
+	add("XDP", xdp)
+	filters, err := in.control.filters(a.Index)
+	if err != nil {
+		return nil, fmt.Errorf("list filters of %s: %w", a.Name, err)
+	}
+	add("tc filter", list(filters))
+	programs, err := attached(a.Index, l.Type() == "netkit")
+	if err != nil {
+		return nil, fmt.Errorf("list BPF programs of %s: %w", a.Name, err)
+	}
+	add("BPF program", list(programs))
+	return out, nil
+}

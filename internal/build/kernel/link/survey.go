@@ -1,0 +1,114 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Device is a network device and where it is attached.
+type Device struct {
+	Name   string
+	Index  int
+	Kind   string // "veth", "bridge", "loopback", "device" (a card), …
+	MTU    int
+	Up     bool
+	Master string // the bridge that it is a port of
+	// Peer is a veth's other end, by its index in its namespace.
+	Peer  int
+	Addrs []netip.Prefix
+	// Uplink says that a default route leaves by it.
+	Uplink bool
+}
+
+// Survey lists the devices of the calling thread's network namespace.
+func Survey() ([]Device, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, unix.AF_UNSPEC) })
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	uplinks := map[int]bool{}
+	for _, r := range routes {
+		if r.Dst == nil || isAll(r.Dst) {
+			uplinks[r.LinkIndex] = true
+		}
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	var out []Device
+	for _, l := range links {
+		a := l.Attrs()
+		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0,
+			Master: names[a.MasterIndex], Uplink: uplinks[a.Index]}
+		if a.Flags&net.FlagLoopback != 0 {
+			d.Kind = "loopback"
+		}
+		if d.Kind == "veth" {
+			d.Peer = a.ParentIndex
+		}
+		addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, unix.AF_UNSPEC) })
+		if err != nil {
+			return nil, fmt.Errorf("list addresses of %s: %w", a.Name, err)
+		}
+		for _, x := range addrs {
+			if ip, ok := netip.AddrFromSlice(x.IP); ok {
+				ones, _ := x.Mask.Size()
+				d.Addrs = append(d.Addrs, netip.PrefixFrom(ip.Unmap(), ones))
+			}
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func isAll(n *net.IPNet) bool {
+	ones, _ := n.Mask.Size()
+	return ones == 0 && n.IP.IsUnspecified()
+}
+
+// Used lists the IPv4 prefixes that the namespace knows the way to: those of its
+// addresses and of the routes of all tables, but for default routes.
+func Used() ([]netip.Prefix, error) {
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	var out []netip.Prefix
+	add := func(n *net.IPNet) {
+		if n == nil || isAll(n) {
+			return
+		}
+		if p := prefix(n); p.IsValid() {
+			out = append(out, p)
+		}
+	}
+	for _, r := range routes {
+		add(r.Dst)
+	}
+	for _, a := range addrs {
+		add(a.IPNet)
+	}
+	return out, nil
+}
+
+// prefix is the network; invalid if its address is none.
+func prefix(n *net.IPNet) netip.Prefix {
+	ip, _ := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(ip.Unmap(), ones).Masked()
+}

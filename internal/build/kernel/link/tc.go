@@ -1,0 +1,242 @@
+package link
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// discipline is a queueing discipline with its options as the kernel has them, of
+// whatever kind; or one of its classes.
+type discipline struct {
+	kind           string
+	handle, parent uint32
+	options        []byte
+	blocks         string // shared with other devices, that have filters
+}
+
+// trafficControl is what `tc` shows of all devices of a namespace.
+type trafficControl map[int][]discipline // by the device's index
+
+// traffic reads the queueing disciplines of the namespace.
+func traffic() (trafficControl, error) {
+	msgs, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list queueing disciplines: %w", err)
+	}
+	out := trafficControl{}
+	for _, m := range msgs {
+		out[int(m.Ifindex)] = append(out[int(m.Ifindex)], m.discipline())
+	}
+	return out, nil
+}
+
+// tcMessage is an answer with its attributes.
+type tcMessage struct {
+	*nl.TcMsg
+	attrs map[uint16][]byte
+}
+
+// tcDump asks for a list. The library's own lists leave out what it has no type
+// for.
+func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
+	raw, err := dump(func() ([][]byte, error) {
+		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
+		req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(index), Parent: parent})
+		return req.Execute(unix.NETLINK_ROUTE, uint16(answer))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []tcMessage
+	for _, b := range raw {
+		m := tcMessage{nl.DeserializeTcMsg(b), map[uint16][]byte{}}
+		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attrs {
+			m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
+		}
+		if index == 0 || int(m.Ifindex) == index {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// Attributes of linux/rtnetlink.h that the library does not name.
+const (
+	tcaChain        = 11
+	tcaIngressBlock = 13
+	tcaEgressBlock  = 14
+	tcaHTBInit      = 2
+	tcaBPFName      = 7
+
+	tcaTBFParms  = 1
+	tcaTBFRate64 = 4
+
+	htbDirectPackets = 16 // offset in struct tc_htb_glob, which counts there
+	tbfRate          = 8  // offset in struct tc_tbf_qopt
+)
+
+func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
+
+func (m tcMessage) discipline() discipline {
+	d := discipline{kind: m.kind(), handle: m.Handle, parent: m.Parent, options: m.attrs[nl.TCA_OPTIONS]}
+	if d.kind == "htb" {
+		d.options = withoutCount(d.options)
+	}
+	for _, b := range []uint16{tcaIngressBlock, tcaEgressBlock} {
+		if len(m.attrs[b]) == 4 {
+			d.blocks += fmt.Sprintf(" block %d", binary.NativeEndian.Uint32(m.attrs[b]))
+		}
+	}
+	return d
+}
+
+// withoutCount are the options of htb without the packets that it counts in them.
+func withoutCount(options []byte) []byte {
+	attrs, err := nl.ParseRouteAttr(options)
+	if err != nil {
+		return options
+	}
+	var out []byte
+	for _, a := range attrs {
+		v := slices.Clone(a.Value)
+		if a.Attr.Type == tcaHTBInit && len(v) >= htbDirectPackets+4 {
+			clear(v[htbDirectPackets : htbDirectPackets+4])
+		}
+		out = append(out, v...)
+	}
+	return out
+}
+
+// String is the discipline in few words: options only as a checksum.
+func (d discipline) String() string {
+	text := d.kind + d.blocks + d.rate()
+	if d.parent != netlink.HANDLE_ROOT && !d.hook() {
+		text += " under " + netlink.HandleStr(d.parent)
+	}
+	if len(d.options) > 0 {
+		text += fmt.Sprintf(" with options %06x", crc32.ChecksumIEEE(d.options)&0xffffff)
+	}
+	return text
+}
+
+// rate is how much tbf lets through: it is what people shape links with.
+func (d discipline) rate() string {
+	attrs, err := nl.ParseRouteAttr(d.options)
+	if err != nil || d.kind != "tbf" {
+		return ""
+	}
+	var bytes uint64
+	for _, a := range attrs {
+		switch {
+		case a.Attr.Type == tcaTBFParms && len(a.Value) >= tbfRate+4 && bytes == 0:
+			bytes = uint64(binary.NativeEndian.Uint32(a.Value[tbfRate:]))
+		case a.Attr.Type == tcaTBFRate64 && len(a.Value) == 8:
+			bytes = binary.NativeEndian.Uint64(a.Value)
+		}
+	}
+	const bitsPerByte, mega = 8, 1e6
+	return fmt.Sprintf(" of %g Mbit/s", float64(bytes)*bitsPerByte/mega)
+}
+
+// hook reports whether it is a place for filters rather than a queue.
+func (d discipline) hook() bool { return d.kind == "clsact" || d.kind == "ingress" }
+
+// disciplines are those of a device and their classes in words.
+func (t trafficControl) disciplines(index int) string {
+	var out []string
+	for _, d := range t[index] {
+		out = append(out, d.String())
+		for _, c := range d.classes(index) {
+			out = append(out, c.String())
+		}
+	}
+	if len(out) == 0 {
+		return nothing
+	}
+	return strings.Join(out, ", ")
+}
+
+// leaves are disciplines without classes that matter: what is below them is listed
+// as a discipline, and filters, if any, are their own.
+var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
+
+// classes are those of a discipline.
+func (d discipline) classes(index int) (out []discipline) {
+	if slices.Contains(leaves, d.kind) {
+		return nil
+	}
+	msgs, err := tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, d.handle)
+	if err != nil { // it is gone
+		return nil
+	}
+	for _, m := range msgs {
+		c := discipline{kind: "class " + netlink.HandleStr(m.Handle), handle: m.Handle, parent: m.Parent, options: m.attrs[nl.TCA_OPTIONS]}
+		if m.Handle>>16 == d.handle>>16 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// filters are those of a device, wherever they are attached.
+func (t trafficControl) filters(index int) ([]string, error) {
+	var out []string
+	add := func(where string, parent uint32) error {
+		msgs, err := tcDump(unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, index, parent)
+		for _, m := range msgs {
+			if len(m.attrs[nl.TCA_OPTIONS]) > 0 { // else it only opens a chain or a priority
+				out = append(out, where+" "+m.filter())
+			}
+		}
+		return err
+	}
+	for _, d := range t[index] {
+		var err error
+		switch {
+		case d.kind == "clsact":
+			if err = add("ingress", netlink.HANDLE_MIN_INGRESS); err == nil {
+				err = add("egress", netlink.HANDLE_MIN_EGRESS)
+			}
+		case d.kind == "ingress":
+			err = add("ingress", netlink.HANDLE_MIN_INGRESS)
+		case d.kind != "noqueue":
+			err = add("egress", d.handle) // 0 stands for the root, which is right there
+			for _, c := range d.classes(index) {
+				if err == nil {
+					err = add("egress", c.handle)
+				}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// filter is "matchall" or "bpf cil_from_container".
+func (m tcMessage) filter() string {
+	text := m.kind()
+	attrs, err := nl.ParseRouteAttr(m.attrs[nl.TCA_OPTIONS])
+	if err != nil || text != "bpf" {
+		return text
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == tcaBPFName {
+			text += " " + nl.BytesToString(a.Value)
+		}
+	}
+	return text
+}

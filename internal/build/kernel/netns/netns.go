@@ -1,0 +1,146 @@
+// Package netns holds network namespaces that have no name: a namespace is
+// an operating system thread that lives in it. While the thread lives the
+// kernel keeps the namespace; when the thread ends, or the whole process is
+// killed, the kernel removes the namespace and everything in it. There is
+// nothing to clean up and nothing that another program could find.
+//
+// Be aware: a goroutine started inside Do runs on another thread and is not
+// in the namespace. Child processes started inside Do are.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A thread that has left the machine's namespace must never be the process's
+// first one, whose namespace is what /proc/self shows: keep it to main.
+func init() { runtime.LockOSThread() }
+
+// errClosed is returned by Do on a namespace that was closed.
+var errClosed = errors.New("network namespace is closed")
+
+// NS is a network namespace. Its methods may be called from any goroutine;
+// calls run one after another.
+type NS struct {
+	calls chan func()
+	done  chan struct{}
+
+	mu     sync.Mutex // guards following
+	closed bool
+}
+
+// New makes an empty network namespace: a loopback device that is down and
+// nothing else. The caller closes it. Without CAP_SYS_ADMIN in the user
+// namespace it returns an error that wraps EPERM.
+func New() (*NS, error) {
+	n, err := start(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
+	if err != nil {
+		return nil, fmt.Errorf("make network namespace: %w", err)
+	}
+	return n, nil
+}
+
+// Join enters the network namespace that file stands for, such as
+// /proc/PID/ns/net. The caller closes it; the namespace itself may live on. It
+// needs CAP_SYS_ADMIN over the namespace, and without it returns an error that
+// wraps EPERM.
+func Join(file string) (*NS, error) {
+	n, err := start(func() error {
+		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(unix.Setns(fd, unix.CLONE_NEWNET), unix.Close(fd))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("enter network namespace %s: %w", file, err)
+	}
+	return n, nil
+}
+
+// Here is the network namespace that the process is in, for what is started in it.
+// It needs no privilege. The caller closes it.
+func Here() (*NS, error) { return start(func() error { return nil }) }
+
+func start(enter func() error) (*NS, error) {
+	n := &NS{calls: make(chan func()), done: make(chan struct{})}
+	started := make(chan error)
+	go n.live(enter, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// live is the namespace's thread. It never unlocks, so that the runtime ends
+// the thread with the goroutine and no other goroutine ever runs on it.
+func (n *NS) live(enter func() error, started chan<- error) {
+	defer close(n.done)
+	runtime.LockOSThread()
+	err := enter()
+	started <- err
+	if err != nil {
+		return
+	}
+	for f := range n.calls {
+		f()
+	}
+}
+
+// Do runs f on the namespace's thread and returns its error.
+func (n *NS) Do(f func() error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errClosed
+	}
+	var err error
+	ran := make(chan struct{})
+	n.calls <- func() {
+		defer close(ran)
+		err = f()
+	}
+	<-ran
+	return err
+}
+
+// Start starts cmd as a process in the namespace. The process is killed by
+// the kernel when the namespace is closed or this process dies, because its
+// parent is the namespace's thread; it is in a process group of its own, so
+// that a terminal's Ctrl-C reaches this process only.
+func (n *NS) Start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr.Setpgid = true
+	return n.Do(cmd.Start)
+}
+
+// TID returns the thread's id, by which `ip link set … netns` and
+// /proc/TID/ns/net name the namespace.
+func (n *NS) TID() (tid int, err error) {
+	err = n.Do(func() error { tid = unix.Gettid(); return nil })
+	return tid, err
+}
+
+// Close ends the thread. Processes started in the namespace are killed; the
+// kernel removes the namespace when the last of them is gone. A second Close
+// does nothing.
+func (n *NS) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.closed = true
+		close(n.calls)
+		<-n.done
+	}
+	return nil
+}

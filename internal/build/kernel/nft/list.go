@@ -1,0 +1,255 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Listed is a chain, a table or a flow table of any family, as it is.
+type Listed struct {
+	Name string // "chain ip nat DOCKER"
+	// Text says what it does, without counters: rules by their number and a checksum.
+	Text string
+	// Devices are those whose frames it gets before anything else does; nil: none.
+	// One that ends in * stands for all that begin so.
+	Devices []string
+}
+
+// List lists all packet filters, whatever program wrote them: also those that
+// Read does not understand. It needs CAP_NET_ADMIN over the namespace.
+func List() ([]Listed, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	defer func() { _ = c.Close() }() // it was only read
+	rules := map[string]*ruleList{}
+	l := lister{conn: c, rules: rules}
+	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
+		name := strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
+		if rules[name] == nil {
+			rules[name] = &ruleList{}
+		}
+		rules[name].add(a)
+	})
+	if Unsupported(err) { // there is no nf_tables, and so there are no rules
+		return nil, nil
+	}
+	if err == nil {
+		err = l.each(unix.NFT_MSG_GETTABLE, "tables", l.table)
+	}
+	if err == nil {
+		err = l.each(unix.NFT_MSG_GETCHAIN, "chains", l.chain)
+	}
+	if err == nil {
+		err = l.each(unix.NFT_MSG_GETFLOWTABLE, "flow tables", l.flowtable)
+	}
+	slices.SortStableFunc(l.out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	return l.out, err
+}
+
+type lister struct {
+	conn  *netlink.Conn
+	rules map[string]*ruleList // by the chain's name
+	out   []Listed
+}
+
+// each calls f for each of a kind of things, of all families.
+func (l *lister) each(kind uint16, what string, f func(family byte, a attributes)) error {
+	const header = 4 // struct nfgenmsg
+	msgs, err := l.conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | netlink.Dump},
+		Data:   make([]byte, header),
+	})
+	if err != nil {
+		return fmt.Errorf("list nftables %s: %w", what, err)
+	}
+	for _, m := range msgs {
+		if len(m.Data) < header {
+			continue
+		}
+		a, err := decode(m.Data[header:])
+		if err != nil {
+			return fmt.Errorf("list nftables %s: %w", what, err)
+		}
+		f(m.Data[0], a)
+	}
+	return nil
+}
+
+func (l *lister) table(family byte, a attributes) {
+	text := "active"
+	if f := a.get(unix.NFTA_TABLE_FLAGS); len(f) == 4 && binary.BigEndian.Uint32(f)&1 != 0 {
+		text = "dormant"
+	}
+	l.out = append(l.out, Listed{Name: "table " + familyName(family) + " " + a.text(unix.NFTA_TABLE_NAME), Text: text})
+}
+
+func (l *lister) chain(family byte, a attributes) {
+	name := strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_CHAIN_TABLE), a.text(unix.NFTA_CHAIN_NAME)}, " ")
+	out := Listed{Name: name, Text: l.rules[name].String()}
+	if hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK)); err == nil && len(hook) > 0 {
+		out.Devices = devicesOf(hook)
+		policy := "drop"
+		if a.number(unix.NFTA_CHAIN_POLICY) == 1 {
+			policy = "accept"
+		}
+		out.Text = fmt.Sprintf("%s hook %d priority %d policy %s with %s", a.text(unix.NFTA_CHAIN_TYPE), hook.number(unix.NFTA_HOOK_HOOKNUM),
+			int32(hook.number(unix.NFTA_HOOK_PRIORITY)), policy, out.Text)
+	}
+	l.out = append(l.out, out)
+}
+
+// Attributes of a flow table (linux/netfilter/nf_tables.h).
+const (
+	flowtableTable = 1
+	flowtableName  = 2
+	flowtableHook  = 3
+	flowtableDevs  = 3 // in the hook, as is a chain's list of devices at 4
+	hookDevs       = 4
+)
+
+func (l *lister) flowtable(family byte, a attributes) {
+	out := Listed{Name: strings.Join([]string{"flowtable", familyName(family), a.text(flowtableTable), a.text(flowtableName)}, " "), Text: "no devices"}
+	if hook, err := decode(a.get(flowtableHook)); err == nil {
+		out.Devices = names(hook.get(flowtableDevs))
+	}
+	if len(out.Devices) > 0 {
+		out.Text = strings.Join(out.Devices, ", ")
+	}
+	l.out = append(l.out, out)
+}
+
+// devicesOf are the devices that a chain is hung into: one or a list.
+func devicesOf(hook attributes) []string {
+	out := names(hook.get(hookDevs))
+	if one := hook.text(unix.NFTA_HOOK_DEV); one != "" && !slices.Contains(out, one) {
+		out = append(out, one)
+	}
+	return out
+}
+
+// names reads a list of devices.
+func names(list []byte) (out []string) {
+	const prefix = 2 // NFTA_DEVICE_PREFIX: Linux 6.17
+	all, err := decode(list)
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		name := text(a.data)
+		if a.kind == prefix {
+			name += "*"
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Hooks reports whether the thing gets the device's frames.
+func (l Listed) Hooks(device string) bool {
+	return slices.ContainsFunc(l.Devices, func(d string) bool {
+		before, all := strings.CutSuffix(d, "*")
+		return d == device || all && strings.HasPrefix(device, before)
+	})
+}
+
+var familyNames = map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_ARP: "arp",
+	unix.NFPROTO_NETDEV: "netdev", unix.NFPROTO_BRIDGE: "bridge", unix.NFPROTO_IPV6: "ip6"}
+
+func familyName(f byte) string {
+	if n, ok := familyNames[f]; ok {
+		return n
+	}
+	return fmt.Sprintf("family %d", f)
+}
+
+// ruleList is a chain's rules.
+type ruleList struct {
+	n   int
+	sum uint32
+}
+
+// String is "4 rules (checksum 5f3a01)".
+func (r *ruleList) String() string {
+	switch {
+	case r == nil || r.n == 0:
+		return "no rules"
+	case r.n == 1:
+		return fmt.Sprintf("1 rule (checksum %06x)", r.sum&0xffffff)
+	}
+	return fmt.Sprintf("%d rules (checksum %06x)", r.n, r.sum&0xffffff)
+}
+
+// add adds a rule: its expressions without what they count.
+func (r *ruleList) add(a attributes) {
+	r.n++
+	list, err := decode(a.get(unix.NFTA_RULE_EXPRESSIONS))
+	if err != nil {
+		return
+	}
+	for _, elem := range list {
+		e, err := decode(elem.data)
+		if err != nil {
+			continue
+		}
+		name := e.text(unix.NFTA_EXPR_NAME)
+		r.sum = crc32.Update(r.sum, crc32.IEEETable, []byte(name))
+		if !slices.Contains(counting, name) {
+			r.sum = crc32.Update(r.sum, crc32.IEEETable, e.get(unix.NFTA_EXPR_DATA))
+		}
+	}
+}
+
+// counting are the expressions whose data change with the traffic.
+var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
+
+// attribute is one of a message's.
+type attribute struct {
+	kind uint16
+	data []byte
+}
+
+type attributes []attribute
+
+func decode(b []byte) (out attributes, err error) {
+	d, err := netlink.NewAttributeDecoder(b)
+	if err != nil {
+		return nil, err
+	}
+	for d.Next() {
+		out = append(out, attribute{d.Type(), d.Bytes()})
+	}
+	return out, d.Err()
+}
+
+func (a attributes) get(kind uint16) []byte {
+	for _, x := range a {
+		if x.kind == kind {
+			return x.data
+		}
+	}
+	return nil
+}
+
+func (a attributes) text(kind uint16) string { return text(a.get(kind)) }
+
+func (a attributes) number(kind uint16) uint32 {
+	if b := a.get(kind); len(b) == 4 {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// text is a string that ends at its zero.
+func text(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}

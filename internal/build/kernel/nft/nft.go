@@ -1,0 +1,191 @@
+// Package nft writes nftables rule sets and reads their counters back, in
+// the calling thread's network namespace. Call it inside netns.NS.Do.
+//
+// The rules are what iptables-nft writes for the same iptables commands
+// (`nft list ruleset` shows them alike), so that a packet pays the same price
+// as under Docker.
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+)
+
+// Chain is a list of rules in one table of the ip family.
+type Chain struct {
+	Table string // "nat", "filter", "mangle", "raw"
+	Name  string
+	Hook  Hook // zero: reached by jumps only
+	Drop  bool // policy of a chain with a hook
+	Rules []Rule
+}
+
+// Hook says where the kernel calls a chain.
+type Hook int
+
+// The hooks with the priorities that iptables gives them in the chain's table.
+const (
+	NoHook Hook = iota
+	Prerouting
+	Input
+	Forward
+	Output
+	Postrouting
+)
+
+// Rule is matches, a counter and a verdict, in iptables' order.
+type Rule struct {
+	Match   []Match
+	Verdict Verdict
+	Tag     string // names the rule for Hits; may be empty
+}
+
+// Match is one condition of a rule.
+type Match struct{ exprs []expr.Any }
+
+// Verdict is what happens to a packet that a rule matched.
+type Verdict struct{ exprs []expr.Any }
+
+// Apply writes the chains in one transaction: all or nothing.
+func Apply(chains []Chain) error {
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("open nftables: %w", err)
+	}
+	tables := map[string]*nftables.Table{}
+	made := make([]*nftables.Chain, len(chains))
+	for i, ch := range chains {
+		t := tables[ch.Table]
+		if t == nil {
+			t = c.AddTable(&nftables.Table{Name: ch.Table, Family: nftables.TableFamilyIPv4})
+			tables[ch.Table] = t
+		}
+		made[i] = c.AddChain(chain(ch, t))
+	}
+	for i, ch := range chains {
+		for _, r := range ch.Rules {
+			var comment []byte
+			if r.Tag != "" {
+				comment = userdata.AppendString(nil, userdata.TypeComment, r.Tag)
+			}
+			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(), UserData: comment})
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("write nftables rules: %w", err)
+	}
+	return nil
+}
+
+func chain(ch Chain, t *nftables.Table) *nftables.Chain {
+	out := &nftables.Chain{Name: ch.Name, Table: t}
+	if ch.Hook == NoHook {
+		return out
+	}
+	out.Type = nftables.ChainTypeFilter
+	switch {
+	case ch.Table == "nat":
+		out.Type = nftables.ChainTypeNAT
+	case ch.Table == "mangle" && ch.Hook == Output:
+		out.Type = nftables.ChainTypeRoute // a new mark may change the route
+	}
+	switch ch.Hook {
+	case Prerouting:
+		out.Hooknum, out.Priority = nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest
+	case Input:
+		out.Hooknum = nftables.ChainHookInput
+	case Output:
+		out.Hooknum, out.Priority = nftables.ChainHookOutput, nftables.ChainPriorityNATDest
+	case Forward:
+		out.Hooknum = nftables.ChainHookForward
+	case Postrouting:
+		out.Hooknum, out.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
+	}
+	switch ch.Table {
+	case "filter":
+		out.Priority = nftables.ChainPriorityFilter
+	case "mangle":
+		out.Priority = nftables.ChainPriorityMangle
+	case "raw":
+		out.Priority = nftables.ChainPriorityRaw
+	}
+	policy := nftables.ChainPolicyAccept
+	if ch.Drop {
+		policy = nftables.ChainPolicyDrop
+	}
+	out.Policy = &policy
+	return out
+}
+
+func (r Rule) exprs() []expr.Any {
+	var out []expr.Any
+	for _, m := range r.Match {
+		out = append(out, m.exprs...)
+	}
+	out = append(out, &expr.Counter{})
+	return append(out, r.Verdict.exprs...)
+}
+
+// errNoRule is returned by Hits if no rule of the chain has the tag.
+var errNoRule = errors.New("no such rule")
+
+// Count is a rule's counter.
+type Count struct{ Packets, Bytes uint64 }
+
+// Hits reads the counter of the rule that was written with tag.
+func Hits(table, chainName, tag string) (Count, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return Count{}, fmt.Errorf("open nftables: %w", err)
+	}
+	t := &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}
+	rules, err := c.GetRules(t, &nftables.Chain{Name: chainName, Table: t})
+	if err != nil {
+		return Count{}, fmt.Errorf("read rules of %s %s: %w", table, chainName, err)
+	}
+	for _, r := range rules {
+		if s, ok := userdata.GetString(r.UserData, userdata.TypeComment); !ok || s != tag {
+			continue
+		}
+		for _, e := range r.Exprs {
+			if n, ok := e.(*expr.Counter); ok {
+				return Count{n.Packets, n.Bytes}, nil
+			}
+		}
+	}
+	return Count{}, fmt.Errorf("read counter of %s %s %q: %w", table, chainName, tag, errNoRule)
+}
+
+// Supported reports whether this kernel and privilege let the calling thread
+// write every kind of rule that this package has: nil if so. It leaves them
+// in the namespace, which the caller throws away.
+func Supported() error {
+	const probe = "toll-probe"
+	lan := netip.MustParsePrefix("192.0.2.0/24")
+	err := Apply([]Chain{{Table: probe, Name: "probe", Rules: []Rule{
+		{Match: []Match{DstLocal(), TCPDport(1)}, Verdict: Return()},
+		{Match: []Match{Src(lan), Established()}, Verdict: Accept()},
+	}}})
+	if err != nil {
+		return err
+	}
+	return Apply([]Chain{
+		{Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{
+			{Match: []Match{NotIn(probe), TCPDport(1)}, Verdict: DNAT(netip.AddrPortFrom(lan.Addr(), 1))}}},
+		{Table: "nat", Name: "POSTROUTING", Hook: Postrouting, Rules: []Rule{
+			{Match: []Match{Out(probe), SrcLocal()}, Verdict: Masquerade()}}},
+	})
+}
+
+// Unsupported reports whether err is the kernel's way of saying that it has
+// no nf_tables, or not the expression that was asked for.
+func Unsupported(err error) bool {
+	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
+		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL)
+}

@@ -1,0 +1,79 @@
+package sock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/prometheus/procfs"
+)
+
+// thread is the calling thread in /proc, which its caller has locked: /proc/net is that
+// of the process's first thread, which may be in another network namespace. The numbers
+// are those of the mounted /proc, which may be another PID namespace's.
+func thread() (procfs.Proc, error) {
+	self, err := os.Readlink("/proc/thread-self")
+	if err != nil {
+		return procfs.Proc{}, err
+	}
+	var pid, tid int
+	if _, err := fmt.Sscanf(self, "%d/task/%d", &pid, &tid); err != nil {
+		return procfs.Proc{}, fmt.Errorf("/proc/thread-self is %q: %w", self, err)
+	}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return procfs.Proc{}, err
+	}
+	return fs.Thread(pid, tid)
+}
+
+// Opens are how many TCP connections were begun and accepted in the calling
+// thread's network namespace since it was made: ActiveOpens and PassiveOpens
+// of RFC 4022.
+func Opens() (active, passive uint64, err error) {
+	t, err := thread()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read TCP's counters: %w", err)
+	}
+	c, err := snmp(t)
+	if err != nil {
+		return 0, 0, err
+	}
+	return uint64(*c.ActiveOpens), uint64(*c.PassiveOpens), nil
+}
+
+func snmp(t procfs.Proc) (procfs.ProcSnmp, error) {
+	c, err := t.Snmp()
+	if err == nil && (c.ActiveOpens == nil || c.PassiveOpens == nil) {
+		err = errors.New("/proc/net/snmp has no ActiveOpens and PassiveOpens")
+	}
+	if err != nil {
+		return c, fmt.Errorf("read TCP's counters: %w", err)
+	}
+	return c, nil
+}
+
+// Arrivals are how many TCP connections were accepted and UDP datagrams received
+// in the calling thread's network namespace since it was made.
+func Arrivals() (uint64, error) {
+	t, err := thread()
+	if err != nil {
+		return 0, fmt.Errorf("read TCP's counters: %w", err)
+	}
+	c, err := snmp(t)
+	if err != nil {
+		return 0, err
+	}
+	total := uint64(*c.PassiveOpens)
+	if n := c.Udp.InDatagrams; n != nil {
+		total += uint64(*n)
+	}
+	six, err := t.Snmp6()
+	if err != nil {
+		return 0, fmt.Errorf("read UDP's counters: %w", err)
+	}
+	if n := six.Udp6.InDatagrams; n != nil { // nil: no IPv6 here
+		total += uint64(*n)
+	}
+	return total, nil
+}

@@ -1,0 +1,194 @@
+package sock
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// What connections leave behind: sockets without a process, which wait out
+// the end of their connection, most of them for a minute in TIME_WAIT.
+
+// Numbers of linux/sock_diag.h and linux/inet_diag.h, and of the states of
+// net/tcp_states.h.
+const (
+	diagByFamily = 20 // SOCK_DIAG_BY_FAMILY
+	diagDestroy  = 21 // SOCK_DESTROY
+
+	messageSize = 72 // struct inet_diag_msg
+	idOffset    = 4  // of struct inet_diag_sockid in inet_diag_msg
+	idSize      = 48
+	inodeOffset = 68 // in inet_diag_msg
+
+	ending = 1<<finWait1 | 1<<finWait2 | 1<<timeWait | 1<<lastAck | 1<<closing
+
+	finWait1, finWait2, timeWait, lastAck, closing = 4, 5, 6, 9, 11
+)
+
+const (
+	// destroyAtOnce is how many sockets are named at once: as many as may each be
+	// answered by an error without filling the socket's buffer.
+	destroyAtOnce = 64
+	// answerTimeout bounds the wait for an answer that was lost.
+	answerTimeout = time.Second
+)
+
+// request is a struct inet_diag_req_v2: about sockets of a family and protocol, in
+// these states, or about the one with this id.
+type request struct {
+	family, protocol, attributes byte
+	states                       uint32
+	id                           []byte
+}
+
+var _ nl.NetlinkRequestData = request{}
+
+// Len is the struct's size.
+func (request) Len() int { return 8 + idSize }
+
+// Serialize is the struct as the kernel takes it.
+func (r request) Serialize() []byte {
+	b := make([]byte, r.Len())
+	b[0], b[1], b[2] = r.family, r.protocol, r.attributes
+	binary.NativeEndian.PutUint32(b[4:], r.states)
+	copy(b[8:], r.id)
+	return b
+}
+
+// dump calls f for each struct inet_diag_msg, and the attributes behind it, of the
+// sockets in the calling thread's network namespace.
+func (r request) dump(f func(message []byte)) error {
+	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
+	q.AddData(r)
+	err := q.ExecuteIter(unix.NETLINK_INET_DIAG, diagByFamily, func(message []byte) bool {
+		if len(message) >= messageSize {
+			f(message)
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("read sockets: %w", err)
+	}
+	return nil
+}
+
+// Ends picks sockets by their two ends; nil picks all.
+type Ends func(local, remote netip.AddrPort) bool
+
+// pick reports whether a struct inet_diag_msg is of a picked socket.
+func (e Ends) pick(m []byte) bool {
+	if e == nil {
+		return true
+	}
+	s := parseSocket("tcp", m)
+	unmapped := func(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+	return e(unmapped(s.Local), unmapped(s.Remote))
+}
+
+// leftovers are the ids, as the kernel gave them, of a family's sockets that no
+// process has and that wait for their end.
+func leftovers(family byte, of Ends) (ids [][]byte, err error) {
+	err = request{family: family, protocol: unix.IPPROTO_TCP, states: ending}.dump(func(m []byte) {
+		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 && of.pick(m) {
+			ids = append(ids, bytes.Clone(m[idOffset:idOffset+idSize]))
+		}
+	})
+	return ids, err
+}
+
+// destroy ends sockets of a family. One that is gone already is no error.
+func destroy(family byte, ids [][]byte) error {
+	s, err := nl.Subscribe(unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return fmt.Errorf("open sock_diag: %w", err)
+	}
+	defer s.Close()
+	limit := unix.NsecToTimeval(int64(answerTimeout))
+	if err := s.SetReceiveTimeout(&limit); err != nil {
+		return fmt.Errorf("open sock_diag: %w", err)
+	}
+	for some := range slices.Chunk(ids, destroyAtOnce) {
+		// The library sends one request at a time; the kernel takes many in a message.
+		var batch []byte
+		var last uint32
+		for i, id := range some {
+			flags := 0
+			if i == len(some)-1 { // one answer tells that all have been worked through
+				flags = unix.NLM_F_ACK
+			}
+			q := nl.NewNetlinkRequest(diagDestroy, flags)
+			q.AddData(request{family: family, protocol: unix.IPPROTO_TCP, id: id})
+			batch, last = append(batch, q.Serialize()...), q.Seq
+		}
+		if err := unix.Sendto(s.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+			return fmt.Errorf("destroy sockets: %w", err)
+		}
+		if err := acknowledged(s, last); err != nil {
+			return fmt.Errorf("destroy sockets: %w", err)
+		}
+	}
+	return nil
+}
+
+// acknowledged reads the answers up to that to the last request. Without
+// CONFIG_INET_DIAG_DESTROY, and where the kernel cannot end a socket in
+// TIME_WAIT, they are EOPNOTSUPP.
+func acknowledged(s *nl.NetlinkSocket, last uint32) error {
+	var failed error
+	for {
+		messages, _, err := s.Receive()
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < 4 {
+				return unix.EBADMSG
+			}
+			// 0 is an acknowledgement.
+			if e := unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))); e != 0 && e != unix.ENOENT {
+				failed = e
+			}
+			if m.Header.Seq == last {
+				return failed
+			}
+		}
+	}
+}
+
+// Leftover counts the picked sockets, in the calling thread's network namespace,
+// that no process has and that wait for their end.
+func Leftover(of Ends) (n int, err error) {
+	for _, family := range families {
+		ids, err := leftovers(family, of)
+		if err != nil {
+			return n, err
+		}
+		n += len(ids)
+	}
+	return n, nil
+}
+
+var families = []byte{unix.AF_INET, unix.AF_INET6}
+
+// Sweep ends those sockets, as `ss -K` does, so that their ports are free. It
+// needs CONFIG_INET_DIAG_DESTROY in a kernel that ends sockets in TIME_WAIT so
+// (older ones only end open ones), and CAP_NET_ADMIN over the namespace; else it
+// returns an error that wraps EOPNOTSUPP or EPERM.
+func Sweep(of Ends) error {
+	for _, family := range families {
+		ids, err := leftovers(family, of)
+		if err == nil && len(ids) > 0 {
+			err = destroy(family, ids)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package sock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/procfs"
+)
+
+// ListenersOf lists the sockets that listen in the network namespace of
+// process pid, from its /proc/PID/net: that needs no privilege and does not
+// enter the namespace. Whether an IPv6 wildcard takes IPv4 is not told there.
+func ListenersOf(pid int) ([]Socket, error) {
+	all, err := inProc(strconv.Itoa(pid), "tcp", "udp")
+	return slices.DeleteFunc(all, func(s Socket) bool { return !s.Listening }), err
+}
+
+// Bound reports whether a port of "tcp" or "udp" is bound in this process's network
+// namespace, for TCP by a socket that listens. Nothing is sent.
+func Bound(proto string, port uint16) (bool, error) {
+	all, err := inProc("self", proto)
+	return slices.ContainsFunc(all, func(s Socket) bool {
+		return s.Local.Port() == port && (proto == "udp" || s.Listening)
+	}), err
+}
+
+// inProc lists the sockets of these protocols in /proc/DIR/net.
+func inProc(dir string, protos ...string) ([]Socket, error) {
+	p, err := procfs.NewFS("/proc/" + dir)
+	if err != nil {
+		return nil, fmt.Errorf("read sockets: %w", err)
+	}
+	var out []Socket
+	for _, proto := range protos {
+		four, six := tables(p, proto)
+		lines, err := four()
+		if err != nil {
+			return nil, fmt.Errorf("read sockets: %w", err)
+		}
+		more, err := six()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+			return nil, fmt.Errorf("read sockets: %w", err)
+		}
+		for _, l := range slices.Concat(lines, more) {
+			out = append(out, Socket{Proto: proto, Local: addrPort(l.LocalAddr, l.LocalPort), Remote: addrPort(l.RemAddr, l.RemPort),
+				Listening: proto == "tcp" && l.St == listen || proto == "udp" && l.St == closed, Inode: uint32(l.Inode), UID: uint32(l.UID)})
+		}
+	}
+	return out, nil
+}
+
+// tables read a protocol's sockets of IPv4 and of IPv6.
+func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, error)) {
+	if proto == "udp" {
+		return as(p.NetUDP), as(p.NetUDP6)
+	}
+	// Netlink, which procfs recommends instead, would have to enter the namespace.
+	//lint:ignore SA1019 see above
+	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
+}
+
+// as gives what procfs has for each protocol one type.
+func as[T procfs.NetTCP | procfs.NetUDP](read func() (T, error)) func() (procfs.NetIPSocket, error) {
+	return func() (procfs.NetIPSocket, error) {
+		lines, err := read()
+		return procfs.NetIPSocket(lines), err
+	}
+}
+
+func addrPort(ip net.IP, port uint64) netip.AddrPort {
+	a, _ := netip.AddrFromSlice(ip) // procfs takes no other lengths
+	return netip.AddrPortFrom(a, uint16(port))
+}

@@ -1,0 +1,95 @@
+package sock
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+)
+
+// Both ways of reading find what listens, and how.
+func TestTable(t *testing.T) {
+	ns := space(t)
+	err := ns.Do(func() error {
+		for _, a := range []struct{ network, addr string }{{"tcp4", "127.0.0.1:80"}, {"tcp6", "[::1]:81"}, {"tcp", "[::]:82"}, {"tcp6", "[::]:83"}} {
+			ln, err := net.Listen(a.network, a.addr)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+		}
+		pc, err := net.ListenPacket("udp4", "127.0.0.1:84")
+		if err != nil {
+			return err
+		}
+		defer pc.Close()
+		c, err := net.Dial("tcp", "127.0.0.1:80")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Write(make([]byte, 1000)); err != nil {
+			return err
+		}
+		all, err := Table()
+		if err != nil {
+			return err
+		}
+		checkTable(t, all)
+		tid, err := os.Readlink("/proc/thread-self")
+		if err != nil {
+			return err
+		}
+		proc, err := inProc(tid, "tcp", "udp")
+		for _, s := range all {
+			s.V6Only, s.Received, s.Sent = false, 0, 0 // not told there
+			if !slices.Contains(proc, s) {
+				t.Errorf("not in /proc: %+v", s)
+			}
+		}
+		for _, s := range proc {
+			if s.Listening && !slices.ContainsFunc(all, func(o Socket) bool { return o.Local == s.Local && o.Inode == s.Inode }) {
+				t.Errorf("only in /proc: %+v", s)
+			}
+		}
+		if len(proc) == 0 {
+			t.Error("/proc has no sockets")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkTable(t *testing.T, all []Socket) {
+	t.Helper()
+	find := func(proto, local string) Socket {
+		for _, s := range all {
+			if s.Proto == proto && s.Listening && s.Local == netip.MustParseAddrPort(local) && s.Inode != 0 {
+				return s
+			}
+		}
+		t.Errorf("nothing listens on %s %s: %+v", proto, local, all)
+		return Socket{}
+	}
+	find("tcp", "127.0.0.1:80")
+	find("tcp", "[::1]:81")
+	if find("tcp", "[::]:82").V6Only {
+		t.Error("port 82 takes IPv4 too")
+	}
+	if !find("tcp", "[::]:83").V6Only {
+		t.Error("port 83 takes no IPv4")
+	}
+	find("udp", "127.0.0.1:84")
+	var sent, received uint64
+	for _, s := range all {
+		if !s.Listening {
+			sent, received = sent+s.Sent, received+s.Received
+		}
+	}
+	if sent < 1000 || received != 1000 {
+		t.Errorf("sent %d, received %d, want 1000", sent, received)
+	}
+}

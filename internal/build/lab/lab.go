@@ -1,0 +1,143 @@
+// Package lab builds network modes from the kernel's own parts: two machines,
+// A and B, joined by a wire, and containers on A. Machines and containers are
+// network namespaces without names, so nothing of the real machine is touched
+// and nothing outlives the process: when it dies, even by SIGKILL, the kernel
+// removes everything.
+//
+// Every path has machines of its own, so that one mode's rules never cost
+// another mode anything. The server's machine carries what Docker Engine puts
+// on a machine (docker.go), except in the native mode.
+//
+// Without root the lab lives in a user namespace, which Enter provides.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Lab is the backend that needs neither root nor Docker. The zero value is
+// ready; Close ends it.
+type Lab struct {
+	// ProxyPath is the docker-proxy to use; "" looks for an installed one
+	// and falls back to our own, "own" always uses our own.
+	ProxyPath string
+	// Congestion is the TCP congestion control of every namespace; "" keeps
+	// what new namespaces inherit from the machine, as containers do.
+	Congestion string
+
+	// Wire is what the link between the machines is like.
+	Wire sample.Wire
+
+	test hooks
+
+	mu    sync.Mutex // guards following
+	trial *netns.NS  // where needs are tried; nil before the first
+	tried map[need]error
+}
+
+var _ path.Builder = (*Lab)(nil)
+
+// Name is "lab".
+func (l *Lab) Name() string { return sample.Lab }
+
+// hooks are what tests hang into builds; all may be nil.
+type hooks struct {
+	before func() error // called before each step; its error fails the step
+	built  func(*site)  // called with what was built
+}
+
+// Check finds out whether the path can be built, by trying its needs in a
+// namespace of its own. Each need is tried once.
+func (l *Lab) Check(_ context.Context, s path.Spec) error {
+	m, _ := mode.Find(s.Mode)
+	if _, ok := recipes[s.Mode]; !ok {
+		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
+	}
+	if servers, clients := s.Count(); m.WholeCard && (servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {
+		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) + " has the network card for itself: a machine cannot have two",
+			Remedy: string(mode.MacvlanBridge)}
+	}
+	for _, n := range l.needsOf(s) {
+		if err := l.need(n); err != nil {
+			return err
+		}
+	}
+	return l.checkTunes(s)
+}
+
+// setCongestion sets the congestion control of the calling thread's
+// namespace, if one was chosen.
+func (l *Lab) setCongestion() error {
+	const key = "net.ipv4.tcp_congestion_control"
+	if l.Congestion == "" {
+		return nil
+	}
+	if err := sysctl.Set(key, l.Congestion); err != nil {
+		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
+		return &path.UnsupportedError{
+			Missing: "congestion control " + l.Congestion + " cannot be chosen in a network namespace",
+			Remedy:  "--congestion with one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
+			Err:     err,
+		}
+	}
+	return nil
+}
+
+// Build builds the path on machines of its own.
+func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) { return newSite(l, p) })
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.Connect()
+	s.path.Drain, s.path.Arrived = s.drain, s.arrived
+	for _, f := range []func() error{s.tune, s.checkWire, s.describe} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	s.guardWire()
+	if built := s.lab.test.built; built != nil {
+		built(s)
+	}
+	return local.Guard(s.path, s.inspected())
+}
+
+// explainNamespace turns a refused namespace into what is missing.
+func explainNamespace(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return &path.UnsupportedError{
+			Missing: "making network namespaces needs root or a user namespace",
+			Remedy:  "run toll as root",
+			Err:     err,
+		}
+	case errors.Is(err, unix.ENOSPC):
+		return &path.UnsupportedError{
+			Missing: "no more network namespaces are allowed (user.max_net_namespaces)",
+			Remedy:  "sudo sysctl -w user.max_net_namespaces=15000",
+			Err:     err,
+		}
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return &path.UnsupportedError{
+			Missing: "the kernel has no network namespaces (CONFIG_NET_NS)",
+			Remedy:  "use a kernel that has them",
+			Err:     err,
+		}
+	}
+	return err
+}

@@ -1,0 +1,270 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// need is one thing that a mode is made of.
+type need int
+
+const (
+	needSetup      need = iota // namespaces, and the right to set them up
+	needDevices                // veth, bridge
+	needCongestion             // the one that was chosen, if any
+	needForwarding
+	needNAT
+	needSockets  // reading a proxy's sockets
+	needProxy    // the one that was named, if any
+	needBridgeNF // bridged frames crossing NAT
+	needIPv6
+	needWire // what the wire was asked to be
+	needMacvlan
+	needIPvlan
+	needNetkit
+	needVXLAN
+	needESP
+	needOVS
+	needRPS
+	needProcessIO // reading what a proxy of UDP moved
+	needUDPProxy  // one whose answers arrive
+	needIPVS
+)
+
+// needsOf lists what the path needs, the most basic first.
+func (l *Lab) needsOf(s path.Spec) []need {
+	out := []need{needSetup, needDevices, needCongestion}
+	r := recipes[s.Mode]
+	if !r.bare {
+		out = append(out, needForwarding, needNAT)
+	}
+	if l.Wire != (sample.Wire{}) {
+		out = append(out, needWire)
+	}
+	out = append(out, r.needs...)
+	if r.more != nil {
+		out = append(out, r.more(s)...)
+	}
+	if s.To == mode.ToLoopback6 {
+		out = append(out, needIPv6)
+	}
+	if _, ok := s.Tune.Get(mode.RPS); ok {
+		out = append(out, needRPS)
+	}
+	return out
+}
+
+// needsOfNAT are those of a published port that the kernel rewrites.
+func needsOfNAT(s path.Spec) []need {
+	if s.From == mode.FromContainer {
+		return []need{needBridgeNF}
+	}
+	return nil
+}
+
+// needsOfProxy are those of one that is relayed.
+func needsOfProxy(s path.Spec) []need {
+	switch {
+	case s.UDP && s.From == mode.FromContainer:
+		return []need{needProcessIO, needProxy, needUDPProxy}
+	case s.UDP:
+		return []need{needProcessIO, needProxy}
+	}
+	return []need{needSockets, needProxy}
+}
+
+// need tries one need, or remembers what came of it.
+func (l *Lab) need(n need) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err, ok := l.tried[n]; ok {
+		return err
+	}
+	if l.tried == nil {
+		l.tried = map[need]error{}
+	}
+	l.tried[n] = l.try(n)
+	return l.tried[n]
+}
+
+// try tries a need. The namespace for trials is kept until Close: while the
+// kernel removes one, it makes those wait who set up another.
+func (l *Lab) try(n need) error {
+	if l.trial == nil {
+		ns, err := netns.New()
+		if err != nil {
+			return explainNamespace(err)
+		}
+		l.trial = ns
+	}
+	return l.trial.Do(func() error {
+		switch n {
+		case needSetup:
+			return link.Up("lo")
+		case needCongestion:
+			return l.setCongestion()
+		case needForwarding:
+			return tryForwarding()
+		case needNAT:
+			return tryNAT()
+		case needProxy:
+			return l.tryProxy()
+		case needSockets:
+			return trySockets()
+		case needBridgeNF:
+			return tryBridgeNF()
+		case needIPv6:
+			return tryIPv6()
+		case needWire:
+			return l.tryWire()
+		case needMacvlan:
+			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error { return link.AddMacvlan(si, "bridge") })
+		case needIPvlan:
+			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
+		case needNetkit:
+			return missingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
+		case needVXLAN:
+			return tryVXLAN()
+		case needESP:
+			return tryESP()
+		case needIPVS:
+			return tryIPVS()
+		case needOVS:
+			return tryOVS()
+		case needRPS:
+			return tryRPS()
+		case needProcessIO:
+			return tryProcessIO()
+		case needUDPProxy:
+			return l.tryUDPProxy()
+		default:
+			return tryDevices()
+		}
+	})
+}
+
+// MayBuild reports whether this process may make network namespaces and set
+// them up: true as root and inside Enter's user namespace.
+func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
+
+// Close ends the namespace in which needs were tried, and forgets what came
+// of them. Paths are closed by those who built them.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tried = nil
+	if l.trial == nil {
+		return nil
+	}
+	ns := l.trial
+	l.trial = nil
+	return ns.Close()
+}
+
+// tryDevices makes a veth pair and a bridge.
+func tryDevices() error {
+	if err := link.AddVeth("try-veth", "try-peer", unix.Gettid()); err != nil {
+		return missingDevice(err, "veth", "CONFIG_VETH")
+	}
+	if err := link.AddBridge("try-bridge"); err != nil {
+		return missingDevice(err, "bridge", "CONFIG_BRIDGE")
+	}
+	return nil
+}
+
+// trySubInterface makes a device on top of a veth of its own, because a card
+// can carry only one kind of them.
+func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
+	parent := "try-" + kind
+	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
+		return missingDevice(err, "veth", "CONFIG_VETH")
+	}
+	return missingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
+}
+
+// missingDevice explains why a device could not be made; nil if it could.
+func missingDevice(err error, module, option string) error {
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
+		return err // could not tell
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel has no " + module + " devices (" + option + ")",
+		Remedy:  "sudo modprobe " + module + ", or use a kernel that has them",
+		Err:     err,
+	}
+}
+
+// trySockets finds out whether a proxy's bytes can be read.
+func trySockets() error {
+	err := sock.Supported()
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+		Remedy:  "sudo modprobe tcp_diag",
+		Err:     err,
+	}
+}
+
+// tryForwarding makes the namespace a router, as Docker makes its machine.
+func tryForwarding() error {
+	err := sysctl.Set(ipForward, "1")
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: ipForward + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		Remedy:  "run toll outside the container, or the container with --privileged",
+		Err:     err,
+	}
+}
+
+// tryNAT writes rules with every part that Docker's rules have.
+func tryNAT() error {
+	err := nft.Supported()
+	switch {
+	case err == nil:
+		return nil
+	case !nft.Unsupported(err):
+		return fmt.Errorf("try nftables: %w", err)
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
+		Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
+		Err:     err,
+	}
+}
+
+func tryBridgeNF() error {
+	v, err := sysctl.Get(bridgeNF)
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter",
+		Err:     err,
+	}
+}
+
+func tryIPv6() error {
+	const key = "net.ipv6.conf.lo.disable_ipv6"
+	v, err := sysctl.Get(key)
+	if err == nil && v == "0" {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off (" + key + " is not 0)",
+		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
+}

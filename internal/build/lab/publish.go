@@ -1,0 +1,113 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// publishNAT is a published port that the kernel rewrites: a daemon with
+// "userland-proxy": false (Docker Engine 28.5.2).
+func (s *site) publishNAT() error {
+	d := daemon{noProxy: true}
+	if err := s.dockerServers(d, true); err != nil {
+		return err
+	}
+	s.publish()
+	p := s.path
+	dnat := s.EachServer(func(i int) path.Hop {
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
+	})
+	masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
+	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = slices.Concat(dnat, []path.Hop{masq}, last)
+	case mode.FromContainer:
+		if err := s.dockerClients(d); err != nil {
+			return err
+		}
+		// With bridge-nf-call-iptables the rewritten frame never leaves the
+		// bridge: it is switched to the server's port.
+		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(tollNet)}, s.ServerHops())
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)
+	case mode.FromRemoteContainer:
+		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
+			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
+	}
+	return nil
+}
+
+// publishProxy is a published port that docker-proxy relays: for clients on
+// the machine that dial a loopback address, for containers on the same
+// bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
+func (s *site) publishProxy() error {
+	p := s.path
+	d := daemon{noIPTables: p.Spec.From == mode.FromRemote}
+	if err := s.dockerServers(d, true); err != nil {
+		return err
+	}
+	s.publish()
+	anywhere := anyAddr
+	if p.Spec.To == mode.ToLoopback6 {
+		anywhere = netip.IPv6Unspecified()
+	}
+	var proxies []path.Hop
+	for i, c := range s.Servers {
+		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, s.Dial[i].Port()), netip.AddrPortFrom(c.addr.Addr(), serverPort))
+		if err != nil {
+			return err
+		}
+		if err := s.startSecondProxy(anywhere, c.addr.Addr()); err != nil {
+			return err
+		}
+		proxy.Clients = s.path.Spec.TalkTo(i)
+		proxies = append(proxies, proxy)
+		if !d.noIPTables {
+			p.Guards = append(p.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+		}
+	}
+	if !d.noIPTables {
+		p.Guards = append(p.Guards, s.noNAT())
+	}
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops())
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
+	case mode.FromContainer:
+		if err := s.dockerClients(d); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg("in")}, proxies, []path.Hop{s.bridgeLeg("out")}, s.ServerHops())
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
+		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
+	}
+	return nil
+}
+
+// publish lets clients dial the published ports.
+func (s *site) publish() {
+	to := s.a.addr.Addr()
+	switch s.path.Spec.To {
+	case mode.ToLoopback:
+		to = loopback
+	case mode.ToLoopback6:
+		to = loopback6
+	}
+	for i := range s.Dial {
+		s.Dial[i] = netip.AddrPortFrom(to, uint16(publishedPort+i))
+	}
+}

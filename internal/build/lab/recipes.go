@@ -1,0 +1,47 @@
+package lab
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// modeRecipe is how the lab builds a mode.
+type modeRecipe struct {
+	// build makes the mode's parts on the machines of a site, and lists the path's hops.
+	build func(*site) error
+	// needs are what it takes beside what every mode does.
+	needs []need
+	// more are what a path of the mode takes beside that; nil: nothing.
+	more func(path.Spec) []need
+	// bare says that the machine has no Docker.
+	bare bool
+	// onSwitch says that the machine's card is a port of the mode's switch, which drops
+	// what the wire does not carry.
+	onSwitch bool
+}
+
+// recipes are the modes that the lab builds.
+var recipes = map[mode.Name]modeRecipe{
+	mode.Native:           {build: (*site).native, bare: true},
+	mode.Host:             {build: (*site).host},
+	mode.Shared:           {build: (*site).shared},
+	mode.Bridge:           {build: (*site).bridge},
+	mode.BridgeDefault:    {build: (*site).bridgeDefault},
+	mode.PublishNAT:       {build: (*site).publishNAT, more: needsOfNAT},
+	mode.PublishProxy:     {build: (*site).publishProxy, more: needsOfProxy},
+	mode.PublishIngress:   {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
+	mode.Routed:           {build: (*site).routed},
+	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},
+	mode.Pipework:         {build: (*site).pipework, onSwitch: true},
+	mode.MacvlanBridge:    {build: (*site).macvlan, needs: []need{needMacvlan}},
+	mode.MacvlanPrivate:   {build: (*site).macvlan, needs: []need{needMacvlan}},
+	mode.MacvlanVEPA:      {build: (*site).macvlan, needs: []need{needMacvlan}},
+	mode.MacvlanPassthru:  {build: (*site).macvlan, needs: []need{needMacvlan}},
+	mode.IPvlanL2:         {build: (*site).ipvlan, needs: []need{needIPvlan}},
+	mode.IPvlanL3:         {build: (*site).ipvlan, needs: []need{needIPvlan}},
+	mode.IPvlanL3S:        {build: (*site).ipvlan, needs: []need{needIPvlan}},
+	mode.OVS:              {build: (*site).vswitch, needs: []need{needOVS}, onSwitch: true},
+	mode.Overlay:          {build: (*site).overlay, needs: []need{needVXLAN}},
+	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP}},
+	mode.Netkit:           {build: (*site).netkitPairs, needs: []need{needNetkit}},
+}

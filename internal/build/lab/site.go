@@ -1,0 +1,324 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// network is a bridge with its addresses.
+type network struct {
+	bridge string
+	subnet netip.Prefix
+	first  int  // number of the first container's address
+	noExit bool // it has no gateway
+}
+
+// The lab's networks. The wire uses the range that RFC 2544 sets aside for
+// benchmarks; the others use ranges that Docker uses.
+var (
+	// outer is the wire's own, on which A and B are hosts like any other, and a
+	// bridge on it.
+	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), first: firstOuter, noExit: true}
+
+	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16")         // the server's user-defined network
+	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16")        // another one on machine A
+	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16")       // one on machine B
+	docker0   = dockerNetwork("docker0", "172.17.0.0/16")         // the default network
+	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16") // the way out of overlay networks
+)
+
+func dockerNetwork(bridge, subnet string) network {
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), first: firstDocker}
+}
+
+// nth is the network's n-th address with the network's prefix length.
+func (n network) nth(i int) netip.Prefix {
+	a := n.subnet.Addr().As4()
+	a[3] = byte(i)
+	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
+}
+
+// of is the address of a container with that seat.
+func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
+
+// gateway is the network's first address, or the zero value if it has no
+// gateway.
+func (n network) gateway() netip.Prefix {
+	if n.noExit {
+		return netip.Prefix{}
+	}
+	return n.nth(1)
+}
+
+// Hosts' numbers in their networks. On the wire, A is 1 and B is 2.
+const (
+	machineA = 1
+	machineB = 2
+
+	firstDocker = 2  // containers', after the gateway
+	firstOuter  = 10 // of containers with an address on the wire
+)
+
+var (
+	loopback  = netip.MustParseAddr("127.0.0.1")
+	loopback6 = netip.MustParseAddr("::1")
+	anyAddr   = netip.MustParseAddr("0.0.0.0")
+	anyPrefix = netip.PrefixFrom(anyAddr, 0)
+	none      netip.Addr
+)
+
+// single is an address as a network of its own.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+const (
+	serverPort    = recipe.ServerPort
+	publishedPort = 8080              // the first server's; others' follow
+	secondPort    = recipe.SecondPort // inside and outside
+
+	wireName = "eth0" // the machine's end of the wire
+	inside   = "eth0" // a container's device
+
+	bridgeNF  = "net.bridge.bridge-nf-call-iptables"
+	ipForward = "net.ipv4.ip_forward"
+)
+
+// space is a network namespace in which each step can be made to fail.
+type space struct {
+	*netns.NS
+	before func() error // nil outside tests
+}
+
+func (s *space) step() error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before()
+}
+
+// Do runs f in the namespace.
+func (s *space) Do(f func() error) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	return s.NS.Do(f)
+}
+
+// Start starts cmd in the namespace.
+func (s *space) Start(cmd *exec.Cmd) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	return s.NS.Start(cmd)
+}
+
+// machine is a host: a network namespace with its end of the wire.
+type machine struct {
+	name string
+	ns   *space
+	addr netip.Prefix // on the wire
+}
+
+// container is a network namespace on a machine, with one device.
+type container struct {
+	site   *site
+	name   string
+	ns     *space
+	on     *machine
+	kind   mode.HopKind // of its device
+	port   string       // the device's other end, if it is a pair
+	portNS *space       // where that is
+	addr   netip.Prefix
+}
+
+// Place is where processes are started in it.
+func (c *container) Place() path.Place { return in(c) }
+
+// Addr is its address.
+func (c *container) Addr() netip.Addr { return c.addr.Addr() }
+
+// site is what one path is built on.
+type site struct {
+	lab   *Lab
+	path  *path.Path
+	a, b  *machine
+	boxes []*container
+	recipe.Ends[*container]
+	// more are namespaces besides machines' and containers'.
+	more []spot
+	// devices are those that a hop is made of, by the hop's identity.
+	devices map[hopID][]device
+}
+
+// spot is a namespace with its name.
+type spot struct {
+	ns    *space
+	where string
+}
+
+// newSite makes two machines and the wire between them.
+func newSite(l *Lab, p *path.Path) (*site, error) {
+	s := &site{lab: l, path: p, Ends: recipe.NewEnds[*container](p), devices: map[hopID][]device{}}
+	for _, m := range []struct {
+		to   **machine
+		name string
+		host int
+	}{{&s.a, "machine A", machineA}, {&s.b, "machine B", machineB}} {
+		ns, err := s.namespace(m.name)
+		if err != nil {
+			return nil, err
+		}
+		*m.to = &machine{name: m.name, ns: ns, addr: outer.nth(m.host)}
+	}
+	return s, s.layWire()
+}
+
+// namespace makes a network namespace with its loopback device up.
+func (s *site) namespace(name string) (*space, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, explainNamespace(err)
+	}
+	s.path.Undo.Push("close "+name, ns.Close)
+	out := &space{NS: ns, before: s.lab.test.before}
+	err = out.Do(func() error {
+		if err := s.lab.setCongestion(); err != nil {
+			return err
+		}
+		return link.Up("lo")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// addressed gives a device its address and sets it up.
+func addressed(name string, addr netip.Prefix) error {
+	if err := link.AddAddr(name, addr); err != nil {
+		return err
+	}
+	return link.Up(name)
+}
+
+// box makes a container that has no device yet.
+func (s *site) box(on *machine, name string) (*container, error) {
+	ns, err := s.namespace(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &container{site: s, name: name, ns: ns, on: on}
+	s.boxes = append(s.boxes, c)
+	return c, nil
+}
+
+// plug makes the container's veth pair, whose other end is called port and is
+// on the machine, or in the namespace at.
+func (c *container) plug(port string, at *space) error {
+	c.kind, c.port, c.portNS = mode.HopVeth, port, at
+	tid, err := c.ns.TID()
+	if err != nil {
+		return err
+	}
+	return at.Do(func() error {
+		if err := link.AddVeth(port, inside, tid); err != nil {
+			return err
+		}
+		return link.Up(port)
+	})
+}
+
+// setMTU sets the MTU of the container's pair.
+func (c *container) setMTU(mtu int) error {
+	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
+		return err
+	}
+	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
+}
+
+// address gives the container's device an address and the container a default
+// gateway, if gateway is valid.
+func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
+	c.addr = addr
+	err := c.ns.Do(func() error {
+		// As Docker does on networks without IPv6: no neighbour discovery crosses them.
+		const key = "net.ipv6.conf." + inside + ".disable_ipv6"
+		if _, err := sysctl.Get(key); err == nil {
+			if err := sysctl.Set(key, "1"); err != nil {
+				return err
+			}
+		}
+		return addressed(inside, addr)
+	})
+	if err == nil && gateway.IsValid() {
+		err = c.ns.Do(func() error { return link.AddDefaultRoute(gateway) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+// bridged makes a container whose veth pair is a port of the network's bridge
+// on a machine.
+func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
+	c, err := s.box(on, at.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.plug(at.veth(), on.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	if err := on.ns.Do(func() error { return link.SetMaster(c.port, n.bridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	if err := c.address(n.of(at), n.gateway().Addr()); err != nil || n == docker0 || n == outer {
+		return c, err
+	}
+	return c, c.resolves()
+}
+
+// describe notes what a result must say of the path's devices and settings.
+func (s *site) describe() error {
+	spots := []local.Described{{Space: s.a.ns, Where: s.a.name}}
+	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer {
+		spots = append(spots, local.Described{Space: s.b.ns, Where: s.b.name})
+	}
+	for _, c := range s.boxes {
+		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) || len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
+			continue // it is like the first
+		}
+		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
+	}
+	for _, at := range s.more {
+		spots = append(spots, local.Described{Space: at.ns, Where: at.where})
+	}
+	return local.Describe(s.path, s.a.ns, spots)
+}
+
+// on is the place of a process on the machine itself.
+func on(m *machine) path.Place {
+	return &place{name: m.name, ns: m.ns, machine: m}
+}
+
+// in is the place of a process in the container.
+func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
+
+// contained is the place of a process in a container with the network
+// namespace ns: it has process, mount, host name and IPC namespaces of its
+// own.
+func contained(m *machine, ns *space, name string) *place {
+	return &place{name: name, ns: ns, machine: m,
+		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
+}

@@ -1,0 +1,180 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Bounds of what a wire can be.
+const (
+	minRate  = 10_000_000
+	maxRate  = 400_000_000_000
+	maxDelay = 100 * time.Millisecond
+)
+
+// wireHint is how a wire is described.
+const wireHint = "--wire rate=10gbit,mtu=1500,delay=50us (any of the three)"
+
+// wireError says that the description of a wire cannot be understood.
+type wireError struct{ Text, Why string }
+
+func (e *wireError) Error() string { return fmt.Sprintf("wire %q: %s", e.Text, e.Why) }
+
+// Hint shows a good one.
+func (*wireError) Hint() string { return wireHint }
+
+// ParseWire reads "rate=10gbit,mtu=1500,delay=50us", any of the three; "" is
+// the zero value. The error is a *wireError.
+func ParseWire(text string) (w sample.Wire, err error) {
+	if text == "" {
+		return w, nil
+	}
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return sample.Wire{}, &wireError{text, key + " is given twice"}
+		}
+		seen[key] = true
+		why := ""
+		switch key {
+		case "rate":
+			rate, err := units.ParseRate(value)
+			if w.Rate = uint64(rate); err != nil || rate < minRate || rate > maxRate {
+				why = "rate must be from 10mbit to 400gbit"
+			}
+		case "mtu":
+			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < mode.MinMTU || w.MTU > mode.MaxMTU {
+				why = fmt.Sprintf("mtu must be from %d to %d", mode.MinMTU, mode.MaxMTU)
+			}
+		case "delay":
+			d, err := units.ParseTime(value)
+			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay || d%time.Microsecond != 0 {
+				why = "delay must be from 1us to 100ms, in whole microseconds"
+			}
+		default:
+			why = fmt.Sprintf("%q is not one of rate, mtu, delay", key)
+		}
+		if why != "" {
+			return sample.Wire{}, &wireError{text, why}
+		}
+	}
+	return w, nil
+}
+
+// layWire joins the machines by a veth pair, which is the card of each. Each
+// end shapes what it sends.
+func (s *site) layWire() error {
+	w := s.lab.Wire
+	tid, err := s.b.ns.TID()
+	if err != nil {
+		return err
+	}
+	if err := s.a.ns.Do(func() error { return link.AddVeth(wireName, wireName, tid) }); err != nil {
+		return fmt.Errorf("build the wire: %w", err)
+	}
+	for _, m := range []*machine{s.a, s.b} {
+		err := m.ns.Do(func() error {
+			if w.MTU > 0 {
+				if err := link.SetMTU(wireName, w.MTU); err != nil {
+					return err
+				}
+			}
+			if err := addressed(wireName, m.addr); err != nil {
+				return err
+			}
+			return link.SetShape(wireName, link.Shape{Rate: w.Rate, Delay: w.OneWay()})
+		})
+		if err != nil {
+			return fmt.Errorf("build the wire: %w", err)
+		}
+	}
+	if t := w.String(); t != "" {
+		s.path.Facts["wire"] = t
+	}
+	return nil
+}
+
+// checkWire reads the shape of both ends back: other programs set queueing
+// disciplines too, and a wire that lost its shape must not be measured.
+func (s *site) checkWire() error {
+	w := s.lab.Wire
+	want := ""
+	switch {
+	case w.Delay > 0:
+		want = "netem"
+	case w.Rate > 0:
+		want = "tbf"
+	default:
+		return nil
+	}
+	for _, m := range []*machine{s.a, s.b} {
+		err := m.ns.Do(func() error {
+			info, err := link.Describe(wireName)
+			if err == nil && info.Qdisc != want {
+				err = fmt.Errorf("the wire's traffic shaping was removed: its end has the queueing discipline %q, not %s", info.Qdisc, want)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// guardWire makes the wire a guard of paths that do not cross it.
+func (s *site) guardWire() {
+	if !slices.Contains(s.path.Kinds(), string(mode.HopWire)) {
+		s.path.Guards = append(s.path.Guards, local.Unused(s.wireHop()))
+	}
+}
+
+// tryWire shapes a device as the wire will be.
+func (l *Lab) tryWire() error {
+	w := l.Wire
+	if err := link.AddVeth("try-wire", "try-wire2", unix.Gettid()); err != nil {
+		return missingDevice(err, "veth", "CONFIG_VETH")
+	}
+	for _, part := range []struct {
+		shape        link.Shape
+		what, option string
+		module       string
+	}{
+		{link.Shape{Rate: w.Rate}, "rate", "CONFIG_NET_SCH_TBF", "sch_tbf"},
+		{link.Shape{Delay: w.OneWay()}, "delay", "CONFIG_NET_SCH_NETEM", "sch_netem"},
+	} {
+		if part.shape == (link.Shape{}) {
+			continue
+		}
+		err := link.SetShape("try-wire", part.shape)
+		switch {
+		case err == nil:
+		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP):
+			return err
+		default:
+			return &path.UnsupportedError{
+				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what, part.option),
+				Remedy:  "sudo modprobe " + part.module + ", or leave " + part.what + " out of --wire",
+				Err:     err,
+			}
+		}
+		if err := link.ClearShape("try-wire"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package path
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// WitnessForeign is Witness for a load that does not report what it moved: a
+// foreign program's. The hops are checked against each other: what one of them
+// proves to have been payload, all must have counted, and each rule and relay
+// must have seen a connection. A path without any packet is contradicted: the
+// program took another path, or none.
+//
+// What is lost and sent again is counted again by the hops before the loss, so
+// a tenth may be missing.
+//
+// Arrived is how many connections and datagrams came to the server; NaN: nobody
+// knows. Devices alone would be witnesses of neighbour discovery, too.
+func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64) sample.Witness {
+	seen := make([]sample.Counters, len(hops))
+	for i := range hops {
+		seen[i] = after[i].Sub(before[i])
+	}
+	m := proven(hops, seen)
+	m.Forward -= m.Forward / lostShare
+	m.Backward -= m.Backward / lostShare
+	var against []string
+	for i, h := range hops {
+		if s := h.judgeForeign(seen[i], m); s != "" {
+			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
+		}
+	}
+	if arrived == 0 {
+		against = append(against, "the server: no connection was accepted and no datagram came")
+	}
+	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
+}
+
+const (
+	lostShare = 10 // a tenth
+	// maxHeader bounds a packet's headers without a tunnel's: Ethernet 14, IPv6 40,
+	// TCP 60.
+	maxHeader = 114
+)
+
+// proven is the least that was moved each way, by the hop that proves most. A
+// hop that counts both ways as one proves only their sum.
+func proven(hops []Hop, seen []sample.Counters) (m Moved) {
+	for i, h := range hops {
+		if h.Expect == Carries {
+			m.Forward = max(m.Forward, payload(seen[i].ForwardBytes, seen[i].ForwardPackets))
+			m.Backward = max(m.Backward, payload(seen[i].BackwardBytes, seen[i].BackwardPackets))
+		}
+	}
+	return m
+}
+
+// payload is the least of what so many packets carried that can have been
+// payload.
+func payload(bytes, packets uint64) int64 { return max(0, int64(bytes)-maxHeader*int64(packets)) }
+
+func (h Hop) judgeForeign(c sample.Counters, m Moved) string {
+	switch h.Expect {
+	case Untouched:
+		return untouched(c, 0)
+	case Matches, Relays:
+		if c.Hits == 0 {
+			return "saw no connection"
+		}
+		return ""
+	case CarriesBoth:
+		if c.ForwardPackets == 0 {
+			return "saw no packet"
+		}
+		if c.ForwardBytes < uint64(m.Forward+m.Backward) {
+			return fmt.Sprintf("counted %d bytes both ways, another hop %d", c.ForwardBytes, m.Forward+m.Backward)
+		}
+		return ""
+	}
+	if c.ForwardPackets == 0 || c.BackwardPackets == 0 {
+		return fmt.Sprintf("saw %d packets to the server and %d back", c.ForwardPackets, c.BackwardPackets)
+	}
+	if c.ForwardBytes < uint64(m.Forward) || c.BackwardBytes < uint64(m.Backward) {
+		return fmt.Sprintf("counted %d bytes to the server and %d back, another hop %d and %d",
+			c.ForwardBytes, c.BackwardBytes, m.Forward, m.Backward)
+	}
+	return ""
+}

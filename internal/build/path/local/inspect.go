@@ -1,0 +1,180 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// Inspected is a namespace of a path.
+type Inspected struct {
+	Space
+	Where string
+	// Devices are those that are the path's. Nil: all, with all rules, routes and
+	// addresses, because the namespace has nothing but the path in it.
+	Devices []string
+	// To are the addresses that the path's packets go to, on a machine with other
+	// traffic: only routes to them are the path's, and none of its addresses. Empty: all
+	// of the devices.
+	To []netip.Addr
+	// Rules are the settings that the packet filter's rules are, of a namespace that
+	// the path shares with others. Nil: they are none of the path's.
+	Rules func() ([]path.Setting, error)
+}
+
+// deciding are the sysctls that decide how the traffic of a namespace is made and
+// passed on. Those that the kernel does not have, or not there, are left out.
+var deciding = []string{
+	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
+	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
+	"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries", "net.core.somaxconn", "net.core.wmem_default",
+	"net.core.wmem_max",
+	"net.ipv4.ip_early_demux", "net.ipv4.ip_forward", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_adv_win_scale",
+	"net.ipv4.tcp_autocorking", "net.ipv4.tcp_base_mss", "net.ipv4.tcp_comp_sack_delay_ns", "net.ipv4.tcp_congestion_control",
+	"net.ipv4.tcp_early_demux", "net.ipv4.tcp_ecn", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_max_syn_backlog",
+	"net.ipv4.tcp_mem", "net.ipv4.tcp_min_rtt_wlen", "net.ipv4.tcp_min_tso_segs", "net.ipv4.tcp_moderate_rcvbuf",
+	"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio",
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies",
+	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor", "net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
+}
+
+// bridging are those of namespaces with a bridge. They come with a module, which
+// others may load, and say nothing where there is none.
+var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
+
+// Inspect reads the settings of a path's namespaces, in their order.
+func Inspect(spots []Inspected) (out []path.Setting, err error) {
+	for _, at := range spots {
+		err := at.Do(func() error {
+			all, err := at.inspect()
+			out = append(out, all...)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("inspect %s: %w", at.Where, err)
+		}
+	}
+	return out, nil
+}
+
+// Guard lets a path be inspected, and refuses it if something is there already that
+// may take packets past its hops.
+func Guard(p *path.Path, spots []Inspected) error {
+	p.Inspect = func() ([]path.Setting, error) { return Inspect(spots) }
+	all, err := p.Inspect()
+	if err != nil {
+		return err
+	}
+	return path.Undiverted(all)
+}
+
+func (at Inspected) inspect() ([]path.Setting, error) {
+	if at.Devices != nil && len(at.Devices) == 0 {
+		return nil, nil
+	}
+	devices, err := link.Inspect(at.Devices...)
+	if err != nil {
+		return nil, err
+	}
+	var out []path.Setting
+	for _, d := range devices {
+		out = append(out, path.Setting{Where: at.Where, Of: d.Name, Value: d.Kind})
+		for _, s := range d.Settings {
+			if len(at.To) > 0 && s.What == link.Addresses {
+				continue
+			}
+			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
+		}
+	}
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters} {
+		more, err := read(devices)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	if at.Rules == nil {
+		return out, nil
+	}
+	rules, err := at.Rules()
+	return append(out, rules...), err
+}
+
+func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err error) {
+	keys := deciding
+	if slices.ContainsFunc(devices, func(d link.Inspected) bool { return d.Kind == "bridge" }) {
+		keys = slices.Concat(deciding, bridging)
+	}
+	for _, key := range keys {
+		v, err := sysctl.Get(key)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, path.Setting{Where: at.Where, What: "sysctl " + key, Value: cmp.Or(v, "empty")})
+		}
+	}
+	return out, nil
+}
+
+// routes are those by the path's devices, and policies where all is the path's.
+func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err error) {
+	all, err := link.Routes()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		if at.leadsOn(r) {
+			out = append(out, path.Setting{Where: at.Where, Of: "route " + r.Text, Value: "there"})
+		}
+	}
+	if at.Devices != nil {
+		return out, nil
+	}
+	policies, err := link.Policies()
+	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
+}
+
+// leadsOn reports whether a route is the path's.
+func (at Inspected) leadsOn(r link.Routed) bool {
+	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
+}
+
+// legacyTables names the tables of iptables that nf_tables does not show.
+const legacyTables = "/proc/thread-self/net/ip_tables_names"
+
+// filters are the rules of a namespace that is the path's, and of others what gets
+// the frames of the path's devices before they go their way.
+func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
+	all, err := nft.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		hooks := slices.ContainsFunc(devices, func(d link.Inspected) bool { return l.Hooks(d.Name) })
+		if hooks || at.Devices == nil {
+			out = append(out, path.Setting{Where: at.Where, Of: l.Name, Value: l.Text, Diverts: hooks})
+		}
+	}
+	if at.Devices == nil {
+		names, err := os.ReadFile(legacyTables)
+		if err == nil {
+			tables := strings.Fields(string(names))
+			slices.Sort(tables)
+			out = append(out, path.Setting{Where: at.Where, What: "list of iptables-legacy's tables", Value: cmp.Or(strings.Join(tables, ", "), "empty")})
+		}
+	}
+	return out, nil
+}

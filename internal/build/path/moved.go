@@ -1,0 +1,176 @@
+package path
+
+import "math"
+
+// Moved is what a load says that a client moved in a whole visit, warm-up
+// included.
+type Moved struct {
+	Forward     int64 // payload bytes, client to server, that arrived
+	Backward    int64 // payload bytes, server to client, that arrived
+	Trips       int64 // request/response pairs, one under way at a time
+	Resent      int64 // bytes that TCP sent again, or that were lost: a hop may have counted them or not
+	Connections int   // opened
+	// Brief says that the connections ended with their trips, before the counters
+	// were read, and Failed how many more were asked for and came to nothing.
+	Brief  bool
+	Failed int
+
+	// The rest bounds how many packets that took. SentForward and SentBackward are
+	// what the ends gave to their sockets, where that is more than what arrived.
+	SentForward, SentBackward int64
+	Shape
+	Segment int     // payload of a full packet, the least on the path; 0: the least that IPv4 has
+	Seconds float64 // between the readings of the counters
+}
+
+// Shape is what bounds the packets of a load's bytes.
+type Shape struct {
+	// Request and Reply are the bytes of a message each way, on the average, where
+	// the load sends messages that may each be a packet; 0: a stream of bytes, given
+	// to the kernel Write at a time.
+	Request, Reply, Write int
+	Beside                bool // a stream of bytes goes beside the requests
+	Datagrams             bool // there are no acknowledgements
+}
+
+// Plus adds up what two clients of one load moved.
+func (m Moved) Plus(o Moved) Moved {
+	segment := m.Segment
+	if segment == 0 || o.Segment != 0 && o.Segment < segment {
+		segment = o.Segment
+	}
+	return Moved{Forward: m.Forward + o.Forward, Backward: m.Backward + o.Backward, Trips: m.Trips + o.Trips, Resent: m.Resent + o.Resent,
+		Connections: m.Connections + o.Connections, Brief: m.Brief || o.Brief, Failed: m.Failed + o.Failed,
+		SentForward: m.SentForward + o.SentForward, SentBackward: m.SentBackward + o.SentBackward,
+		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
+}
+
+// Bounds of the witness. Below, there is no slack: every payload byte that
+// arrived must have been counted, and a packet each way for every trip. Above,
+// the load bounds its packets, and they the bytes.
+const (
+	slackShare = 0.02 // what may be counted beyond that: a proxy's own retransmissions, which no end knows of
+
+	// headers bounds a packet's: Ethernet 14, IPv6 40, TCP 60, and a tunnel's:
+	// Ethernet, IPv6, UDP and VXLAN 70, ESP 44.
+	headers = 228
+	// leastSegment is the least payload of a full TCP packet where it is not known
+	// (RFC 9293, 3.7.1).
+	leastSegment = 536
+	// splits is into how many packets a segment's bytes may come apart: where the
+	// congestion window ends, a write, or a pipe of a proxy.
+	splits = 2
+	// Packets of a connection that carry none of its payload: the handshake and the
+	// end each way, and the acknowledgements that Linux sends at once at a
+	// connection's start and when it is woken by a timer: 16 (TCP_MAX_QUICKACKS),
+	// after each delay of at least 40 ms (TCP_DELACK_MIN).
+	shake   = 8
+	quick   = 16
+	delayed = 0.040 // s
+
+	quietBytes   = 8 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
+	quietPackets = 64
+	eachBytes    = 512 // the same for each connection beyond the first
+	eachPacket   = 8
+	extraProbes  = 2 // connections a rule may see beyond the load's own (SYN sent again)
+	probesEach   = 4 // the same for one that failed, whose SYN is sent again and again
+)
+
+// flow is what went one way, or both ways over a hop that does not tell them
+// apart.
+type flow struct {
+	arrived, trips int64
+	sent           float64 // bytes given to sockets, and sent again
+	data, bare     float64 // packets at most: with payload, and without
+}
+
+func (f flow) plus(o flow) flow {
+	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data, f.bare + o.bare}
+}
+
+// packets is how many a hop may have counted.
+func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
+
+// bytes is how many it may have counted in so many packets; a hop that counts no
+// packets counts no headers.
+func (f flow) bytes(packets uint64) float64 {
+	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
+}
+
+// way is one direction of a load.
+type way struct {
+	arrived int64 // bytes
+	sent    int64 // bytes that a hop may have counted
+	message int   // bytes; 0: a stream
+}
+
+func (m Moved) ways() (there, back way) {
+	return way{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, way{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
+}
+
+// forward is what went to the server, and backward what came back.
+func (m Moved) forward() flow {
+	there, back := m.ways()
+	return m.flow(there, back)
+}
+
+func (m Moved) backward() flow {
+	there, back := m.ways()
+	return m.flow(back, there)
+}
+
+// flow is what one way carries, with the acknowledgements of the other.
+func (m Moved) flow(w, other way) flow {
+	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w), bare: m.bare(other)}
+}
+
+// data is how many packets carry a way's bytes at most.
+func (m Moved) data(w way) float64 {
+	if w.message == 0 {
+		return m.cut(w.sent)
+	}
+	trips := float64(w.sent) / float64(w.message)
+	beside := 0.0
+	if m.Beside { // requests are known by their number, the rest is the stream
+		trips = min(trips, float64(m.Trips)+float64(m.Connections))
+		beside = m.cut(w.sent - int64(trips)*int64(w.message))
+	}
+	return math.Ceil(trips)*math.Ceil(float64(w.message)/m.segment()) + beside
+}
+
+// cut is how many packets a stream of bytes may come in: with TCP_NODELAY each
+// write is one at least.
+func (m Moved) cut(bytes int64) float64 {
+	each := m.segment()
+	if m.Write > 0 {
+		each = min(each, float64(m.Write))
+	}
+	return splits * math.Ceil(float64(max(0, bytes))/each)
+}
+
+func (m Moved) segment() float64 {
+	if m.Segment > 0 {
+		return float64(m.Segment)
+	}
+	return leastSegment
+}
+
+// bare is the most packets without payload that go in the opposite direction:
+// those of the connections, and acknowledgements. Acknowledgements of messages
+// travel with the answers, except for long messages, whose full packets may each
+// be acknowledged at once, and for those that are not answered.
+func (m Moved) bare(other way) float64 {
+	connections := float64(m.Connections)
+	out := connections * (shake + quick)
+	if !m.Brief {
+		out += connections * (1 + quick) * m.Seconds / delayed
+	}
+	out += float64(m.Failed) * shake
+	switch {
+	case m.Datagrams:
+		return out
+	case m.Trips == 0 || m.Beside || other.message > leastSegment:
+		out += m.data(other)
+	}
+	return out
+}

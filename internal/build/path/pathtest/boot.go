@@ -1,0 +1,70 @@
+package pathtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// NeedsDaemons skips the test, or fails it, where it cannot start Docker daemons of
+// its own: it takes root, dockerd, and the programs that are named.
+func NeedsDaemons(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, p := range append([]string{"dockerd", "docker", "unshare", "nsenter", "ip"}, programs...) {
+		if _, err := exec.LookPath(p); err != nil {
+			SkipOrFail(t, "%v", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		SkipOrFail(t, "dockerd needs root")
+	}
+}
+
+// Machine is a machine of namespaces of its own, of network, mounts and PIDs. All
+// that is in them ends with its first process, at the end of the test.
+type Machine struct{ unshare int }
+
+// Boot starts a machine whose first process is bash with a script. With tells the
+// command where its output goes. It is not waited for.
+func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Machine {
+	t.Helper()
+	cmd := exec.Command("unshare", append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", script, "boot"}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
+	with(cmd)
+	started, over := make(chan error), make(chan struct{})
+	go func() { // the parent-death signal is tied to the thread
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		<-over
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	m := &Machine{cmd.Process.Pid}
+	t.Cleanup(func() {
+		defer close(over)
+		first := m.First()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		// Until its processes have ended its files cannot be removed.
+		for deadline := time.Now().Add(10 * time.Second); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if _, err := os.Stat("/proc/" + first); err != nil {
+				break
+			}
+		}
+	})
+	return m
+}
+
+// First is the PID of the machine's first process, as this process sees it; "" if
+// it is not there yet.
+func (m *Machine) First() string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", m.unshare, m.unshare))
+	return strings.TrimSpace(string(b))
+}

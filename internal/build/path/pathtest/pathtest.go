@@ -1,0 +1,336 @@
+// Package pathtest is the conformance suite: what every backend promises for
+// every mode. A backend's test is a TestMain that calls Main and a test that
+// calls Run.
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Options adapt the suite to a backend.
+type Options struct {
+	// Only is the mode to test; "" is all.
+	Only mode.Name
+	// Truth reads the kernel's truth of a built path back. May be nil.
+	Truth func(t *testing.T, p *path.Path)
+	// Around moves traffic from the client's place to the server around the
+	// path; false if the mode has no way around within the same machines.
+	// May be nil.
+	Around func(t *testing.T, p *path.Path) (Traffic, bool)
+	// Lacks finds out in another way whether the machine lacks what a refusal
+	// names: then the refusal is right, and the route is skipped also where
+	// all routes should be there. May be nil.
+	Lacks func(err *path.UnsupportedError) bool
+	// NoCrowds leaves several servers and clients out: they take their time.
+	NoCrowds bool
+	// Common reports whether all paths of the backend cross the hop, because there
+	// is one machine: then another path's traffic is counted there too. May be nil.
+	Common func(h path.Hop) bool
+}
+
+// Run holds b to the promises of every route of the modes to test.
+func Run(t *testing.T, b path.Builder, o Options) {
+	for _, m := range Modes(t) {
+		if o.Only != "" && m.Name != o.Only {
+			continue
+		}
+		for _, r := range m.Routes {
+			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, r, o) })
+			if m.PerPort {
+				udp := spec
+				udp.UDP = true
+				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, udp, r, o) })
+			}
+			if o.NoCrowds {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, r, o) })
+		}
+	}
+}
+
+// modesEnv chooses the modes to test: "rare" are those that some kernels lack parts for
+// (see test/vm/run), "" is all.
+const modesEnv = "BRIDGETOLL_MODES"
+
+// Modes are the modes to test.
+func Modes(t testing.TB) []mode.Mode {
+	t.Helper()
+	switch which := os.Getenv(modesEnv); which {
+	case "":
+		return mode.All()
+	case "rare":
+		return slices.DeleteFunc(mode.All(), func(m mode.Mode) bool { return !m.Rare })
+	default:
+		t.Fatalf("%s=%s: it is rare or nothing", modesEnv, which)
+		return nil
+	}
+}
+
+// check skips the route if it is rightly refused.
+func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	t.Helper()
+	err := b.Check(context.Background(), spec)
+	switch {
+	case err == nil:
+		return
+	case !errors.Is(err, path.ErrUnsupported):
+		t.Fatalf("Check: %v", err)
+	}
+	var u *path.UnsupportedError
+	if o.Lacks != nil && errors.As(err, &u) && o.Lacks(u) {
+		t.Skipf("rightly refused: %v", err)
+	}
+	SkipOrFail(t, "%s: %v", spec, err)
+}
+
+// crowd checks what b promises for several servers and clients: each client
+// reaches its server, and its bytes are told from the others'.
+func crowd(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
+	before := Observe(t)
+	check(t, b, spec, o)
+	spec.Servers, spec.Clients = 2, 3
+	if err := b.Check(context.Background(), spec); err != nil {
+		m, _ := mode.Find(spec.Mode)
+		var u *path.UnsupportedError
+		if m.WholeCard && errors.As(err, &u) {
+			t.Skipf("rightly refused: %v", err)
+		}
+		t.Fatalf("Check: %v", err)
+	}
+	p, err := b.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range p.Clients {
+		var got []string
+		for _, h := range p.Of(i) {
+			got = append(got, string(h.Kind))
+		}
+		if !slices.Equal(got, hopKinds(r)) || c.Server != i%len(p.Servers) {
+			t.Errorf("client %d: server %d, hops %v, the catalogue says %v", i, c.Server, got, r.Hops)
+		}
+	}
+	if len(p.Clients) != spec.Clients || len(p.Servers) != spec.Servers {
+		t.Errorf("%d servers, %d clients", len(p.Servers), len(p.Clients))
+	}
+	own := slices.ContainsFunc(p.Hops, func(h path.Hop) bool { return h.Clients != nil })
+	var v visit
+	unchanged(t, p, func() { v = move(t, p, func() Traffic { return Exchange(t, p) }) })
+	if w := v.witness(v.moved); !w.OK {
+		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
+	}
+	swapped := slices.Clone(v.moved)
+	swapped[1], swapped[2] = swapped[2], swapped[1] // they have different servers
+	if w := v.witness(swapped); w.OK && own {
+		t.Errorf("witnessed with two clients swapped:\n%s", strings.Join(v.readings, "\n"))
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	NothingLeft(t, before)
+}
+
+func route(t *testing.T, b path.Builder, spec path.Spec, r mode.Route, o Options) {
+	ctx := context.Background()
+	before := Observe(t)
+	check(t, b, spec, o)
+	p, err := b.Build(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			_ = p.Close()
+		}
+	}()
+
+	if got := p.Kinds(); !slices.Equal(got, hopKinds(r)) {
+		t.Errorf("hops %v, the catalogue says %v", got, r.Hops)
+	}
+	if o.Truth != nil {
+		o.Truth(t, p)
+	}
+	unchanged(t, p, func() {
+		RightWay(t, p)
+		elsewhere(t, b, p, o)
+		if o.Around != nil {
+			around(t, p, o)
+		}
+	})
+
+	closed = true
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	NothingLeft(t, before)
+}
+
+func hopKinds(r mode.Route) []string {
+	out := make([]string, len(r.Hops))
+	for i, h := range r.Hops {
+		out[i] = string(h)
+	}
+	return out
+}
+
+// SkipOrFail skips the test on a laptop and fails it where CI=true says that
+// the machine should have what is missing.
+func SkipOrFail(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// RightWay moves checksummed bytes both ways over the path, which must be
+// witnessed.
+func RightWay(t *testing.T, p *path.Path) {
+	t.Helper()
+	for visit := range 2 { // counters must also work from where a visit left them
+		w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
+		if !w.OK {
+			t.Errorf("visit %d: the right path was not witnessed: %s\n%v", visit, w.Evidence, readings)
+		}
+	}
+}
+
+// unchanged holds a path to settings that are the same after what f does, which is
+// traffic and other paths that come and go.
+func unchanged(t *testing.T, p *path.Path, f func()) {
+	t.Helper()
+	read := func() []path.Setting {
+		all, err := p.Inspect()
+		if err != nil {
+			t.Fatalf("Inspect: %v", err)
+		}
+		return all
+	}
+	before := read()
+	f()
+	if d := path.Differences(before, read()); len(d) > 0 || len(before) == 0 {
+		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
+	}
+}
+
+// elsewhere moves the same bytes over another path of the same kind: this
+// path's hops must contradict.
+func elsewhere(t *testing.T, b path.Builder, p *path.Path, o Options) {
+	t.Helper()
+	var own []path.Hop
+	for _, h := range p.Hops {
+		if o.Common == nil || !o.Common(h) {
+			own = append(own, h)
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	other, err := b.Build(context.Background(), p.Spec)
+	if err != nil {
+		t.Fatalf("build a second path: %v", err)
+	}
+	defer func() {
+		if err := other.Close(); err != nil {
+			t.Errorf("close the second path: %v", err)
+		}
+	}()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
+	if w.OK {
+		t.Errorf("traffic on another path was witnessed:\n%v", readings)
+	}
+	for _, h := range own {
+		if !strings.Contains(w.Evidence, h.Name) {
+			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
+		}
+	}
+}
+
+// around sends traffic between the same two ends, but not over the path.
+func around(t *testing.T, p *path.Path, o Options) {
+	t.Helper()
+	possible := false
+	w, readings := witnessed(t, p, func() (tr Traffic) {
+		tr, possible = o.Around(t, p)
+		return tr
+	})
+	if possible && w.OK {
+		t.Errorf("traffic around the path was witnessed:\n%v", readings)
+	}
+}
+
+// visit is what hops and guards counted while bytes were moved.
+type visit struct {
+	hops          []path.Hop
+	before, after []sample.Counters
+	moved         []path.Moved // by client
+	readings      []string
+}
+
+// move reads the counters around some traffic, which it ends.
+func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
+	t.Helper()
+	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}
+	var err error
+	if v.before, err = path.ReadAll(v.hops); err != nil {
+		t.Fatal(err)
+	}
+	m := traffic()
+	if m.Stop != nil {
+		defer m.Stop()
+	}
+	if v.after, err = path.ReadAll(v.hops); err != nil {
+		t.Fatal(err)
+	}
+	v.moved = m.Moved
+	for i, h := range v.hops {
+		v.readings = append(v.readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
+	}
+	return v
+}
+
+// witness judges the counters by what the clients are said to have moved.
+func (v visit) witness(moved []path.Moved) sample.Witness {
+	return path.Witness(v.hops, v.before, v.after, moved...)
+}
+
+func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witness, []string) {
+	t.Helper()
+	v := move(t, p, traffic)
+	return v.witness(v.moved), v.readings
+}
+
+// NothingLeft compares this process and the machine with what they were, until
+// they are the same or it has waited long enough: the kernel ends threads and
+// namespaces in its own time.
+func NothingLeft(t *testing.T, before State) {
+	t.Helper()
+	var diff string
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		after := Observe(t)
+		after.fill(before)
+		if diff = cmp.Diff(before, after); diff == "" {
+			return
+		}
+	}
+	t.Errorf("something is left (-before +after):\n%s", diff)
+}

@@ -1,0 +1,95 @@
+package path
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Setting is something about a live path, as the kernel has it, that decides what
+// the path costs or where its bytes go.
+type Setting struct {
+	Where string `json:"where,omitempty"` // "machine A"
+	Of    string `json:"of,omitempty"`    // the thing there: a device, a chain of rules; "": the place itself
+	// What of the thing, "MTU"; "": the thing itself, whose other settings come and
+	// go with it.
+	What  string `json:"what,omitempty"`
+	Value string `json:"value"` // not empty
+	// Diverts says that it may take packets past a hop that neighbours on both sides
+	// still count: nothing but the setting itself would show it.
+	Diverts bool `json:"diverts,omitempty"`
+}
+
+// id tells settings apart.
+type id struct{ where, of, what string }
+
+func (s Setting) id() id    { return id{s.Where, s.Of, s.What} }
+func (s Setting) thing() id { return id{s.Where, s.Of, ""} }
+
+// name is the setting in words, without its place.
+func (s Setting) name() string {
+	switch {
+	case s.What == "":
+		return s.Of
+	case s.Of == "":
+		return s.What
+	}
+	return s.What + " of " + s.Of
+}
+
+// Differences are the settings that are not what they were, in their order. Of
+// a thing that came or went only that is said.
+func Differences(was, is []Setting) []sample.Difference {
+	before, after := byID(was), byID(is)
+	var out []sample.Difference
+	add := func(s Setting, was, is string) {
+		if was == is {
+			return
+		}
+		if t := s.thing(); s.What != "" && s.Of != "" && (before[t] == "") != (after[t] == "") {
+			return
+		}
+		out = append(out, sample.Difference{Where: s.Where, What: s.name(), Was: was, Is: is})
+	}
+	for _, s := range was {
+		add(s, s.Value, after[s.id()])
+	}
+	for _, s := range is {
+		if _, ok := before[s.id()]; !ok {
+			add(s, "", s.Value)
+		}
+	}
+	return out
+}
+
+func byID(all []Setting) map[id]string {
+	out := make(map[id]string, len(all))
+	for _, s := range all {
+		out[s.id()] = s.Value
+	}
+	return out
+}
+
+// Undiverted refuses a path on which something may take packets past a hop's
+// counters.
+func Undiverted(all []Setting) error {
+	var found []string
+	for _, s := range all {
+		if s.Diverts {
+			found = append(found, fmt.Sprintf("%s (%s): %s", s.name(), s.Where, s.Value))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	const most = 3
+	if more := len(found) - most; more > 0 {
+		found = append(slices.Clone(found[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return &UnsupportedError{
+		Missing: "something may carry packets past the hops, unseen by their counters: " + strings.Join(found, "; "),
+		Remedy:  "remove it from the device, or stop the program that attaches it (an eBPF data plane or an agent of the machine)",
+	}
+}

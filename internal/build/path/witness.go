@@ -1,0 +1,168 @@
+package path
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Expect says what a hop must count when the load crosses it.
+type Expect int
+
+const (
+	// Carries: every payload byte in its direction.
+	Carries Expect = iota
+	// CarriesBoth: every payload byte of both directions, counted as forward
+	// (a loopback device does not tell the directions apart).
+	CarriesBoth
+	// Matches: a rule that sees the first packet of each connection.
+	Matches
+	// Untouched: nothing of the load.
+	Untouched
+	// Relays: as Carries, by the sockets of a process. Where they ended with the
+	// load's connections, their bytes are gone: then Hits counts those that the
+	// process relayed.
+	Relays
+)
+
+// Hop is one thing on the path whose counters can be read.
+type Hop struct {
+	Kind   mode.HopKind
+	Name   string // device, rule or process
+	Where  string // "machine A", "container"
+	Expect Expect
+	// Clients are those whose bytes cross it: indexes into Path.Clients; nil is
+	// all.
+	Clients []int
+	// Shared is what counts, where other paths may have it, too: hops with equal
+	// values are one thing. It can be compared; nil: it is this path's own.
+	Shared any
+	// Read reads the counters now. It costs the load nothing: the counters
+	// are the kernel's own and run anyway.
+	Read func() (sample.Counters, error)
+}
+
+// Carry reports whether the client's bytes cross the hop.
+func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
+
+// ReadAll reads the counters of hops. A hop that cannot be read is an error,
+// because its path cannot be proved.
+func ReadAll(hops []Hop) ([]sample.Counters, error) {
+	out := make([]sample.Counters, len(hops))
+	var errs []error
+	for i, h := range hops {
+		c, err := h.Read()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read hop %s %s: %w", h.Kind, h.Name, err))
+		}
+		out[i] = c
+	}
+	return out, errors.Join(errs...)
+}
+
+// Witness compares what the hops counted with what each client moved, and says
+// which hop contradicts the path.
+func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
+	var against []string
+	for i, h := range hops {
+		var m Moved
+		for c, moved := range clients {
+			if h.Carry(c) {
+				m = m.Plus(moved)
+			}
+		}
+		if s := h.judge(after[i].Sub(before[i]), m); s != "" {
+			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
+		}
+	}
+	if !slices.ContainsFunc(clients, func(m Moved) bool { return m.Forward+m.Backward > 0 }) {
+		against = append(against, "the load moved no byte")
+	}
+	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
+}
+
+// judge returns what contradicts the path, or "".
+func (h Hop) judge(c sample.Counters, m Moved) string {
+	switch h.Expect {
+	case CarriesBoth:
+		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.forward().plus(m.backward()))
+	case Matches:
+		return matched("hit", c.Hits, m)
+	case Relays:
+		if m.Brief {
+			return matched("relayed connections", c.Hits, m)
+		}
+	case Untouched:
+		if m.Brief { // of one client, however many they are
+			return untouched(c, 0)
+		}
+		return untouched(c, max(0, m.Connections-1))
+	}
+	return h.carries(c, m)
+}
+
+// carries returns what contradicts that every byte of both directions was
+// counted, or "".
+func (h Hop) carries(c sample.Counters, m Moved) string {
+	if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.forward()); s != "" {
+		return s
+	}
+	if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.backward()); s != "" {
+		return s
+	}
+	// Even if all payload goes one way, its acknowledgements come back.
+	if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
+		return fmt.Sprintf("counted %d packets to the server and %d back: one direction took another path",
+			c.ForwardPackets, c.BackwardPackets)
+	}
+	return ""
+}
+
+// carried checks one direction. A hop that counts no packets, as a proxy's
+// sockets, is judged by its bytes alone.
+func carried(way string, bytes, packets uint64, f flow) string {
+	most := f.packets()
+	switch {
+	case bytes < uint64(f.arrived):
+		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, f.arrived)
+	case packets > 0 && packets < uint64(f.trips):
+		return fmt.Sprintf("counted %d packets %s, the load made %d trips", packets, way, f.trips)
+	case float64(packets) > most:
+		return fmt.Sprintf("counted %d packets %s, the load can have sent %.0f: other traffic shares the path", packets, way, most)
+	case float64(bytes) > f.bytes(packets):
+		return fmt.Sprintf("counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
+			bytes, packets, way, f.bytes(packets))
+	}
+	return ""
+}
+
+// matched checks a count of connections. Of thousands a few may be counted
+// again, whose SYN was lost beyond the hop.
+func matched(what string, hits uint64, m Moved) string {
+	most := m.Connections + extraProbes + probesEach*m.Failed
+	if m.Brief {
+		most += int(slackShare * float64(m.Connections))
+	}
+	switch {
+	case hits < uint64(m.Connections):
+		return fmt.Sprintf("%s %d times by %d connections", what, hits, m.Connections)
+	case hits > uint64(most):
+		return fmt.Sprintf("%s %d times, the load opened only %d connections", what, hits, m.Connections)
+	}
+	return ""
+}
+
+func untouched(c sample.Counters, more int) string {
+	if c.Hits > 0 {
+		return fmt.Sprintf("hit %d times, the path must not use it", c.Hits)
+	}
+	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
+	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPackets+eachPacket*uint64(more) {
+		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes, packets)
+	}
+	return ""
+}

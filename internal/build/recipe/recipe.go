@@ -1,0 +1,60 @@
+// Package recipe has what backends share if they build a path by a recipe of its mode:
+// the runner, which compares what was built with the catalogue and undoes what failed,
+// and the places of servers and clients.
+//
+// A recipe is a function on the backend's site. It makes the containers, places the
+// ends, and lists the path's hops and guards.
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Site is what a path is built on.
+type Site interface {
+	// Finish completes the path after the recipe: which servers the clients dial, what
+	// a result says of devices and settings, how it is drained and inspected.
+	Finish() error
+}
+
+// Build builds a path: begin makes the site, the recipe does the mode's part. What both
+// push to the path's Undo is undone, last first, if anything fails, also if the path is
+// not the one that the catalogue promises. A nil recipe is that of a mode that the
+// backend does not have.
+func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
+	m, _ := mode.Find(spec.Mode)
+	route, ok := m.Route(spec.From, spec.To)
+	if recipe == nil || !ok {
+		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+	}
+	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
+	if err := run(ctx, p, recipe, begin); err != nil {
+		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
+	}
+	for i := range p.Clients {
+		if got := p.Route(i); !slices.Equal(got.Hops, route.Hops) {
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
+		}
+	}
+	return p, nil
+}
+
+func run[S Site](ctx context.Context, p *path.Path, recipe func(S) error, begin func(*path.Path) (S, error)) error {
+	s, err := begin(p)
+	if err != nil {
+		return err
+	}
+	if err := recipe(s); err != nil {
+		return err
+	}
+	if err := s.Finish(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

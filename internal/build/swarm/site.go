@@ -1,0 +1,247 @@
+package swarm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// serverPort is the servers' port inside containers.
+const serverPort = recipe.ServerPort
+
+// site is a path while it is built: one operation, to which the context belongs. What
+// outlives it, as counters and removals do, has none of it.
+type site struct {
+	ctx  context.Context
+	run  *run
+	path *path.Path
+
+	server, client *end
+	spots          []spot // that the recipe adds
+}
+
+// end is a node that the path is on.
+type end struct {
+	Node
+	agent   *agent.Agent // in the node's own namespace
+	devices []agent.Interface
+	card    agent.Interface // the device with the node's address
+
+	inside *agent.Agent // in the node's own namespace, too, if the recipe needs one
+	own    []string     // other devices of the node's that the path crosses
+	to     []netip.Addr // that it leads to by them
+}
+
+// begin finds the two nodes.
+func (s *site) begin() error {
+	server, client, err := s.pair()
+	if err != nil {
+		return err
+	}
+	hosts, err := s.run.service(s.ctx, onHost)
+	if err != nil {
+		return err
+	}
+	if s.server, err = s.end(hosts, server); err != nil {
+		return err
+	}
+	if s.client, err = s.end(hosts, client); err != nil {
+		return err
+	}
+	s.path.Machines = []path.Machine{s.server.agent}
+	if s.client.agent.Hello().Boot != s.server.agent.Hello().Boot {
+		s.path.Machines = append(s.path.Machines, s.client.agent)
+	}
+	return nil
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.describe()
+	s.inspectable()
+	path.Share(s.path, func(h path.Hop) bool { return h.Where == "node "+s.client.Name || h.Where == "node "+s.server.Name })
+	if s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+		return nil
+	}
+	return s.guard()
+}
+
+// pair are the path's nodes.
+func (s *site) pair() (server, client Node, err error) {
+	if s.path.Spec.Client == "" {
+		return s.run.nodes[0], s.run.nodes[1], nil
+	}
+	find := func(name string) (Node, error) {
+		i := slices.IndexFunc(s.run.nodes, func(n Node) bool { return n.Name == name })
+		if i < 0 {
+			return Node{}, fmt.Errorf("the run has no node %s", name)
+		}
+		return s.run.nodes[i], nil
+	}
+	server, err = find(s.path.Spec.Server)
+	if err != nil {
+		return server, client, err
+	}
+	client, err = find(s.path.Spec.Client)
+	return server, client, err
+}
+
+// end asks a node's agent for its devices.
+func (s *site) end(hosts *service, n Node) (*end, error) {
+	a, err := hosts.on(n)
+	if err != nil {
+		return nil, err
+	}
+	e := &end{Node: n, agent: a}
+	if e.devices, err = s.run.devices(s.ctx, a, ""); err != nil {
+		return nil, err
+	}
+	for _, d := range e.devices {
+		if slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == n.Addr }) {
+			e.card = d
+			return e, nil
+		}
+	}
+	return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm's address of node %s, %s, is on none of its network cards: it is behind NAT, or the engine runs in a container",
+		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
+}
+
+// on is the service's agent on a node.
+func (v *service) on(n Node) (*agent.Agent, error) {
+	a := v.agents[n.ID]
+	if a == nil {
+		return nil, cmp.Or(v.errs[n.ID], fmt.Errorf("node %s has no agent", n.Name))
+	}
+	if err := a.Err(); err != nil {
+		return a, &path.LeftError{Node: n.Name, Err: err}
+	}
+	return a, nil
+}
+
+// namespace is one of an agent's.
+type namespace struct {
+	agent *agent.Agent
+	file  string // "": its own
+}
+
+// devices are those of a network namespace of an agent's. They are asked for once:
+// the tasks stay for the whole run.
+func (r *run) devices(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
+	if known, ok := r.known.Load(namespace{a, file}); ok {
+		return known.([]agent.Interface), nil
+	}
+	got, err := a.Interfaces(ctx, file)
+	if err == nil {
+		r.known.Store(namespace{a, file}, got)
+	}
+	return got, err
+}
+
+// forget makes the next caller that needs an agent's own devices read them again.
+func (r *run) forget(a *agent.Agent) { r.known.Delete(namespace{a, ""}) }
+
+// box is a task of the path.
+type box struct {
+	agent  *agent.Agent
+	device agent.Interface // on the path's network
+	addr   netip.Addr
+	where  string
+}
+
+// port is a task's device, which several paths may have.
+type port struct {
+	agent  *agent.Agent
+	device string
+}
+
+// box finds the task of a role on a node, and its device whose address is within
+// one of the networks; any but a loopback one if there is none.
+func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
+	v, err := s.run.service(s.ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	a, err := v.on(n)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := s.run.devices(s.ctx, a, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
+		for _, p := range d.Addrs {
+			if p.Addr().Is4() && within(p) {
+				s.inspects(a, "", a.Name())
+				return &box{a, d, p.Addr(), a.Name()}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", a.Name(), errNoAddress)
+}
+
+var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
+
+// hop is the task's own device.
+func (b *box) hop(server bool) path.Hop {
+	return path.Hop{Kind: mode.HopVeth, Name: b.device.Name, Where: b.where, Shared: port{b.agent, b.device.Name},
+		Read: b.agent.Read(agent.Counter{Device: &agent.Device{Name: b.device.Name, ForwardRx: server}})}
+}
+
+// deviceHop is a device in a node's own namespace.
+func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: "node " + e.Name,
+		Read: e.agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// wireHop is the server's network card.
+func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card.Name, true) }
+
+// serve places the server, and the client, which dials it there.
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.agent}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.agent}}
+}
+
+// drawPort draws a port of a node's own. Whether it is free cannot be asked; what
+// listens on a fixed one is below, and dials from one above.
+func drawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// describe notes what a result must say of the path's devices.
+func (s *site) describe() {
+	s.path.Facts["server node"], s.path.Facts["client node"] = s.server.fact(), s.client.fact()
+	if s.run.swarm.Image != "" {
+		s.path.Facts["image"] = s.run.image
+	}
+	for _, e := range []*end{s.server, s.client} {
+		where := "node " + e.Name
+		names := []string{e.card.Name}
+		for _, h := range s.path.Hops {
+			if h.Where == where && h.Kind == mode.HopBridge {
+				names = append(names, h.Name)
+			}
+		}
+		for _, d := range e.devices {
+			if slices.Contains(names, d.Name) {
+				d.Where = where
+				s.path.Links = append(s.path.Links, d.Link)
+			}
+		}
+	}
+}
+
+func (e *end) fact() string {
+	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.agent.Hello().Kernel)
+}

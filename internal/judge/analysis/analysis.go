@@ -1,0 +1,299 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// group is what is compared with one baseline.
+type group struct {
+	from, load, on string
+	shape          sample.Shape
+}
+
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.On, c.Shape} }
+
+// SameGroup reports whether two cells are compared with one baseline.
+func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
+
+// Run is the file on its way to the report.
+type Run struct {
+	File   *sample.File
+	Series []*Series     // by index of the plan's cells
+	base   map[group]int // index of the baseline's cell
+	ctl    map[group]int // index of the control's cell
+	// noises are what the groups' controls show, by metric.
+	noises map[group]map[string]noise
+	// troubles are what went wrong with each cell.
+	troubles []trouble
+}
+
+// Judge judges the cells of a results file: what all studies have.
+func Judge(f *sample.File) *Report {
+	j := Open(f)
+	r := j.Report()
+	j.Sort(r.Cells)
+	return r
+}
+
+// Report is what is said of the cells, in the plan's order.
+func (j *Run) Report() *Report {
+	r := Blank(j.File)
+	for i, s := range j.Series {
+		switch {
+		case s.Cell.Control:
+		case j.Failed(i):
+			r.Failed = append(r.Failed, j.failure(i))
+		default:
+			r.Cells = append(r.Cells, j.cell(i))
+		}
+	}
+	r.Control.Groups = j.floorList()
+	r.Warnings = j.warnings()
+	return r
+}
+
+// Blank is a report without judgements.
+func Blank(f *sample.File) *Report {
+	p := f.Header.Plan
+	r := &Report{
+		Measured: Measured{
+			Schema:      Schema,
+			Study:       p.Study,
+			Environment: f.Header.Environment,
+			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline, EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
+				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Loads: p.Loads, Wire: p.Wire},
+			Control: Control{Mode: p.Baseline, Groups: []Floor{}},
+			Cells:   []Cell{},
+		},
+		Said: Said{
+			Failed:   []Failed{},
+			Skipped:  append([]sample.Skip{}, p.Skipped...),
+			Findings: []string{},
+		},
+	}
+	if len(p.Loads) > 0 {
+		r.Plan.Window = p.Loads[0].Window
+	}
+	return r
+}
+
+// Open prepares a results file for comparisons of its cells.
+func Open(f *sample.File) *Run {
+	j := emptyRun(f)
+	for i := range f.Visits {
+		v := &f.Visits[i]
+		s := j.Series[v.Cell]
+		s.all = append(s.all, v)
+		if f.Header.Plan.Counts(*v) && !j.troubles[v.Cell].fatal() {
+			s.add(v)
+		}
+	}
+	for i := range j.Series {
+		j.cpuBySlices(i)
+	}
+	for g, i := range j.ctl {
+		j.noises[g] = map[string]noise{}
+		b, ok := j.BaselineOf(i)
+		for name := range j.Series[i].Values {
+			if !ok {
+				break
+			}
+			if x := j.compare(i, b, name); x.N > 0 {
+				j.noises[g][name] = noise{stats.Floor(x.Summary), x.slices.Bias()}
+			}
+		}
+	}
+	return j
+}
+
+// emptyRun is a file whose visits were not read.
+func emptyRun(f *sample.File) *Run {
+	p := f.Header.Plan
+	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
+	for i, c := range p.Cells {
+		j.Series = append(j.Series, newSeries(c, p.LoadOf(c.Load)))
+		g := groupOf(c)
+		if c.Mode != p.Baseline || c.Tune != "" {
+			continue
+		}
+		if c.Control {
+			j.ctl[g] = i
+		} else if _, ok := j.base[g]; !ok {
+			j.base[g] = i
+		}
+	}
+	return j
+}
+
+// BaselineOf is the cell that cell i is compared with.
+func (j *Run) BaselineOf(i int) (b int, ok bool) {
+	return j.BaselineFor(j.Series[i].Cell)
+}
+
+// BaselineFor is the baseline in the group of cell c.
+func (j *Run) BaselineFor(c sample.Cell) (b int, ok bool) {
+	b, ok = j.base[groupOf(c)]
+	return b, ok
+}
+
+// Against is cell i's metric against that of cell b, which is called to, with
+// its verdict; N is 0 if they have nothing in common.
+func (j *Run) Against(i, b int, metric, to string) Ratio {
+	x := j.compare(i, b, metric)
+	out := ratioOf(x, to)
+	if x.N > 0 {
+		out.Verdict = j.verdict(x, j.noise(groupOf(j.Series[i].Cell), metric), higherIsBetter(j.Series[i].Load, metric))
+	}
+	return out
+}
+
+func (j *Run) noise(g group, metric string) noise {
+	if n, ok := j.noises[g][metric]; ok {
+		return n
+	}
+	return unknown
+}
+
+func (j *Run) cell(i int) Cell {
+	s := j.Series[i]
+	c := s.Cell
+	b, hasBase := j.base[groupOf(c)]
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
+		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Hops: []string{},
+		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
+	if p, ok := j.File.Header.PathOf(c); ok {
+		out.Hops, out.Facts, out.Dial = p.Hops, p.Facts, p.Dial
+	}
+	for name := range s.Values {
+		m, ok := s.Metric(name)
+		if !ok {
+			continue
+		}
+		if hasBase && b != i {
+			if x := j.Against(i, b, name, j.Series[b].Cell.Mode); x.N > 0 {
+				m.Ratio = &x
+			}
+			m.Price = j.Added(i, b, name)
+		}
+		if first, ok := j.smallest(i); ok && first != i {
+			if x := j.Against(i, first, name, j.Series[first].Cell.Shape.String()); x.N > 0 {
+				m.Scaling = &x
+			}
+		}
+		out.Metrics[name] = m
+	}
+	out.Warnings = j.cellWarnings(i)
+	return out
+}
+
+// smallest is the cell of cell i's mode in the plan's first shape; ok is false
+// if cell i is not of a crowd.
+func (j *Run) smallest(i int) (first int, ok bool) {
+	c := j.Series[i].Cell
+	if !c.Shape.Crowd() {
+		return 0, false
+	}
+	for k, s := range j.Series {
+		like := s.Cell
+		like.Shape = c.Shape
+		if like == c {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+func (j *Run) floorList() []Floor {
+	out := []Floor{}
+	for _, s := range j.Series { // the plan's order
+		g := groupOf(s.Cell)
+		if !s.Cell.Control || len(j.noises[g]) == 0 {
+			continue
+		}
+		floors := map[string]float64{}
+		for name, n := range j.noises[g] {
+			floors[name] = n.floor
+		}
+		out = append(out, Floor{From: g.from, Load: g.load, Shape: g.shape, On: g.on, Floor: floors})
+	}
+	return out
+}
+
+// Sort keeps the plan's order of groups and sorts each by toll: the
+// baseline first, then from the cheapest to the dearest.
+func (j *Run) Sort(cells []Cell) {
+	order := map[group]int{}
+	for _, s := range j.Series {
+		if g := groupOf(s.Cell); order[g] == 0 {
+			order[g] = len(order) + 1
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b Cell) int {
+		ga, gb := group{a.From, a.Load, a.On, a.Shape}, group{b.From, b.Load, b.On, b.Shape}
+		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.Toll(), b.Toll()))
+	})
+}
+
+// Toll is what a cell costs against the baseline in its load's own metric, or in
+// CPU time if it fills the wire: 1 is the same, 2 is half the throughput, twice
+// the latency or twice the CPU time per byte. The baseline
+// sorts first, a cell without a ratio last.
+func (c Cell) Toll() float64 {
+	if c.Baseline {
+		return math.Inf(-1)
+	}
+	r := c.Metrics[c.Primary].Ratio
+	cpu := c.Metrics[workload.CPUPerByte].Ratio
+	switch {
+	case c.FillsWire() && cpu != nil: // all that do are as fast: they differ in CPU time
+		return cpu.Median
+	case r == nil:
+		return math.Inf(1)
+	case c.Metrics[c.Primary].Higher:
+		return 1 / r.Median
+	}
+	return r.Median
+}
+
+// FillsWire reports whether the cell was as fast as its wire.
+func (c Cell) FillsWire() bool { return c.LimitedBy == string(mode.HopWire) }
+
+// Label is a cell's mode with its target, where the mode has several, and its
+// tunes.
+func Label(c sample.Cell) string {
+	m, ok := mode.Find(mode.Name(c.Mode))
+	if !ok {
+		m.Name = mode.Name(c.Mode) // of a later toll
+	}
+	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
+}
+
+// Name is the cell's label and, of a crowd, its shape.
+func (c Cell) Name() string {
+	if c.Shape.Crowd() {
+		return c.Label() + " " + c.Shape.String()
+	}
+	return c.Label()
+}
+
+// Label is the cell's mode with its target, where the mode has several, and
+// its tunes.
+func (c Cell) Label() string {
+	return Label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune})
+}
+
+func Ordered[T any](byRound map[int]T) []T {
+	out := make([]T, 0, len(byRound))
+	for _, r := range slices.Sorted(maps.Keys(byRound)) {
+		out = append(out, byRound[r])
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// When a cell's path is broken, so that none of its visits is believed. A bad
+// visit is one that failed, or whose hops contradicted the path or could not be
+// read. One that the machine starved says nothing of the path and is not
+// counted. What is left is forgiven and said: the odd visit of a busy machine.
+const (
+	brokenShare = 0.2 // more of the visits are bad, and more than one, or contradicted
+	brokenRun   = 3   // so many in a row are, even if the path came back
+	brokenEnd   = 2   // so many are at the end: the engine makes a cell's last visit again if it is bad
+)
+
+// trouble is what went wrong with a cell.
+type trouble struct {
+	good, bad, contradicted int
+	starved                 int
+	run, longest            int             // bad ones in a row: at the end, and at most
+	since                   sample.Visit    // the first of the run at the end
+	worst, worstEnd         sample.Visit    // the first and the last of the longest run
+	last                    sample.Visit    // that is no result, starved ones included
+	theirs                  bool            // an endpoint that is not ours: what it answered before it broke is true
+	changes                 []sample.Change // of its path while it was measured
+}
+
+// troublesOf are the troubles of all cells of a file, by index.
+func troublesOf(f *sample.File) []trouble {
+	out := make([]trouble, len(f.Header.Plan.Cells))
+	for i := range out {
+		out[i].theirs = f.Header.Plan.Foreign()
+	}
+	for _, v := range f.Visits {
+		if f.Header.Plan.Mesh == nil {
+			out[v.Cell].add(v, f.Header.Plan.Counts(v))
+		}
+	}
+	for _, c := range f.Changes {
+		for _, i := range c.Cells {
+			out[i].changes = append(out[i].changes, c)
+		}
+	}
+	return out
+}
+
+func (t *trouble) add(v sample.Visit, counts bool) {
+	if counts {
+		t.good++
+		t.run = 0
+		return
+	}
+	t.last = v
+	if v.Starved {
+		t.starved++
+		return
+	}
+	t.bad++
+	if v.Failure == "" {
+		t.contradicted++
+	}
+	if t.run++; t.run == 1 {
+		t.since = v
+	}
+	if t.run > t.longest {
+		t.longest, t.worst, t.worstEnd = t.run, t.since, v
+	}
+}
+
+// fatal reports whether the cell has no result.
+func (t trouble) fatal() bool {
+	if t.theirs {
+		return t.good == 0
+	}
+	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
+}
+
+func (t trouble) often() bool {
+	share := brokenShare * float64(t.good+t.bad)
+	return t.bad > 1 && float64(t.bad) > share || float64(t.contradicted) > share
+}
+
+// Failed reports whether cell i has no result.
+func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
+
+// failure says why cell i has no result: what was seen, and when.
+func (j *Run) failure(i int) Failed {
+	c, t := j.Series[i].Cell, j.troubles[i]
+	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Evidence: seen(t.last)}
+	switch {
+	case len(t.changes) > 0:
+		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
+	case t.good+t.bad+t.starved == 0:
+		f.Reason = "it was never visited"
+	case t.good == 0 && t.last.Failure == "":
+		f.Reason = "the path was not witnessed"
+	case t.good == 0:
+		f.Reason = "the visit failed"
+	case t.run >= brokenEnd:
+		f.Reason = fmt.Sprintf("the path broke in round %d, %.1f s after the start, and did not come back", t.since.Round+1, t.since.At)
+		f.Evidence = seen(t.since)
+	case t.longest >= brokenRun:
+		f.Reason = fmt.Sprintf("the path was broken from round %d to round %d, %.1f s to %.1f s after the start",
+			t.worst.Round+1, t.worstEnd.Round+1, t.worst.At, t.worstEnd.At)
+		f.Evidence = seen(t.worst)
+	default:
+		f.Reason = fmt.Sprintf("%d of %d visits failed or were not witnessed", t.bad, t.good+t.bad)
+	}
+	return f
+}
+
+// seen is what a visit without a result saw.
+func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
+
+// forgiven warns of cell i's visits that are left out. Of those that the machine starved it
+// says the same of all cells.
+func (j *Run) forgiven(i int) (Warning, bool) {
+	t := j.troubles[i]
+	if t.bad == 0 && t.starved > 0 {
+		starved, all := map[int]bool{}, map[int]bool{}
+		for _, v := range j.File.Visits {
+			all[v.Round] = true
+			if v.Starved {
+				starved[v.Round] = true
+			}
+		}
+		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds the machine was too busy to measure every row; what it missed is left out",
+			len(starved), len(all))}, true
+	}
+	n := t.bad + t.starved
+	return Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one in round %d: %s",
+		n, n+t.good, t.last.Round+1, seen(t.last))}, n > 0
+}

@@ -1,0 +1,70 @@
+package analysis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+func TestSayChange(t *testing.T) {
+	for want, c := range map[string]sample.Change{
+		"MTU of veth-s1 on machine A was 1500 and is 600 since round 3": {Round: 2,
+			Difference: sample.Difference{Where: "machine A", What: "MTU of veth-s1", Was: "1500", Is: "600"}},
+		"eth0 in server container was veth and is gone since round 1": {
+			Difference: sample.Difference{Where: "server container", What: "eth0", Was: "veth"}},
+		"chain netdev x y on this machine was not there and is 1 rule since round 1": {
+			Difference: sample.Difference{Where: "this machine", What: "chain netdev x y", Is: "1 rule"}},
+	} {
+		if got := sayChange(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A cell whose path was changed has no row, however good its visits look; others
+// keep theirs.
+func TestChangedCellsFail(t *testing.T) {
+	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.Routed, "bulk"))
+	r := newRun(t, cells...)
+	for round := range 6 {
+		for i := range cells {
+			r.visit(round, i, 10)
+		}
+	}
+	mtu := sample.Difference{Where: "machine A", What: "MTU of veth-server", Was: "1500", Is: "600"}
+	r.f.Changes = []sample.Change{{Difference: mtu, Cells: []int{2}, Round: 2, Right: 1, Seen: 9}}
+	for range 4 {
+		r.f.Changes = append(r.f.Changes, sample.Change{Difference: sample.Difference{Where: "machine A", What: "x", Was: "a", Is: "b"}, Cells: []int{2}})
+	}
+	got := Judge(r.f)
+	if len(got.Cells) != 2 || len(got.Failed) != 1 {
+		t.Fatalf("%d cells, failed %+v", len(got.Cells), got.Failed)
+	}
+	f := got.Failed[0]
+	if f.Mode != "bridge" || f.Reason != "its path was changed while it was measured" ||
+		!strings.HasPrefix(f.Evidence, "MTU of veth-server on machine A was 1500 and is 600 since round 3; ") || !strings.HasSuffix(f.Evidence, "; and 2 more") {
+		t.Errorf("%+v", f)
+	}
+
+	// The baseline's change takes the ratios with it, which is said.
+	r.f.Changes = []sample.Change{{Difference: mtu, Cells: []int{0, 1}}}
+	got = Judge(r.f)
+	if len(got.Failed) != 1 || got.Failed[0].Mode != "host" || len(got.Cells) != 2 {
+		t.Fatalf("%d cells, failed %+v", len(got.Cells), got.Failed)
+	}
+	for _, c := range got.Cells {
+		if c.Metrics[workload.Throughput].Ratio != nil {
+			t.Errorf("%s has a ratio to what was changed", c.Mode)
+		}
+	}
+	said := false
+	for _, w := range got.Warnings {
+		said = said || w.Code == "no-baseline"
+	}
+	if !said {
+		t.Errorf("warnings %+v", got.Warnings)
+	}
+}

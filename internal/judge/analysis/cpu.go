@@ -1,0 +1,109 @@
+package analysis
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// cpuMetric is the metric of what a unit of a load's work costs in CPU time.
+func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
+
+// windows are the CPU time of all the machine and of both ends in the windows of cell i, by
+// round. The baseline and its control are on one path, so each has the other's too.
+func (j *Run) windows(i int) map[int]stats.Window {
+	cells := []int{i}
+	g := groupOf(j.Series[i].Cell)
+	if c, ok := j.ctl[g]; ok {
+		if b, has := j.base[g]; has && (i == b || i == c) {
+			cells = []int{b, c}
+		}
+	}
+	out := map[int]stats.Window{}
+	for _, k := range cells {
+		for _, v := range j.Series[k].Visits {
+			if v.Slices == nil || v.Elapsed < workload.Shortest {
+				continue // the meters were not read in time
+			}
+			w := out[v.Round]
+			out[v.Round] = stats.Window{All: w.All + notIdle(*v), Part: w.Part + v.Client.CPU + v.Server.CPU}
+		}
+	}
+	return out
+}
+
+// notIdle is workload.Busy by the idle clock, in seconds. A tickless kernel times idleness,
+// but what it is busy with it draws at its ticks, which short pieces of work escape. Other
+// machines' windows are not exactly as long as this one's.
+func notIdle(v sample.Visit) float64 {
+	if len(v.Machines) > 0 {
+		return workload.Busy(v)
+	}
+	sum := 0.0
+	for _, c := range v.Machine {
+		sum += max(0, v.Elapsed-c.Idle-c.Steal)
+	}
+	return sum
+}
+
+// cpuBySlices puts what cell i's slices cost in the place of what its windows did: the CPU
+// time of the ends in each round's median slice, times what all of the machine spent of it.
+func (j *Run) cpuBySlices(i int) {
+	s := j.Series[i]
+	if s.slices == nil {
+		return
+	}
+	factor := stats.Factor(Ordered(j.windows(i)))
+	costs := map[int]float64{}
+	for round, x := range s.slices {
+		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN: there are no windows, or a file without it
+			costs[round] = cost
+		}
+	}
+	if len(costs) == 0 {
+		return
+	}
+	s.windows = map[string]map[int]float64{}
+	for _, m := range []string{cpuMetric(s.Load), workload.PerBusyCore} {
+		s.windows[m] = maps.Clone(s.Values[m])
+	}
+	for round, cost := range costs {
+		s.set(cpuMetric(s.Load), round, cost)
+		if cpuMetric(s.Load) == workload.CPUPerByte {
+			s.set(workload.PerBusyCore, round, bitsPerByte/cost)
+		}
+	}
+}
+
+// byRound are a metric's values for comparisons by round.
+func (s *Series) byRound(metric string) map[int]float64 {
+	if xs, ok := s.windows[metric]; ok {
+		return xs
+	}
+	return s.Values[metric]
+}
+
+// wholeCPU makes of a ratio of the ends' own CPU time one of all the machine's; Pairs is 0
+// if there are too few windows.
+func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
+	its, all := j.windows(b), j.windows(i)
+	if maps.Equal(all, its) && len(its) > 0 { // one path
+		return own
+	}
+	var x, y []stats.Window
+	for _, round := range slices.Sorted(maps.Keys(all)) {
+		if w, ok := its[round]; ok {
+			x, y = append(x, all[round]), append(y, w)
+		}
+	}
+	f := stats.Factors(x, y)
+	if own.Pairs == 0 || f.Pairs == 0 {
+		return stats.Estimate{}
+	}
+	out := own.Plus(f)
+	out.Pairs, out.Epochs = own.Pairs, own.Epochs
+	return out
+}

@@ -1,0 +1,60 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Added is cell i's latency, or of an endpoint any time, against that of cell b; nil
+// if there is none. Files of version 1 are reported as they were: without latencies'.
+func (j *Run) Added(i, b int, metric string) *Price {
+	s, p := j.Series[i], j.File.Header.Plan
+	var level float64
+	_, latency := workload.Percentile(metric)
+	switch {
+	case p.Foreign() && workload.MetricOf(metric, s.Load).Unit == "s":
+		level = stats.Median(Ordered(s.Values[metric]))
+	case !p.Foreign() && p.Same > 0 && latency:
+		level = stats.Median(Ordered(j.Series[b].Values[metric]))
+	default:
+		return nil
+	}
+	if out := j.Price(i, b, metric, level); out.N > 0 {
+		return &out
+	}
+	return nil
+}
+
+// doubtfulWays are doubts about whether the ways differ, and lead to the same
+// server.
+func (j *Run) doubtfulWays() []string {
+	if !j.File.Header.Plan.Foreign() {
+		return nil
+	}
+	var out []string
+	paths := j.File.Header.Paths
+	for i, a := range paths {
+		for _, b := range paths[:i] {
+			if a.Dial == b.Dial && a.Facts["url"] == b.Facts["url"] {
+				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Mode, a.Mode, a.Dial))
+			}
+		}
+	}
+	for _, fact := range []string{"model", "server"} {
+		var seen []string
+		for _, p := range paths {
+			if name := cmp.Or(p.Facts[fact], "none named"); !slices.Contains(seen, name) {
+				seen = append(seen, name)
+			}
+		}
+		if len(seen) > 1 {
+			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s", fact, strings.Join(seen, "; ")))
+		}
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Live judges a run while it is made. Each visit is looked at once, when it is added;
+// of sliced cells only what their ratio needs.
+type Live struct {
+	j  *Run
+	to Partners
+	// epochs are the pairs of slices of two cells, by round.
+	epochs map[[2]int]map[int]stats.Epoch
+}
+
+// Partners say which cell each cell's ratio is to, as far as a run has come.
+type Partners func(*Run) func(i int) (b int, ok bool)
+
+// ToBaseline are the baselines of the cells' groups.
+func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
+
+// NewLive judges a run of the plan, which has no visits yet.
+func NewLive(p sample.Plan, to Partners) *Live {
+	return &Live{emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to, map[[2]int]map[int]stats.Epoch{}}
+}
+
+// Add adds a visit.
+func (l *Live) Add(v sample.Visit) {
+	if v.Cell < 0 || v.Cell >= len(l.j.Series) { // of a mesh
+		return
+	}
+	p, s := l.j.File.Header.Plan, l.j.Series[v.Cell]
+	s.all = append(s.all, &v)
+	l.j.troubles[v.Cell].add(v, p.Counts(v))
+	if !p.Counts(v) {
+		return
+	}
+	if v.Slices == nil {
+		s.add(&v)
+		return
+	}
+	s.addSlices(&v)
+	for _, byRound := range l.epochs {
+		delete(byRound, v.Round)
+	}
+}
+
+// Standing is a cell's ratio in its load's own metric as far as it is known.
+type Standing struct {
+	Cell  sample.Cell
+	Label string
+	Ratio Ratio
+	Known bool
+	// Higher says that a higher ratio is better.
+	Higher bool
+}
+
+// Standings are those of the cells that have a ratio, in the plan's order, without the
+// control's.
+func (l *Live) Standings() []Standing {
+	var out []Standing
+	known, partner := l.Known(), l.to(l.j)
+	for i, s := range l.j.Series {
+		b, ok := partner(i)
+		if s.Cell.Control || !ok || b == i || l.j.Failed(i) {
+			continue
+		}
+		x := l.compare(i, b)
+		if x.N == 0 {
+			continue
+		}
+		r := ratioOf(x, Label(l.j.Series[b].Cell))
+		higher := higherIsBetter(s.Load, l.metric(i))
+		r.Verdict = l.j.verdict(x, l.noise(i), higher)
+		out = append(out, Standing{s.Cell, Label(s.Cell), r, known[i], higher})
+	}
+	return out
+}
+
+// Known reports for each cell of the plan whether its ratio in its load's own metric,
+// to the baseline or on a ladder to the rung below, is known: certain enough for a run
+// that looks at it before its end, or by rounds as precise as was asked for. A cell that has no ratio, because it is the baseline or has failed, is known;
+// a single way to an endpoint is when its own median is. A cell that has a partner and no
+// good visit yet is not.
+func (l *Live) Known() []bool {
+	out := make([]bool, len(l.j.Series))
+	partner := l.to(l.j)
+	for i := range out {
+		b, ok := partner(i)
+		switch {
+		case l.broken(i):
+			out[i] = true
+		case ok && b != i:
+			out[i] = l.broken(b) || l.known(i, l.compare(i, b))
+		case l.alone():
+			out[i] = l.known(i, compared{Summary: stats.Summarize(Ordered(l.j.Series[i].Values[l.metric(i)]))})
+		default:
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// known reports whether cell i's ratio is known.
+func (l *Live) known(i int, x compared) bool {
+	p := l.j.File.Header.Plan
+	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
+	switch {
+	case x.N == 0: // it does not have the metric, if it never had
+		return l.j.troubles[i].good >= stats.MinValues
+	case x.slices.Pairs > 0:
+		return x.slices.Settled(l.noise(i).bias, cmp.Or(p.Same, p.Precision), p.Precision)
+	case x.N < stats.MinValues || precise:
+		return precise && x.N >= stats.MinValues
+	case p.Same == 0:
+		return false
+	}
+	x.Low, x.High = x.stretched()
+	return l.j.verdict(x, l.noise(i), true) != stats.Unclear
+}
+
+// broken reports whether a cell was visited and has no result: it holds nothing up.
+func (l *Live) broken(i int) bool {
+	t := l.j.troubles[i]
+	return t.fatal() && (t.good+t.bad > 0 || t.starved >= brokenRun)
+}
+
+// alone reports whether the run is of a single way to an endpoint.
+func (l *Live) alone() bool {
+	p := l.j.File.Header.Plan
+	return p.Foreign() && len(p.Cells) == 1
+}
+
+func (l *Live) metric(i int) string { return PrimaryOf(l.j.Series[i].Load, l.j.Series[i].Cell.Shape) }
+
+// noise is what the control of cell i's group shows so far.
+func (l *Live) noise(i int) noise {
+	g := groupOf(l.j.Series[i].Cell)
+	c, ok := l.j.ctl[g]
+	b, has := l.j.base[g]
+	if !ok || !has || l.broken(c) {
+		return unknown
+	}
+	x := l.compare(c, b)
+	if x.N == 0 {
+		return unknown
+	}
+	return noise{stats.Floor(x.Summary), x.slices.Bias()}
+}
+
+// compare is judged.compare of the cell's own metric, of epochs that are paired once.
+func (l *Live) compare(i, b int) compared {
+	s := l.j.Series[i]
+	if s.slices == nil || l.j.Series[b].slices == nil {
+		return l.j.compare(i, b, l.metric(i))
+	}
+	at := [2]int{i, b}
+	if l.epochs[at] == nil {
+		l.epochs[at] = map[int]stats.Epoch{}
+	}
+	var epochs []stats.Epoch
+	for _, round := range slices.Sorted(maps.Keys(s.slices)) {
+		e, ok := l.epochs[at][round]
+		if !ok {
+			e = l.j.epoch(i, b, round, l.metric(i))
+			l.epochs[at][round] = e
+		}
+		epochs = append(epochs, e)
+	}
+	if e := stats.Moderate(epochs, stats.PriorSD); e.Pairs > 0 {
+		return compared{e.Ratio(), e}
+	}
+	return l.j.compare(i, b, l.metric(i))
+}

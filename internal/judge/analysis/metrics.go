@@ -1,0 +1,179 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	nsPerSecond = 1e9
+	bitsPerByte = 8
+)
+
+// Series is a cell's good visits: metric -> round -> value.
+type Series struct {
+	Cell   sample.Cell
+	Load   sample.Load
+	Values map[string]map[int]float64
+	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
+	times  map[string]*hdrhistogram.Histogram // all rounds' of what only this load times
+	Visits []*sample.Visit
+	all    []*sample.Visit        // the bad ones as well
+	slices map[int]*sample.Slices // by round; nil if it was not sliced
+	// windows are what windows say of metrics that have values of slices: these share a
+	// factor, so their rounds do not show its error.
+	windows map[string]map[int]float64
+}
+
+func newSeries(c sample.Cell, l sample.Load) *Series {
+	return &Series{Cell: c, Load: l, Values: map[string]map[int]float64{}}
+}
+
+// set notes a value; one that is not finite is none.
+func (s *Series) set(metric string, round int, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	if s.Values[metric] == nil {
+		s.Values[metric] = map[int]float64{}
+	}
+	s.Values[metric][round] = v
+}
+
+// add adds a witnessed visit.
+func (s *Series) add(visit *sample.Visit) {
+	s.Visits = append(s.Visits, visit)
+	f := workload.FiguresOf(*visit, s.Load, s.Cell.Shape)
+	for name, x := range f.Values {
+		s.set(name, visit.Round, x)
+	}
+	if f.Latency != nil {
+		if s.merged == nil {
+			s.merged = sample.NewHistogram()
+		}
+		f.Latency.MergeInto(s.merged)
+	}
+	for name, h := range f.Times {
+		if s.times == nil {
+			s.times = map[string]*hdrhistogram.Histogram{}
+		}
+		if s.times[name] == nil {
+			s.times[name] = sample.NewHistogram()
+		}
+		h.MergeInto(s.times[name])
+	}
+	s.addSlices(visit)
+}
+
+// Metric summarizes one metric of the series; ok is false if it has none.
+func (s *Series) Metric(name string) (m Metric, ok bool) {
+	byRound := s.Values[name]
+	if len(byRound) == 0 {
+		return m, false
+	}
+	xs := Ordered(byRound)
+	sum := stats.Summarize(xs)
+	if sum.N == 0 {
+		return m, false
+	}
+	of := workload.MetricOf(name, s.Load)
+	m = Metric{Unit: of.Unit, Higher: of.Higher, Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs}
+	if v, is := s.Merged(name); is {
+		m.Merged = &v
+	}
+	if name == workload.Stalls { // most visits have none
+		total := 0.0
+		for _, x := range xs {
+			total += x
+		}
+		m.Merged = &total
+	}
+	return m, true
+}
+
+// Merged is the percentile of all rounds' samples together.
+func (s *Series) Merged(metric string) (seconds float64, ok bool) {
+	h, q := s.merged, 0.0
+	if q, ok = workload.Percentile(metric); !ok {
+		of := workload.MetricOf(metric, s.Load)
+		h, q = s.times[of.Times], of.Quantile
+	}
+	if h == nil {
+		return 0, false
+	}
+	return float64(h.ValueAtQuantile(q)) / nsPerSecond, true
+}
+
+// seen is what the load's own doubts and limits are told by.
+func (s *Series) seen() workload.Seen {
+	return workload.Seen{Load: s.Load, Visits: s.Visits, All: s.all, Merged: s.Merged,
+		Median: func(metric string) float64 { m, _ := s.Metric(metric); return m.Median }}
+}
+
+// foreign is the CPUs that other programs kept busy: what is left of the
+// machine's busy time without the run's processes and without interrupts.
+// (With CONFIG_IRQ_TIME_ACCOUNTING softirq work is not in the processes'
+// clocks; without it this is an underestimate.)
+func (s *Series) foreign() float64 {
+	c := s.cpu()
+	if c.elapsed < workload.Shortest {
+		return 0
+	}
+	interrupts := 0.0
+	for _, v := range s.Visits {
+		for _, cpu := range v.Machine {
+			interrupts += cpu.IRQ + cpu.SoftIRQ
+		}
+	}
+	return max(0, c.Rest-interrupts) / c.elapsed
+}
+
+// split is who spent the CPU time of a unit of work.
+func (s *Series) split() CPUSplit {
+	c, w := s.cpu(), workload.Of(s.Load)
+	c.Unit = workload.MetricOf(w.CPU(), s.Load).Unit
+	work := 0.0
+	for _, v := range s.Visits {
+		if v.Elapsed >= workload.Shortest {
+			work += w.Work(*v, s.Load)
+		}
+	}
+	if work < 1 {
+		return CPUSplit{Unit: c.Unit}
+	}
+	for _, f := range []*float64{&c.Client, &c.Server, &c.Proxy, &c.Rest} {
+		*f /= work
+	}
+	return c.CPUSplit
+}
+
+// cpuTime is CPU seconds in all windows together.
+type cpuTime struct {
+	CPUSplit
+	elapsed float64
+}
+
+// cpu sums over all visits: /proc/stat's ticks are too coarse for one.
+func (s *Series) cpu() cpuTime {
+	var c cpuTime
+	busy := 0.0
+	for _, v := range s.Visits {
+		if v.Elapsed < workload.Shortest {
+			continue // the meters were not read in time
+		}
+		c.elapsed += v.Elapsed
+		busy += workload.Busy(*v)
+		c.Client += v.Client.CPU
+		c.Server += v.Server.CPU
+		if v.Proxy != nil {
+			c.Proxy += v.Proxy.CPU
+		}
+	}
+	c.Rest = max(0, busy-c.Client-c.Server-c.Proxy)
+	return c
+}

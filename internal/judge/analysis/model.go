@@ -1,0 +1,208 @@
+// Package analysis turns a results file into a judged report: it groups
+// visits by cell, pairs them by round, and gives every number its interval,
+// every difference its verdict and every doubt its warning. It needs nothing
+// but the file, so any machine can judge any run again.
+package analysis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Schema names the version of the report.
+const Schema = "bridgetoll.report/1"
+
+// Report is the judged run as far as all studies have it; its JSON form is documented in
+// docs/results.md. Units are base units: seconds, bytes, bit/s. A study that has more than
+// that puts it between the two parts.
+type Report struct {
+	Measured
+	Said
+}
+
+// Base is the report itself, or of a study's own report what all of them have.
+func (r *Report) Base() *Report { return r }
+
+// Empty reports whether nothing has a result.
+func (r *Report) Empty() bool { return len(r.Cells) == 0 }
+
+// Complete reports whether all that was planned has a result.
+func (r *Report) Complete() bool { return len(r.Failed) == 0 }
+
+// Measured is what was measured, and how.
+type Measured struct {
+	Schema      string             `json:"schema"`
+	Study       string             `json:"study,omitempty"` // as the plan has it
+	Environment sample.Environment `json:"environment"`
+	Plan        Plan               `json:"plan"`
+	Control     Control            `json:"control"`
+	Cells       []Cell             `json:"cells"`
+}
+
+// Said is what is said of it.
+type Said struct {
+	Failed   []Failed      `json:"failed"`
+	Skipped  []sample.Skip `json:"skipped"`
+	Warnings []Warning     `json:"warnings"`
+	Findings []string      `json:"findings"`
+}
+
+// Plan is what was done.
+type Plan struct {
+	Seed      uint64        `json:"seed"`
+	Rounds    int           `json:"rounds"` // complete ones
+	Window    float64       `json:"window_s"`
+	Baseline  string        `json:"baseline"`
+	EndedBy   string        `json:"ended_by"`
+	Elapsed   float64       `json:"elapsed_s"`
+	Budget    float64       `json:"budget_s"`
+	Precision float64       `json:"precision"`
+	Same      float64       `json:"same,omitempty"`    // the relative difference that is called none
+	Epoch     float64       `json:"epoch_s,omitempty"` // of all slices of an epoch together
+	Pin       string        `json:"pin"`
+	CPUs      sample.CPUs   `json:"cpus"`
+	Loads     []sample.Load `json:"loads"`
+	Wire      *sample.Wire  `json:"wire,omitempty"`
+}
+
+// Control is the baseline against itself.
+type Control struct {
+	Mode   string  `json:"mode"`
+	Groups []Floor `json:"groups"`
+}
+
+// Floor is a group's noise floor by metric: relative, 0.02 is 2 %.
+type Floor struct {
+	From  string             `json:"from"`
+	Load  string             `json:"load"`
+	Shape sample.Shape       `json:"shape,omitzero"`
+	On    string             `json:"on"`
+	Floor map[string]float64 `json:"floor"`
+}
+
+// Cell is a judged cell. Every cell of a report was witnessed; cells that
+// were not are in Failed.
+type Cell struct {
+	Mode      string            `json:"mode"`
+	From      string            `json:"from"`
+	To        string            `json:"to"`
+	Load      string            `json:"load"`
+	Tune      string            `json:"tune"`
+	Shape     sample.Shape      `json:"shape,omitzero"`
+	On        string            `json:"on"`
+	Hops      []string          `json:"hops"`
+	Dial      string            `json:"dial,omitempty"` // what the (first) client dialled
+	Witnessed bool              `json:"witnessed"`
+	Baseline  bool              `json:"baseline,omitempty"`
+	Metrics   map[string]Metric `json:"metrics"`
+	CPU       CPUSplit          `json:"cpu"`
+	LimitedBy string            `json:"limited_by"`
+	Primary   string            `json:"primary"` // the metric that decides its toll
+	Facts     map[string]string `json:"facts,omitempty"`
+	Warnings  []Warning         `json:"warnings"`
+}
+
+// Metric is one quantity of a cell over its rounds.
+type Metric struct {
+	Unit   string  `json:"unit"`
+	Higher bool    `json:"higher_is_better,omitempty"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	// Merged is the percentile of all rounds' samples together, for latencies, and
+	// the number in all rounds of what is rare (Stalls).
+	Merged *float64  `json:"merged,omitempty"`
+	Rounds []float64 `json:"rounds"`
+	Ratio  *Ratio    `json:"ratio,omitempty"`
+	// Price is of a latency, or of an endpoint's times, the difference to the
+	// baseline's: what the mode adds.
+	Price *Price `json:"price,omitempty"`
+	// Scaling is of a crowd's metrics the ratio to those of the same mode in the
+	// plan's first shape.
+	Scaling *Ratio `json:"scaling,omitempty"`
+}
+
+// Ratio is a metric against the baseline's of the same rounds, or of slices next to each
+// other.
+type Ratio struct {
+	To      string        `json:"to"`
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`                // pairs: rounds that both have, or slices
+	Epochs  int           `json:"epochs,omitempty"` // that the slices are from; 0: it is by rounds
+	Verdict stats.Verdict `json:"verdict"`
+}
+
+// HalfWidth is the larger distance from the median to an end.
+func (r Ratio) HalfWidth() float64 { return r.summary().HalfWidth() }
+
+func (r Ratio) summary() stats.Summary {
+	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
+}
+
+// String is the median with its interval: "0.93 ±0.02" where that is even on
+// both sides, else "0.82 -0.21 +0.02". One round has no interval.
+func (r Ratio) String() string {
+	return fmt.Sprintf("%.*f %s", RatioDecimals, r.Median, Interval(r.summary(), RatioDecimals))
+}
+
+// Interval is what follows a median that is printed with so many decimals.
+func Interval(s stats.Summary, decimals int) string {
+	const even = 1.5 // what rounding makes of equal halves, in last digits
+	down, up := s.Median-s.Low, s.High-s.Median
+	switch {
+	case s.N < 2:
+		return "±?"
+	case math.Abs(up-down)*math.Pow10(decimals) > even:
+		return fmt.Sprintf("-%.*f +%.*f", decimals, down, decimals, up)
+	}
+	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
+}
+
+// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round
+// trip (rr), in seconds, over all rounds together. Rest is everything else
+// that kept the machine busy: kernel work outside these processes, and other
+// programs.
+type CPUSplit struct {
+	Unit   string  `json:"unit"` // "s/B" or "s"
+	Client float64 `json:"client"`
+	Server float64 `json:"server"`
+	Proxy  float64 `json:"proxy"`
+	Rest   float64 `json:"rest"`
+}
+
+// Failed is a cell that has no result.
+type Failed struct {
+	Mode     string       `json:"mode"`
+	From     string       `json:"from"`
+	To       string       `json:"to"`
+	Load     string       `json:"load"`
+	Tune     string       `json:"tune,omitempty"`
+	Shape    sample.Shape `json:"shape,omitzero"`
+	On       string       `json:"on"`
+	Reason   string       `json:"reason"`
+	Evidence string       `json:"evidence"`
+}
+
+// Warning is a doubt about a number or about the whole run.
+type Warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Primary is the metric that decides a load's toll.
+func Primary(l sample.Load) string { return workload.Of(l).Primary }
+
+// Rate is the metric of a load's throughput.
+func Rate(l sample.Load) string { return workload.Of(l).Rate }
+
+// PrimaryOf is the metric that decides the toll of a cell of that shape.
+func PrimaryOf(l sample.Load, s sample.Shape) string { return workload.Of(l).Decides(s) }
+
+// higherIsBetter says which direction of a load's metric is good.
+func higherIsBetter(l sample.Load, metric string) bool { return workload.MetricOf(metric, l).Higher }

@@ -1,0 +1,133 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+)
+
+// Price is what a part costs in one metric: the difference that it makes, or
+// of throughput the ratio.
+type Price struct {
+	Unit    string        `json:"unit"` // the metric's, or "ratio"
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`                // pairs, as of a Ratio
+	Epochs  int           `json:"epochs,omitempty"` // as of a Ratio
+	Verdict stats.Verdict `json:"verdict"`          // costs, gains, nothing, unclear
+	// LimitedBy is "wire" if both fill it: then its rate hides what the part
+	// costs in throughput.
+	LimitedBy string `json:"limited_by,omitempty"`
+}
+
+// CoreUnit is the unit of a share of one core.
+const CoreUnit = "core"
+
+// RatioUnit is the unit of a price that is a ratio.
+const RatioUnit = "ratio"
+
+// printed are the units in which people read prices.
+var printed = map[string]struct {
+	scale float64
+	unit  string
+}{"s": {1e6, "µs"}, "ms": {1, "ms"}, "s/B": {1e9, "s"}, RatioUnit: {1, ""}, CoreUnit: {100, "%"}}
+
+// Milliseconds is the price of a time, as String but in ms.
+func (p Price) Milliseconds() string {
+	const ms = 1e3
+	p.Unit, p.Median, p.Low, p.High = "ms", ms*p.Median, ms*p.Low, ms*p.High
+	return p.String()
+}
+
+// neutral is the value of a part that costs nothing.
+func (p Price) neutral() float64 {
+	if p.Unit == RatioUnit {
+		return 1
+	}
+	return 0
+}
+
+// String is the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8" is the
+// median with its interval; "≤ 1.2" is nothing measurable and no more than
+// that; "?" is unclear.
+func (p Price) String() string {
+	switch {
+	case p.LimitedBy != "":
+		return p.LimitedBy + " full"
+	case p.Verdict == stats.Nothing:
+		return "≤ " + p.Most()
+	case p.Verdict == stats.Unclear && p.N > 1:
+		return p.Value() + " ?"
+	}
+	return p.Value()
+}
+
+// Value is the median with its interval.
+func (p Price) Value() string {
+	scale := printed[p.Unit].scale
+	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
+	if p.Unit == RatioUnit {
+		return fmt.Sprintf("%.*f %s", RatioDecimals, s.Median, Interval(s, RatioDecimals))
+	}
+	uncertain := s.HalfWidth()
+	if s.N < 2 {
+		uncertain = math.Abs(s.Median) / 10
+	}
+	digits := Decimals(uncertain)
+	shift := math.Pow10(digits)
+	rounded := math.Round(s.Median*shift)/shift + 0 // 0, not -0
+	return fmt.Sprintf("%+.*f %s", digits, rounded, Interval(s, digits))
+}
+
+// Most is the largest price that the interval does not rule out, rounded up.
+func (p Price) Most() string {
+	x := max(math.Abs(p.Low-p.neutral()), math.Abs(p.High-p.neutral()))
+	if p.Unit == RatioUnit {
+		return fmt.Sprintf("%.0f %%", math.Ceil(100*x))
+	}
+	x *= printed[p.Unit].scale
+	digits := Decimals(x)
+	shift := math.Pow10(digits)
+	return fmt.Sprintf("%.*f", digits, math.Ceil(x*shift)/shift)
+}
+
+const (
+	RatioDecimals = 2
+	maxDecimals   = 3
+)
+
+// Decimals is how many of them a number with that uncertainty deserves: one
+// significant digit of the uncertainty is kept, or two where the first is 1.
+func Decimals(uncertainty float64) int {
+	const least = 1.95
+	n := 0
+	for x := uncertainty; x < least && n < maxDecimals; x *= 10 {
+		n++
+	}
+	return n
+}
+
+// In is the price in a sentence, with its unit.
+func (p Price) In(text string) string {
+	if unit := printed[p.Unit].unit; unit != "" {
+		return text + " " + unit
+	}
+	return text
+}
+
+// Known reports whether the part costs or gains something.
+func (p Price) Known() bool { return p.Verdict == stats.Costs || p.Verdict == stats.Gains }
+
+// Plain is the median with its interval in ms, in a sentence and whatever the
+// verdict.
+func (p Price) Plain() string {
+	const ms = 1e3
+	s := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}
+	n := Decimals(s.HalfWidth())
+	if s.N < 2 {
+		return fmt.Sprintf("%+.*f ms", n, s.Median)
+	}
+	return fmt.Sprintf("%+.*f ms (%+.*f to %+.*f)", n, s.Median, n, s.Low, n, s.High)
+}

@@ -1,0 +1,326 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// windowed are the metrics of a sliced load's throughput in its windows.
+var windowed = map[string]string{workload.Throughput: workload.WindowThroughput, workload.Transactions: workload.WindowTransactions}
+
+// addSlices puts the slices of a visit in the place of what its window says of the same
+// metrics.
+func (s *Series) addSlices(v *sample.Visit) {
+	if v.Slices == nil || s.Cell.Shape.Crowd() || workload.Of(s.Load).Foreign {
+		return
+	}
+	rate, unit := Rate(s.Load), 1.0
+	if rate == workload.Throughput {
+		unit = bitsPerByte
+	}
+	if x, ok := s.Values[rate][v.Round]; ok {
+		s.set(windowed[rate], v.Round, x)
+	}
+	for _, m := range []string{rate, workload.LatencyP50} {
+		delete(s.Values[m], v.Round)
+	}
+	if s.slices == nil {
+		s.slices = map[int]*sample.Slices{}
+	}
+	if !s.repeated(v) {
+		s.slices[v.Round] = v.Slices
+	}
+	s.set(rate, v.Round, unit*stats.Median(v.Slices.Rates)) // NaN of none
+	s.set(workload.LatencyP50, v.Round, stats.Median(v.Slices.Medians))
+}
+
+// repeated reports whether the cell was visited before in the round of v. Such a visit
+// was made after the round, because the one before had failed: no other cell's slices
+// were near its own.
+func (s *Series) repeated(v *sample.Visit) bool {
+	for k := len(s.all) - 1; k >= 0 && s.all[k].Round >= v.Round; k-- {
+		if s.all[k].Round == v.Round && s.all[k] != v {
+			return true
+		}
+	}
+	return false
+}
+
+// quantity is a metric of a load in slices; none of most.
+func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
+	switch metric {
+	case Rate(l):
+		return func(s *sample.Slices) []float64 { return s.Rates }
+	case workload.LatencyP50:
+		return func(s *sample.Slices) []float64 { return s.Medians }
+	case cpuMetric(l):
+		return func(s *sample.Slices) []float64 { return s.CPU }
+	}
+	return func(*sample.Slices) []float64 { return nil }
+}
+
+// Estimate is the logarithm of cell i's metric over cell b's, from the rounds in which both
+// have slices. Pairs is 0 if that is too little, or if only the control stands for cell b:
+// a cell without a result is no baseline.
+func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
+	if len(j.Series[b].slices) == 0 {
+		return stats.Estimate{}
+	}
+	cpu := cpuMetric(j.Series[i].Load)
+	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // its reciprocal
+		return j.Estimate(i, b, cpu).Times(-1)
+	}
+	_, epochs := j.epochs(i, b, metric)
+	e := stats.Moderate(epochs, stats.PriorSD)
+	if metric == cpu {
+		return j.wholeCPU(e, i, b)
+	}
+	return e
+}
+
+// epochs are those in which cells i and b have slices that can be paired, and their rounds.
+func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) {
+	for _, round := range slices.Sorted(maps.Keys(j.Series[i].slices)) {
+		if e := j.epoch(i, b, round, metric); e.N > 0 {
+			rounds, out = append(rounds, round), append(out, e)
+		}
+	}
+	return rounds, out
+}
+
+// epoch pairs the slices of cell i in a round with those of cell b.
+func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
+	if j.Series[i].Cell.Load != j.Series[b].Cell.Load { // another epoch
+		return stats.Epoch{}
+	}
+	of := quantity(j.Series[i].Load, metric)
+	var partners []slot
+	for _, k := range j.partners(i, b) {
+		partners = append(partners, logarithms(j.Series[k].slices[round], of)...)
+	}
+	slices.SortFunc(partners, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
+	return pairUp(logarithms(j.Series[i].slices[round], of), partners)
+}
+
+// partners are the cells whose slices cell i's are compared with: cell b's, and if
+// that is the baseline those of its control, which has connections of its own on the same
+// path. The control itself is compared with the baseline only.
+func (j *Run) partners(i, b int) []int {
+	g := groupOf(j.Series[b].Cell)
+	ctl, ok := j.ctl[g]
+	if base, has := j.base[g]; ok && has && base == b && ctl != i {
+		return []int{b, ctl}
+	}
+	return []int{b}
+}
+
+// slot is the logarithm of what a slice has, and its place in the epoch's timetable.
+type slot struct {
+	at int
+	x  float64
+}
+
+func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
+	if s == nil {
+		return nil
+	}
+	var out []slot
+	for k, x := range of(s) {
+		if x > 0 {
+			out = append(out, slot{s.Slots[k], math.Log(x)})
+		}
+	}
+	return out
+}
+
+// pairUp subtracts from each slice each of its partners: the nearest ones before and after
+// it, or at an epoch's end the one that there is.
+//
+// Note: pairs of a slice and the mean of its partners would be fewer and less noisy, but a
+// busy machine slows slices now and then: two are hit more often than one, and the median
+// pair of equal cells would not be 0.
+//
+// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has
+// twice the variance of a slice, and the mean of all pairs that times the sum of the squares of
+// what each slice's share in it is.
+func pairUp(mine, partners []slot) stats.Epoch {
+	var values []float64
+	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // pairs that each is in
+	after := 0
+	for k, s := range mine {
+		for after < len(partners) && partners[after].at < s.at {
+			after++
+		}
+		for p := max(0, after-1); p < min(after+1, len(partners)); p++ {
+			values = append(values, s.x-partners[p].x)
+			own[k]++
+			theirs[p]++
+		}
+	}
+	n, squares := float64(len(values)), 0.0
+	for _, in := range append(own, theirs...) {
+		squares += in * in
+	}
+	if n == 0 {
+		return stats.Epoch{}
+	}
+	return stats.NewEpoch(values, 2*n*n/squares)
+}
+
+// compared is a ratio of two cells.
+type compared struct {
+	stats.Summary
+	// slices is its logarithm from slices; Pairs is 0 if the ratio is by rounds.
+	slices stats.Estimate
+}
+
+// compare is cell i's metric against cell b's: by slices if both have them of that
+// metric, else by rounds.
+func (j *Run) compare(i, b int, metric string) compared {
+	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
+		return compared{e.Ratio(), e}
+	}
+	return compared{Summary: stats.Summarize(stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
+}
+
+// noise is what a group's control shows of a metric: the noise floor of ratios by
+// rounds, and how far its ratio is from 1 in slices. NaN is not known.
+type noise struct{ floor, bias float64 }
+
+var unknown = noise{math.NaN(), math.NaN()}
+
+// verdict judges a ratio. Files of version 1 do not say what difference is none.
+func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
+	p := j.File.Header.Plan
+	switch {
+	case x.slices.Pairs > 0:
+		return x.slices.Judge(n.bias, cmp.Or(p.Same, p.Precision), higherIsBetter)
+	case p.Same > 0:
+		return stats.JudgeSame(x.Summary, n.floor, p.Same, higherIsBetter)
+	}
+	return stats.Judge(x.Summary, n.floor, p.Precision, higherIsBetter)
+}
+
+// Price is what cell i has more than cell b in a metric where less is better; N is 0 if
+// they have nothing in common. Of slices it is what their ratio makes of cell b's median:
+// differences would have the drift of the machine from epoch to epoch in them. By rounds it
+// is judged as the share of level that it is.
+func (j *Run) Price(i, b int, metric string, level float64) Price {
+	mine, its := j.Series[i], j.Series[b]
+	out := Price{Unit: workload.MetricOf(metric, mine.Load).Unit}
+	x := j.compare(i, b, metric)
+	var d stats.Summary
+	if x.slices.Pairs > 0 {
+		of := stats.Median(Ordered(its.Values[metric]))
+		d = stats.Summary{Median: of * (x.Median - 1), Low: of * (x.Low - 1), High: of * (x.High - 1), N: x.N}
+	} else {
+		d = stats.Summarize(stats.Differences(mine.byRound(metric), its.byRound(metric)))
+		x.Summary = stats.Share(d, level)
+	}
+	out.take(d, x.slices.Epochs)
+	out.Verdict = j.verdict(x, j.noise(groupOf(mine.Cell), metric), false).Part()
+	return out
+}
+
+// Difference is how much more one side has than the other, in a metric where less
+// is better.
+type Difference struct {
+	Unit   string
+	Level  float64        // that it is judged as a share of
+	Rounds stats.Summary  // by rounds
+	Slices stats.Estimate // by slices, in the place of that; Pairs is 0 if there is none
+}
+
+// PriceOf judges a difference by the noise of a metric in the group of cell c; N is 0 if
+// there is none.
+func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
+	out, x := Price{Unit: d.Unit}, compared{Summary: stats.Share(d.Rounds, d.Level)}
+	if d.Slices.Pairs > 0 {
+		d.Rounds, x = d.Slices.Summary(), compared{slices: d.Slices.Over(d.Level)}
+	}
+	if d.Rounds.N == 0 {
+		return Price{}
+	}
+	out.take(d.Rounds, x.slices.Epochs)
+	out.Verdict = j.verdict(x, j.noise(groupOf(c), metric), false).Part()
+	return out
+}
+
+// InWindows reports whether what a cell's rounds say of CPU time shares an error.
+func (s *Series) InWindows() bool { return s.windows != nil }
+
+func (p *Price) take(s stats.Summary, epochs int) {
+	p.Median, p.Low, p.High, p.N, p.Epochs = s.Median, s.Low, s.High, s.N, epochs
+}
+
+const (
+	// lostShare is the share of a cell's slices that may be lost before it is said.
+	lostShare = 0.2
+	// wider is by how much the interval of a ratio by rounds is widened where a wrong word
+	// is likely: it is of few rounds, and many rows or rounds are looked at.
+	wider = 2
+)
+
+// stretched is a wider interval of the ratio.
+func (x compared) stretched() (low, high float64) {
+	return x.Median - wider*(x.Median-x.Low), x.Median + wider*(x.High-x.Median)
+}
+
+// sliceWarnings are the doubts about cell i's slices.
+func (j *Run) sliceWarnings(i int) (out []Warning) {
+	s := j.Series[i]
+	lost, kept := 0, 0
+	for _, x := range s.slices {
+		lost += x.Lost
+		kept += len(x.Slots)
+	}
+	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
+		out = append(out, Warning{"lost-slices", fmt.Sprintf("%.0f %% of its slices began late or were cut short, and are left out: "+
+			"the machine was busy with something else", 100*share)})
+	}
+	if w, ok := j.states(i); ok {
+		out = append(out, w)
+	}
+	if w, ok := j.burst(i); ok {
+		out = append(out, w)
+	}
+	return out
+}
+
+// burst warns if cell i's ratio in windows is not that in slices.
+func (j *Run) burst(i int) (Warning, bool) {
+	s := j.Series[i]
+	b, ok := j.BaselineOf(i)
+	rate := Rate(s.Load)
+	if !ok || b == i || len(s.slices) == 0 {
+		return Warning{}, false
+	}
+	short, long := j.compare(i, b, rate), j.compare(i, b, windowed[rate])
+	if short.slices.Pairs == 0 || long.N < stats.MinValues {
+		return Warning{}, false
+	}
+	low, high := long.stretched()
+	apart := math.Abs(math.Log(short.Median / long.Median))
+	if short.Low <= high && short.High >= low || apart <= math.Log1p(j.File.Header.Plan.Same) {
+		return Warning{}, false
+	}
+	what, text := workload.Of(s.Load).Noun, func(x compared) string { return ratioOf(x, "").String() }
+	if rate == workload.Transactions {
+		what = "rate"
+	}
+	return Warning{"burst-differs", fmt.Sprintf("in slices of %g ms it has %s of %s's %s, in windows of %g ms %s: "+
+		"short bursts do not show its sustained performance", 1e3*s.Load.Slice, text(short),
+		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true
+}
+
+// ratioOf is a ratio of the report, without a verdict.
+func ratioOf(x compared, to string) Ratio {
+	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs}
+}

@@ -1,0 +1,94 @@
+package analysis
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+func TestPairUp(t *testing.T) {
+	at := func(n int, x float64) slot { return slot{n, x} }
+	for _, tt := range []struct {
+		name           string
+		mine, partners []slot
+		centre, worth  float64
+	}{
+		{"between-two", []slot{at(5, 10)}, []slot{at(4, 1), at(7, 3)}, 8, 4.0 / 3},
+		{"nearest-before-and-after", []slot{at(5, 10)}, []slot{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
+		{"only-before", []slot{at(5, 10)}, []slot{at(2, 99), at(4, 1)}, 9, 1},
+		{"only-after", []slot{at(5, 10)}, []slot{at(6, 1), at(7, 99)}, 9, 1},
+		// The variance of the mean of two pairs that have their only partner in common is 1/2 + 1
+		// slice's, that of a pair 2.
+		{"one-partner-for-two", []slot{at(5, 10), at(6, 10)}, []slot{at(4, 1)}, 9, 4.0 / 3},
+		{"own-partners", []slot{at(1, 3), at(11, 5)}, []slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
+		{"nothing", nil, []slot{at(1, 1)}, 0, 0},
+		{"nobody", []slot{at(1, 1)}, nil, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := pairUp(tt.mine, tt.partners)
+			if e.N == 0 && tt.worth == 0 {
+				return
+			}
+			if math.Abs(e.Centre-tt.centre) > 1e-9 || math.Abs(e.Worth-tt.worth) > 1e-9 || e.N < len(tt.mine) {
+				t.Errorf("got %+v, want %g, worth %g", e, tt.centre, tt.worth)
+			}
+		})
+	}
+}
+
+// A busy machine slows slices now and then, by much. Cells that are equal must not look
+// different for it, however their slices are paired.
+func TestSkewedNoiseIsNoDifference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	sum := 0.0
+	const epochs = 200
+	for range epochs {
+		var mine, partners []slot
+		for n := range 40 {
+			slow := 0.05 * rng.NormFloat64()
+			if rng.Float64() < 0.35 {
+				slow += 0.5
+			}
+			if s := (slot{n, slow}); n%2 == 0 {
+				partners = append(partners, s)
+			} else {
+				mine = append(mine, s)
+			}
+		}
+		sum += pairUp(mine, partners).Centre / epochs
+	}
+	if math.Abs(sum) > 0.01 {
+		t.Errorf("equal cells differ by %.1f %%", 100*sum)
+	}
+}
+
+// The control's slices are the baseline's for all but itself.
+func TestControlsSlicesAreTheBaselines(t *testing.T) {
+	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.Native, "bulk"))
+	r := newRun(t, cells...).rounds(1, steady(30, 30, 28, 30), func(v *sample.Visit) {
+		v.Slices = &sample.Slices{}
+		for k := range 30 {
+			v.Slices.Slots = append(v.Slices.Slots, len(cells)*k+(v.Cell+k)%len(cells))
+			v.Slices.Rates = append(v.Slices.Rates, float64(v.Server.Received)*(1+0.01*float64((k*7+v.Cell)%5)))
+		}
+	})
+	j := Open(r.f)
+	for _, tt := range []struct {
+		i, b int
+		want []int
+	}{{2, 0, []int{0, 1}}, {1, 0, []int{0}}, {2, 3, []int{3}}, {0, 3, []int{3}}, {3, 2, []int{2}}} {
+		if got := j.partners(tt.i, tt.b); !slices.Equal(got, tt.want) {
+			t.Errorf("cell %d against cell %d: partners %v, want %v", tt.i, tt.b, got, tt.want)
+		}
+	}
+	whole := j.epoch(2, 0, 0, workload.Throughput)
+	j.Series[1].slices = nil
+	if half := j.epoch(2, 0, 0, workload.Throughput); half.Worth >= whole.Worth {
+		t.Errorf("with half of the partners the pairs are worth %.1f, with all %.1f", half.Worth, whole.Worth)
+	}
+}

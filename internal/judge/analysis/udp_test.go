@@ -1,0 +1,110 @@
+package analysis
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// udpRun is a run of a load over UDP: x is Gbit/s of datagrams of 1250 bytes, or
+// µs. Of each 1000 datagrams so many of the last cell's are lost.
+func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *Report {
+	t.Helper()
+	r := newRun(t, trio(mode.Bridge, load)...)
+	l := sample.Load{Kind: load, Options: workload.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 1}
+	if load == workload.UDP {
+		l.Options = workload.UDPOptions{Size: 1250, Rate: rate}
+	}
+	r.f.Header.Plan.Loads = []sample.Load{l}
+	for i := range r.f.Header.Paths {
+		r.f.Header.Paths[i].UDP = true
+	}
+	x := steady(1, 1, 0.5)
+	if load == "udp-rr" {
+		x = steady(50, 50, 60)
+	}
+	whatIsLost := func(v *sample.Visit) {
+		came := v.Server.Received / 1250
+		v.Client.Counts = map[string]int64{"datagrams": 1000}
+		v.Server.Counts = map[string]int64{"datagrams": came}
+		if load == "udp-rr" {
+			h := sample.NewHistogram()
+			_ = h.RecordValues(int64(map[bool]float64{false: 50e3, true: 60e3}[v.Cell == 2]), 1000)
+			v.Latency, _ = sample.Encode(h)
+			v.Client.Trips, v.Server.Received = 1000-lost, 0
+		}
+		if v.Cell == 2 {
+			v.Client.Counts["lost"], v.Server.Counts["lost"], v.Server.Counts["dropped"], v.Server.Counts["reordered"] = lost, lost, lost/2, 5
+		}
+	}
+	return r.rounds(6, x, append([]func(*sample.Visit){calm, whatIsLost}, change...)...).judge()
+}
+
+func TestUDPMetrics(t *testing.T) {
+	c := find(t, udpRun(t, "udp", 0, 20), mode.Bridge, "udp")
+	if len(c.Hops) == 0 {
+		t.Error("its path was not found")
+	}
+	for name, want := range map[string]float64{workload.Throughput: 0.5e9, workload.Packets: 5e4, workload.Loss: 0.02, workload.SocketLoss: 0.01, workload.Reordered: 0.005, workload.Duplicates: 0, workload.Offered: 0.5e9,
+		workload.CPUPerPacket: 0.8 / 5e4} {
+		if got, ok := c.Metrics[name]; !ok || !near(got.Median, want) {
+			t.Errorf("%s is %v, want %v", name, got.Median, want)
+		}
+	}
+	if x := c.Metrics[workload.Throughput].Ratio; x == nil || !near(x.Median, 0.5) || x.Verdict != "worse" {
+		t.Errorf("ratio %v", x)
+	}
+	if x := c.Metrics[workload.Packets].Ratio; x == nil || x.Verdict != "worse" {
+		t.Errorf("fewer packets are %v", x)
+	}
+	rr := find(t, udpRun(t, "udp-rr", 0, 20), mode.Bridge, "udp-rr")
+	if got := rr.Metrics[workload.Loss].Median; !near(got, 0.02) {
+		t.Errorf("a share of %v trips is lost", got)
+	}
+	if x := rr.Metrics[workload.LatencyP50].Ratio; x == nil || !near(x.Median, 1.2) {
+		t.Errorf("ratio %v", x)
+	}
+}
+
+func TestUDPWarningsAndLimits(t *testing.T) {
+	behind := func(blocked int64) func(*sample.Visit) {
+		return func(v *sample.Visit) { v.Client.Counts["missed"], v.Client.Counts["blocked"] = 250, blocked }
+	}
+	for _, tt := range []struct {
+		name    string
+		rate    float64
+		lost    int64
+		change  func(*sample.Visit)
+		want    []string // of bridge, which gets 0.5 Gbit/s
+		text    string
+		limited string
+	}{
+		{name: "searched", lost: 1, want: []string{}},
+		{name: "searched-lossy", lost: 20, want: []string{"lossy"}, text: "2 % were lost"},
+		{name: "given-lossy", rate: 2e9, lost: 20, want: []string{}},
+		{name: "given-and-got", rate: 0.5e9, want: []string{}, limited: "rate"},
+		{name: "late", rate: 2e9, change: behind(0), want: []string{"behind"}, text: "only 80.0 % of its rate: it was too slow, or kept off its CPU"},
+		{name: "blocked", rate: 2e9, change: behind(3), want: []string{"behind"}, text: "send buffer was full"},
+		{name: "search-is-never-late", change: behind(3), want: []string{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var change []func(*sample.Visit)
+			if tt.change != nil {
+				change = append(change, tt.change)
+			}
+			c := find(t, udpRun(t, "udp", tt.rate, tt.lost, change...), mode.Bridge, "udp")
+			if got := codes(c.Warnings); !slices.Equal(got, tt.want) {
+				t.Fatalf("warnings %+v, want %v", c.Warnings, tt.want)
+			}
+			if len(tt.want) > 0 {
+				wantWarning(t, c.Warnings, tt.want[0], tt.text)
+			}
+			if c.LimitedBy != tt.limited {
+				t.Errorf("limited by %q, want %q", c.LimitedBy, tt.limited)
+			}
+		})
+	}
+}

@@ -1,0 +1,308 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Thresholds of warnings and limits.
+const (
+	saturated      = 0.95 // share of a window that one thread or CPU was busy
+	saturatedProxy = 0.90 // a proxy's threads migrate and hand over
+	softIRQBound   = 0.90
+	stealLimit     = 0.02 // share of all CPU time
+	otherLimit     = 0.10 // CPUs kept busy by something else
+	tailSamples    = 10   // samples beyond a percentile that make it mean something
+)
+
+// wireFull is the share of the wire's rate above which the wire counts as full:
+// the rest is headers; a tunnel has the most.
+const (
+	wireFull = 0.85
+	// wireOver is more than a wire can carry, its bucket included.
+	wireOver = 1.1
+)
+
+// LimitOf says what kept the load from being faster: the wire, or the party or
+// core that was busy all the time; "" if nothing was.
+func (j *Run) LimitOf(s *Series) string {
+	if share := j.wireShare(s); share >= wireFull && share <= wireOver {
+		return string(mode.HopWire)
+	}
+	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
+}
+
+// wireShare is how much of the wire's rate came through; 0 if the path has no
+// wire, or one without a rate.
+func (j *Run) wireShare(s *Series) float64 {
+	w := j.File.Header.Plan.Wire
+	p, _ := j.File.Header.PathOf(s.Cell)
+	if w == nil || w.Rate == 0 || !slices.Contains(p.Hops, string(mode.HopWire)) {
+		return 0
+	}
+	m, _ := s.Metric(workload.Throughput)
+	return m.Median / float64(w.Rate)
+}
+
+// busy is the party or core that was busy all the time; "" if none was.
+func (s *Series) busy() string {
+	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
+	n := float64(len(s.Visits))
+	if n == 0 {
+		return ""
+	}
+	for _, v := range s.Visits {
+		client += v.Client.BusiestCPU / n
+		server += v.Server.BusiestCPU / n
+		clientCPU += pinnedBusy(*v, v.Client, v.Server) / n
+		serverCPU += pinnedBusy(*v, v.Server, v.Client) / n
+		if v.Elapsed < workload.Shortest {
+			continue
+		}
+		if v.Proxy != nil {
+			proxy += v.Proxy.CPU / v.Elapsed / n
+		}
+		one := 0.0
+		for _, c := range v.Machine {
+			one = max(one, c.SoftIRQ/v.Elapsed)
+		}
+		softirq += one / n
+		if len(v.Machine) > 0 {
+			all += workload.Busy(*v) / v.Elapsed / float64(len(v.Machine)) / n
+		}
+	}
+	switch {
+	case client >= saturated && client >= server:
+		return "client core"
+	case server >= saturated:
+		return "server core"
+	case proxy >= saturatedProxy:
+		return "proxy"
+	case softirq >= softIRQBound:
+		return "softirq core"
+	case all >= saturated:
+		return "all cores"
+	case clientCPU >= saturated:
+		return "client core"
+	case serverCPU >= saturated:
+		return "server core"
+	}
+	return ""
+}
+
+// pinnedBusy is the share of the window that p's CPU was busy, if p was pinned
+// to one CPU of its own and no proxy ran: with CONFIG_IRQ_TIME_ACCOUNTING the
+// softirq work that a sender does is not in its own clock.
+func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
+	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 || v.Proxy != nil || v.Elapsed < workload.Shortest {
+		return 0
+	}
+	for _, c := range v.Machine {
+		if c.ID == p.CPUs[0] {
+			return c.Busy() / v.Elapsed
+		}
+	}
+	return 0
+}
+
+// cellWarnings are the doubts about cell i.
+func (j *Run) cellWarnings(i int) []Warning {
+	s := j.Series[i]
+	out := []Warning{}
+	xs := Ordered(s.Values[PrimaryOf(s.Load, s.Cell.Shape)])
+	if len(xs) < stats.MinValues && s.slices == nil { // an epoch says how well its ratio is known
+		out = append(out, Warning{"few-rounds", fmt.Sprintf("fewer than %d rounds: the intervals are too narrow for what is known", stats.MinValues)})
+	}
+	sliced := j.sliceWarnings(i)
+	out = append(out, sliced...)
+	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool { return w.Code == "states" }) {
+		out = append(out, Warning{"bimodal", "the rounds fall into two clusters: the median may describe neither"})
+	}
+	load := workload.Of(s.Load)
+	if s.merged != nil {
+		if w, ok := thinTail(s.merged.TotalCount(), load); ok {
+			out = append(out, w)
+		}
+	}
+	out = append(out, s.doubts(workload.First)...)
+	if j.wireShare(s) > wireOver {
+		out = append(out, Warning{"over-wire", "throughput exceeds the wire's rate: traffic shaping was removed"})
+	}
+	if w, ok := j.forgiven(i); ok {
+		out = append(out, w)
+	}
+	out = append(out, s.doubts(workload.BeforeLate)...)
+	l := j.File.Header.Plan.LoadFor(s.Cell)
+	late := 0
+	for _, v := range s.Visits {
+		if max(v.Client.Late, v.Server.Late) > workload.LateLimit*workload.Start(l, *v) {
+			late++
+		}
+	}
+	if 2*late > len(s.Visits) {
+		out = append(out, Warning{"late", "most of its visits started late: " + workload.CutShort(l)})
+	}
+	return append(out, s.doubts(workload.Last)...)
+}
+
+// doubts are the load's own that are listed there.
+func (s *Series) doubts(at workload.Listed) (out []Warning) {
+	for _, d := range workload.Of(s.Load).Doubts(at, s.seen()) {
+		out = append(out, Warning(d))
+	}
+	return out
+}
+
+// thinTail warns of percentiles that rest on too few samples.
+func thinTail(n int64, load workload.Workload) (Warning, bool) {
+	for _, p := range []struct {
+		name string
+		tail float64
+	}{{"p99", 0.01}, {"p99.9", 0.001}} {
+		if p.tail < load.Tail() {
+			break
+		}
+		if float64(n)*p.tail < tailSamples {
+			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or " + load.MoreSamples()}, true
+		}
+	}
+	return Warning{}, false
+}
+
+// warnings are the doubts about the whole run.
+func (j *Run) warnings() []Warning {
+	out := []Warning{}
+	add := func(code, format string, args ...any) {
+		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
+	}
+	env := j.File.Header.Environment
+	if j.File.Truncated {
+		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
+	}
+	if j.File.End.Detail != "" {
+		add("failure", "the run was aborted: %s", j.File.End.Detail)
+	}
+	for _, text := range j.withoutBaseline() {
+		add("no-baseline", "%s", text)
+	}
+	var steal, total, idleRest float64
+	throttled, n := 0, 0.0
+	for i, s := range j.Series {
+		_, isBase := j.base[groupOf(s.Cell)]
+		for _, v := range s.Visits {
+			throttled += v.Throttled
+			for _, c := range v.Machine {
+				steal += c.Steal
+				total += v.Elapsed
+			}
+		}
+		// On the baseline's path all other kernel work is done inside the two
+		// processes, so the rest belongs to other programs.
+		if isBase && j.base[groupOf(s.Cell)] == i {
+			idleRest += s.foreign()
+			n++
+		}
+	}
+	if total > 0 && steal/total > stealLimit {
+		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
+	}
+	// What is at the end of a way may run here.
+	if n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
+		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
+	}
+	if throttled > 0 {
+		add("throttled", "the cgroup's CPU limit stopped the run %d times: throughput and latency are the limit's, not the network's", throttled)
+	}
+	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
+		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
+	}
+	for _, text := range j.doubtfulWays() {
+		add("ways", "%s", text)
+	}
+	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
+		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
+			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
+	}
+	if j.sameCore() {
+		add("same-core", "client and server shared one core: throughput is about halved, and wake-ups are cheaper than across cores")
+	}
+	return out
+}
+
+// withoutBaseline says which groups have no ratios, and why.
+func (j *Run) withoutBaseline() []string {
+	var out []string
+	seen := map[group]bool{}
+	for _, s := range j.Series {
+		g := groupOf(s.Cell)
+		if seen[g] {
+			continue
+		}
+		seen[g] = true
+		why := ""
+		b, ok := j.base[g]
+		switch {
+		case !ok:
+			why = "cannot be reached from there"
+		case j.Failed(b) && len(j.File.Visits) > 0:
+			why = "has no result"
+		default:
+			continue
+		}
+		out = append(out, fmt.Sprintf("from %s, %s: no ratios, because the baseline %s %s",
+			g.from, g.load, j.File.Header.Plan.Baseline, why))
+	}
+	return out
+}
+
+// congestion is the congestion control of the bulk cells' paths.
+func (j *Run) congestion() string {
+	for _, s := range j.Series {
+		if s.Cell.Load != workload.Bulk {
+			continue
+		}
+		if p, ok := j.File.Header.PathOf(s.Cell); ok {
+			return p.Sysctls["net.ipv4.tcp_congestion_control"]
+		}
+	}
+	return ""
+}
+
+// otherCongestion is how to measure with another congestion control: the lab's own
+// setting, or where others build the machine's, which new containers get.
+func (j *Run) otherCongestion() string {
+	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
+	real := false
+	for _, s := range j.Series {
+		p, _ := j.File.Header.PathOf(s.Cell)
+		if p.Facts["server node"] != "" {
+			return setting + "the nodes"
+		}
+		real = real || s.Cell.On != sample.Lab && s.Cell.On != ""
+	}
+	if real {
+		return setting + "this machine"
+	}
+	return "--congestion cubic or reno"
+}
+
+// sameCore reports whether client and server shared a core: by the plan, or
+// because the machine has only one.
+func (j *Run) sameCore() bool {
+	if j.File.Header.Plan.CPUs.SameCore {
+		return true
+	}
+	for _, v := range j.File.Visits {
+		if len(v.Machine) > 0 {
+			return len(v.Machine) == 1
+		}
+	}
+	return false
+}

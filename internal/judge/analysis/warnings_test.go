@@ -1,0 +1,191 @@
+package analysis
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// enough is as many rounds as no warning takes: 10 × 2000 round trips.
+const enough = 10
+
+// calm leaves nothing to warn of: the baseline's parties use all the time
+// that the machine was busy.
+func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
+
+func TestNoWarnings(t *testing.T) {
+	for _, load := range []string{"bulk", "rr"} {
+		t.Run(load, func(t *testing.T) {
+			r := newRun(t, trio(mode.Bridge, load)...).rounds(enough, steady(50, 50, 25), calm).judge()
+			if len(r.Warnings) != 0 {
+				t.Errorf("warnings %+v", r.Warnings)
+			}
+			for _, c := range r.Cells {
+				if len(c.Warnings) != 0 {
+					t.Errorf("%s: %+v", c.Mode, c.Warnings)
+				}
+			}
+		})
+	}
+}
+
+func TestCellWarnings(t *testing.T) {
+	two := func(round, cell int) float64 { return []float64{4, 8}[round%2] }
+	for _, tt := range []struct {
+		name   string
+		load   string
+		rounds int
+		value  func(round, cell int) float64
+		change func(*sample.Visit)
+		want   []string
+	}{
+		{"few-rounds", "bulk", stats.MinValues - 1, steady(8, 8, 8), nil, []string{"few-rounds"}},
+		{"enough-rounds", "bulk", stats.MinValues, steady(8, 8, 8), nil, []string{}},
+		{"bimodal", "bulk", enough, two, nil, []string{"bimodal"}},
+		{"thin-tail-999", "rr", 6, steady(50, 50, 50), func(v *sample.Visit) {
+			// 6 rounds of a sixth of the round trips that p99.9 takes, less one
+			h := sample.NewHistogram()
+			_ = h.RecordValues(50_000, 1666)
+			v.Latency, _ = sample.Encode(h)
+		}, []string{"thin-tail"}},
+		{"no-thin-tail", "rr", 6, steady(50, 50, 50), nil, []string{}},
+		{"late", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) { v.Server.Late = 0.06 }, []string{"late"}},
+		{"late-now-and-then", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) {
+			if v.Round%2 == 0 {
+				v.Client.Late = 0.06
+			}
+		}, []string{}},
+		{"failed-visits", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) { v.Witness.OK = v.Round > 0 }, []string{"failed-visits"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			change := []func(*sample.Visit){calm}
+			if tt.change != nil {
+				change = append(change, tt.change)
+			}
+			r := newRun(t, trio(mode.Bridge, tt.load)...).rounds(tt.rounds, tt.value, change...).judge()
+			c := find(t, r, mode.Bridge, tt.load)
+			if got := codes(c.Warnings); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestThinTail(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		n    int64
+		want string // the percentile
+	}{
+		{"none", 0, "p99:"}, {"p99", 999, "p99:"}, {"p999", 1000, "p99.9:"}, {"last-p999", 9999, "p99.9:"}, {"enough", 10_000, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, ok := thinTail(tt.n, workload.Of(sample.Load{Kind: workload.RR}))
+			if ok != (tt.want != "") {
+				t.Fatalf("%d samples: %+v, %t", tt.n, w, ok)
+			}
+			if ok {
+				wantWarning(t, []Warning{w}, "thin-tail", "for "+tt.want)
+			}
+		})
+	}
+}
+
+func TestRunWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Visit)
+		file   func(*sample.File)
+		want   []string
+		text   string // part of the first warning's
+	}{
+		{name: "truncated", file: func(f *sample.File) { f.Truncated = true }, want: []string{"truncated"}, text: "has no end"},
+		{name: "failure", file: func(f *sample.File) { f.End.Detail = "the disk is full" }, want: []string{"failure"}, text: "the disk is full"},
+		{name: "steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.06 }, want: []string{"steal"}, text: "3.0 %"},
+		{name: "little-steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.03 }, want: []string{}},
+		{name: "other-load", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, want: []string{"other-load"}, text: "0.30 CPUs"},
+		{name: "kernel-work-of-a-mode-is-no-other-load", change: func(v *sample.Visit) {
+			if v.Cell == 2 {
+				v.Client.CPU = 0.1
+			}
+		}, want: []string{}},
+		{name: "throttled", change: func(v *sample.Visit) { v.Throttled = v.Round % 2 }, want: []string{"throttled"}, text: "15 times"},
+		{name: "cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 1.5 }, want: []string{"cgroup-limit"}, text: "1.5 CPUs"},
+		{name: "wide-cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 2 }, want: []string{}},
+		{name: "paced", file: func(f *sample.File) {
+			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+		}, want: []string{"paced"}, text: "--congestion cubic or reno shows"},
+		// Docker's containers get the machine's; --congestion is refused there.
+		{name: "paced-on-docker", file: func(f *sample.File) {
+			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+			for i := range f.Header.Plan.Cells {
+				f.Header.Plan.Cells[i].On = "docker"
+			}
+			for i := range f.Header.Paths {
+				f.Header.Paths[i].On = "docker"
+			}
+		}, want: []string{"paced"}, text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
+		{name: "same-core", file: func(f *sample.File) { f.Header.Plan.CPUs.SameCore = true }, want: []string{"same-core"}},
+		{name: "one-cpu", change: func(v *sample.Visit) {
+			v.Client.CPUs, v.Server.CPUs = nil, nil
+			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}
+		}, want: []string{"same-core"}},
+		{name: "not-pinned", change: func(v *sample.Visit) { v.Client.CPUs, v.Server.CPUs = nil, nil }, want: []string{}},
+		{name: "two-at-once", file: func(f *sample.File) { f.Truncated, f.Header.Plan.CPUs.SameCore = true, true },
+			want: []string{"truncated", "same-core"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			change := []func(*sample.Visit){calm}
+			if tt.change != nil {
+				change = append(change, tt.change)
+			}
+			r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(enough, steady(8, 8, 4), change...)
+			if tt.file != nil {
+				tt.file(r.f)
+			}
+			got := r.judge()
+			if c := codes(got.Warnings); !slices.Equal(c, tt.want) {
+				t.Fatalf("got %v, want %v", c, tt.want)
+			}
+			if tt.text != "" {
+				wantWarning(t, got.Warnings[:1], tt.want[0], tt.text)
+			}
+		})
+	}
+}
+
+func TestLimitedBy(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Visit)
+		want   string
+	}{
+		{"nothing", func(v *sample.Visit) {}, ""},
+		{"client", func(v *sample.Visit) { v.Client.BusiestCPU = 0.97 }, "client core"},
+		{"server", func(v *sample.Visit) { v.Server.BusiestCPU = 0.97 }, "server core"},
+		{"the-busier-end", func(v *sample.Visit) { v.Client.BusiestCPU, v.Server.BusiestCPU = 0.96, 0.99 }, "server core"},
+		{"proxy", func(v *sample.Visit) { v.Proxy = &sample.ProxyUse{CPU: 0.92} }, "proxy"},
+		{"proxy-not-quite", func(v *sample.Visit) { v.Proxy = &sample.ProxyUse{CPU: 0.85} }, ""},
+		{"client-before-proxy", func(v *sample.Visit) {
+			v.Proxy, v.Client.BusiestCPU = &sample.ProxyUse{CPU: 1.5}, 0.99
+		}, "client core"},
+		{"softirq", func(v *sample.Visit) { v.Machine[1] = sample.CPU{SoftIRQ: 0.93, Idle: 0.07} }, "softirq core"},
+		{"all", func(v *sample.Visit) { v.Machine = []sample.CPU{{User: 0.98}, {System: 0.97}} }, "all cores"},
+		{"now-and-then", func(v *sample.Visit) {
+			if v.Round%2 == 0 {
+				v.Client.BusiestCPU = 1
+			}
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), tt.change).judge()
+			if got := find(t, r, mode.Bridge, "bulk").LimitedBy; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

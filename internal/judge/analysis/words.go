@@ -1,0 +1,43 @@
+package analysis
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Witnessed says that of every row.
+func Witnessed(r *Report) string {
+	if len(r.Failed) == 0 {
+		return "Every row was witnessed: its bytes were counted on each hop of its path."
+	}
+	return fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
+}
+
+// Placements are from where cells are reached, in the cells' order.
+func Placements(cells []Cell) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, c := range cells {
+		if !seen[c.From] {
+			seen[c.From] = true
+			out = append(out, c.From)
+		}
+	}
+	return out
+}
+
+// LoadOf is a load of the run with its options.
+func (r *Report) LoadOf(kind string) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
+}
+
+// Words says a ratio of the load's own metric, and its verdict.
+func Words(l sample.Load, x Ratio) string {
+	t := workload.Of(l)
+	if higherIsBetter(l, t.Primary) {
+		return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, t.Noun, x.Verdict)
+	}
+	return fmt.Sprintf("%s times %s's %s (%s)", x, x.To, t.Noun, x.Verdict)
+}

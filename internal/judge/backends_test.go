@@ -1,0 +1,41 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func TestDockerIsHeldAgainstTheLab(t *testing.T) {
+	load := sample.Load{Kind: "bulk", Window: 1}
+	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Loads: []sample.Load{load}, Precision: 0.02}}}
+	rates := []int64{100, 100, 50, 120, 120, 50} // host, its control and bridge: of the lab, then of docker
+	for _, on := range []string{"lab", "docker"} {
+		for i, m := range []string{"host", "host", "bridge"} {
+			to := "loopback"
+			if m == "bridge" {
+				to = "container"
+			}
+			f.Header.Plan.Cells = append(f.Header.Plan.Cells, sample.Cell{Mode: m, From: "host", To: to, Load: "bulk", On: on, Control: i == 1})
+		}
+	}
+	for round := range 8 {
+		for cell, rate := range rates {
+			v := sample.Visit{Round: round, Cell: cell, Witness: sample.Witness{OK: true}}
+			v.Server = sample.Party{Window: 1, Received: rate*1000 + int64(round)}
+			v.Client = sample.Party{Window: 1, Sent: rate * 1000}
+			f.Visits = append(f.Visits, v)
+		}
+	}
+	got := Judge(f).Base().Findings
+	for _, want := range []string{"host on docker, from host: 1.2", "bridge on docker, from host: 1.00", "On lab: bridge keeps port isolation, from host, with 0.5", "On docker: bridge keeps port isolation, from host, with 0.4"} {
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("no %q in\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+	if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "of the lab's throughput (same)") }) {
+		t.Errorf("bridge is not the same:\n%s", strings.Join(got, "\n"))
+	}
+}

@@ -1,0 +1,46 @@
+package comparison
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// builtBy are the backends that built the cells, in the cells' order.
+func builtBy(cells []analysis.Cell) []string {
+	var out []string
+	for _, c := range cells {
+		if !slices.Contains(out, c.On) {
+			out = append(out, c.On)
+		}
+	}
+	return out
+}
+
+// sayOn begins a finding about one backend's cells, where there are others.
+func sayOn(cells []analysis.Cell, on string) string {
+	if len(builtBy(cells)) < 2 {
+		return ""
+	}
+	return "On " + on + ": "
+}
+
+// againstLab holds each cell that another backend built against the lab's same
+// cell: how true the lab's model is here.
+func (j study) againstLab() []string {
+	var say sayings
+	for i, s := range j.Series {
+		model := s.Cell
+		model.On = sample.Lab
+		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == model })
+		if s.Cell.On == sample.Lab || s.Cell.Control || b < 0 || j.Failed(i) || j.Failed(b) {
+			continue
+		}
+		if x := j.Against(i, b, analysis.Primary(s.Load), "the lab"); x.N > 0 {
+			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On, s.Cell.From), analysis.Words(s.Load, x))
+		}
+	}
+	return say.out
+}

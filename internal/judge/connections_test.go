@@ -1,0 +1,133 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// connecting makes visits of connections that take x µs, of which connect is a
+// quarter.
+func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*sample.Visit) {
+	t.Helper()
+	histo := func(us float64) *sample.EncodedHisto {
+		h := sample.NewHistogram()
+		if err := h.RecordValues(int64(us*float64(time.Microsecond)), tripsPerVisit); err != nil {
+			t.Fatal(err)
+		}
+		e, err := sample.Encode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	whole, connect := histo(x), histo(x/4)
+	return append([]func(*sample.Visit){func(v *sample.Visit) {
+		v.Client.Sent, v.Server.Received = 0, 0
+		v.Client.Trips, v.Latency, v.Times = tripsPerVisit, whole, map[string]*sample.EncodedHisto{"connect": connect}
+		v.Headroom = &sample.Headroom{Ports: 28232, Budget: 28232, Limit: sample.LimitPorts}
+	}}, change...)
+}
+
+func TestConnectionMetrics(t *testing.T) {
+	failures := func(v *sample.Visit) {
+		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2, "failed_in_visit": 9}
+		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1} // of no connection of the load
+	}
+	r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, failures)...).judge()
+	c := find(t, r, mode.Bridge, "crr")
+	const busy = 0.8 // CPUs
+	want := map[string]analysis.Metric{
+		workload.Connections: {Unit: "1/s", Median: tripsPerVisit}, workload.CPUPerConnection: {Unit: "s", Median: busy / tripsPerVisit},
+		workload.LatencyP50: {Unit: "s", Median: 80e-6}, workload.LatencyP90: {Unit: "s", Median: 80e-6}, workload.LatencyP99: {Unit: "s", Median: 80e-6},
+		workload.LatencyP999: {Unit: "s", Median: 80e-6}, workload.LatencyMax: {Unit: "s", Median: 80e-6},
+		workload.ConnectP50: {Unit: "s", Median: 20e-6}, workload.ConnectP99: {Unit: "s", Median: 20e-6},
+		workload.FailedConnections: {Unit: "connections", Median: 3}, workload.Involuntary: {Unit: "switches", Median: 0},
+	}
+	for name, m := range want {
+		if got := c.Metrics[name]; got.Unit != m.Unit || !near(got.Median, m.Median) {
+			t.Errorf("%s: got %+v, want %v %s", name, got, m.Median, m.Unit)
+		}
+	}
+	for name := range c.Metrics {
+		if _, ok := want[name]; !ok {
+			t.Errorf("unexpected metric %s", name)
+		}
+	}
+	if x := c.CPU; x.Unit != "s" || !near(x.Client, 0.4/tripsPerVisit) {
+		t.Errorf("CPU %+v", x)
+	}
+	if analysis.Primary(sample.Load{Kind: "crr"}) != workload.Connections || !workload.MetricOf(workload.Connections, sample.Load{}).Higher ||
+		workload.MetricOf(workload.ConnectP50, sample.Load{}).Higher || workload.MetricOf(workload.FailedConnections, sample.Load{}).Higher {
+		t.Error("which way is good")
+	}
+}
+
+// Half the connections a second is worse, and said in words.
+func TestConnectionsAreJudged(t *testing.T) {
+	half := func(v *sample.Visit) {
+		if v.Cell == 2 {
+			v.Client.Trips /= 2
+		}
+	}
+	r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, half)...).judge()
+	x := find(t, r, mode.Bridge, "crr").Metrics[workload.Connections].Ratio
+	if x == nil || !near(x.Median, 0.5) || x.Verdict != "worse" {
+		t.Errorf("ratio %+v", x)
+	}
+	const want = "bridge keeps port isolation, from host, with 0.50 ±0.00 of host's connections per second (worse)"
+	if !slices.ContainsFunc(r.Findings, func(f string) bool { return strings.Contains(f, want) }) {
+		t.Errorf("findings %q", r.Findings)
+	}
+}
+
+func TestConnectionWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Visit)
+		code   string // "": none
+		want   []string
+	}{
+		{"none", func(*sample.Visit) {}, "", nil},
+		{"cut-by-plan", func(v *sample.Visit) { v.Headroom.Window = 0.1 }, "ports-exhausted", []string{"6 of 6 visits", "28232 connections"}},
+		{"cut-by-client", func(v *sample.Visit) { v.Client.Counts = map[string]int64{"threads_cut_short": 1} }, "ports-exhausted", []string{"6 of 6"}},
+		{"conntrack", func(v *sample.Visit) {
+			v.Headroom.Window, v.Headroom.Limit, v.Headroom.Budget = 0.1, sample.LimitTracking, 4096
+		}, "conntrack-full", []string{"4096", "nf_conntrack_max"}},
+		{"left", func(v *sample.Visit) { v.Headroom.Left, v.Headroom.Error = 17, "destroy sockets: not supported" }, "time-wait-left",
+			[]string{"up to 17 sockets", "6 of 6", "not supported"}},
+		{"failed", func(v *sample.Visit) {
+			v.Client.Counts = map[string]int64{"connect_refused": 2, "connect_no_port": 1, "failed_in_visit": 30}
+		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a port"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, tt.change)...).judge()
+			var got []analysis.Warning
+			for _, w := range find(t, r, mode.Bridge, "crr").Warnings {
+				if w.Code != "thin-tail" {
+					got = append(got, w)
+				}
+			}
+			if tt.code == "" {
+				if len(got) > 0 {
+					t.Errorf("warnings %+v", got)
+				}
+				return
+			}
+			if len(got) != 1 || got[0].Code != tt.code {
+				t.Fatalf("warnings %+v, want %s", got, tt.code)
+			}
+			for _, s := range tt.want {
+				if !strings.Contains(got[0].Text, s) {
+					t.Errorf("%q does not say %q", got[0].Text, s)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+// Package endpoints compares routes to external endpoints.
+package endpoints
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// study is a results file on its way to the report.
+type study struct{ *analysis.Run }
+
+// Judge judges a results file of endpoints.
+func Judge(f *sample.File) *analysis.Report {
+	j := study{analysis.Open(f)}
+	r := j.Report()
+	j.Sort(r.Cells)
+	r.Findings = j.findings(r)
+	return r
+}
+
+// findings answer what each way adds, and whether it is the way or what
+// is at its end.
+func (j study) findings(r *analysis.Report) []string {
+	if len(r.Cells) == 0 {
+		return []string{"Nothing was measured."}
+	}
+	out := []string{"These routes are outside toll's control: their bytes are not counted."}
+	for _, l := range j.File.Header.Plan.Loads {
+		switch l.Kind {
+		case workload.Chat:
+			out = append(out, j.networkOrModel(r)...)
+		case workload.SQL:
+			out = append(out, j.roundTrips(r, l)...)
+		}
+	}
+	return out
+}
+
+// roundTrips says what each way adds to a page, and to each of its queries.
+func (j study) roundTrips(r *analysis.Report, l sample.Load) []string {
+	var out []string
+	queries := workload.SQLOf(l).Queries
+	for _, c := range r.Cells {
+		p := c.Metrics[workload.LatencyP50].Price
+		if c.Baseline || p == nil || p.N < 2 {
+			continue
+		}
+		each := *p
+		for _, x := range []*float64{&each.Median, &each.Low, &each.High} {
+			*x /= float64(max(1, queries))
+		}
+		out = append(out, fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each.",
+			c.Label(), p.Plain(), queries, j.File.Header.Plan.Baseline, p.Verdict, each.Plain()))
+	}
+	return out
+}

@@ -1,0 +1,344 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// newWays is a run over ways, of which the first is the baseline, with a control
+// if it is not the only one.
+func newWays(t *testing.T, load string, names ...string) *run {
+	t.Helper()
+	var cells []sample.Cell
+	var paths []sample.Path
+	for i, n := range names {
+		c := sample.Cell{Mode: n, From: sample.FromHere, Load: load, On: sample.OnEndpoint}
+		cells = append(cells, c)
+		if i == 0 && len(names) > 1 {
+			cells = append(cells, control(c))
+		}
+		paths = append(paths, sample.Path{Mode: n, From: c.From, On: c.On, Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
+			Facts: map[string]string{"url": "http://" + n, "server": "s/1"}})
+	}
+	r := newRun(t, cells...)
+	p := &r.f.Header.Plan
+	p.Study, p.Baseline = sample.StudyEndpoints, names[0]
+	p.Loads = []sample.Load{{Kind: "chat", Streams: 1, Options: workload.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2}, {Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Window: 1}}
+	p.Loads = slices.DeleteFunc(p.Loads, func(l sample.Load) bool { return l.Kind != load })
+	r.f.Header.Paths = paths
+	return r
+}
+
+// histogram holds each of the times so often.
+func (r *run) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
+	r.t.Helper()
+	h := sample.NewHistogram()
+	for d, n := range times {
+		if err := h.RecordValues(int64(d), n); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	e, err := sample.Encode(h)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return e
+}
+
+const chatGap = 20 * time.Millisecond
+
+// chatted makes a visit of chat: 101 tokens of which every tenth comes so much
+// later than chatGap after the one before.
+func (r *run) chatted(round, cell int, first, late time.Duration) {
+	r.t.Helper()
+	r.visit(round, cell, 0, func(v *sample.Visit) {
+		response := (first + 100*chatGap + 10*late).Seconds()
+		v.Witness = sample.Witness{}
+		v.Client = sample.Party{Window: response, Trips: 1, Connections: 1, Counts: map[string]int64{"tokens": 101, "glued": 0, "stalls": 0}, TCP: sample.TCPInfo{RTT: 50e-6}}
+		v.Server = sample.Party{}
+		v.Times = map[string]*sample.EncodedHisto{"first_token": r.histogram(map[time.Duration]int64{first: 1}),
+			"gap": r.histogram(map[time.Duration]int64{chatGap: 90, chatGap + late: 10})}
+		v.Values = map[string]float64{"response": response, "token_rate": 50, "connect": 1e-3}
+	})
+}
+
+// way finds one by its name.
+func way(t *testing.T, r *analysis.Report, name string) analysis.Cell {
+	t.Helper()
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return c.Mode == name })
+	if i < 0 {
+		t.Fatalf("no way %s among %+v; failed: %+v", name, r.Cells, r.Failed)
+	}
+	return r.Cells[i]
+}
+
+// finding is the one that begins so.
+func finding(t *testing.T, r *analysis.Report, begin string) string {
+	t.Helper()
+	i := slices.IndexFunc(r.Findings, func(f string) bool { return strings.HasPrefix(f, begin) })
+	if i < 0 {
+		t.Fatalf("no finding begins with %q: %q", begin, r.Findings)
+	}
+	return r.Findings[i]
+}
+
+func TestNetworkOrModel(t *testing.T) {
+	const ms = time.Millisecond
+	steadily := func(xs ...time.Duration) func(round, cell int) time.Duration {
+		return func(_, cell int) time.Duration { return xs[cell] }
+	}
+	for _, tt := range []struct {
+		name   string
+		rounds int
+		late   func(round, cell int) time.Duration // of baseline, control, way
+		want   string
+		best   string // the steadiest way
+		server string // what is said to be its own there
+	}{
+		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms), "far: the model: of the 101 ms by which", "near", "100 ms"},
+		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which", "near", "2.0 ms"},
+		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms), "near: the network: of the 100 ms by which", "far", "2.0 ms"},
+		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which", "near", "60 ms"},
+		{"unclear", 8, func(round, cell int) time.Duration { // the way adds nothing in every second round
+			if cell == 2 && round%2 == 1 {
+				return 100 * ms
+			}
+			return 10 * ms
+		}, "far: unclear: of the 55 ms by which", "near", "10.0 ms"},
+		{"server-varies-by-round", 8, func(round, _ int) time.Duration { return time.Duration(50+20*round) * ms },
+			"far: the model: of the 120 ms by which", "near", "120 ms"},
+		{"few-rounds", stats.MinJudged - 1, steadily(2*ms, 2*ms, 100*ms), "far: too few rounds to say", "near", "2.0 ms"},
+		{"enough-rounds", stats.MinJudged, steadily(2*ms, 2*ms, 100*ms), "far: the network: ", "near", "2.0 ms"},
+		{"steady", 8, steadily(0, 0, 9*ms), "far: neither: its gaps are steady", "near", "0.0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newWays(t, "chat", "near", "far")
+			for round := range tt.rounds {
+				for cell := range 3 {
+					r.chatted(round, cell, 50*ms, tt.late(round, cell))
+				}
+			}
+			got := r.judge()
+			finding(t, got, tt.want)
+			finding(t, got, "Over near, far adds ")
+			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over "+tt.best+" ") || !strings.Contains(f, " is "+tt.server) {
+				t.Errorf("%q, want %s of %s", f, tt.server, tt.best)
+			}
+			if len(got.Findings) != 4 {
+				t.Errorf("findings %q", got.Findings)
+			}
+		})
+	}
+}
+
+func TestOneWay(t *testing.T) {
+	r := newWays(t, "chat", "only")
+	for round := range 6 {
+		r.chatted(round, 0, time.Millisecond, time.Millisecond)
+	}
+	got := r.judge()
+	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "With one route, ") || len(got.Findings) != 2 {
+		t.Errorf("findings %q", got.Findings)
+	}
+	for name, m := range way(t, got, "only").Metrics {
+		if m.Ratio != nil || m.Price != nil {
+			t.Errorf("%s has a ratio or a price with nothing to compare: %+v", name, m)
+		}
+	}
+}
+
+func TestChatMetrics(t *testing.T) {
+	const ms = time.Millisecond
+	r := newWays(t, "chat", "near", "far")
+	r.f.Header.Plan.Precision = 0.001
+	for round := range 6 {
+		r.chatted(round, 0, 50*ms, 2*ms)
+		r.chatted(round, 1, 50*ms, 2*ms)
+		r.chatted(round, 2, 80*ms, 42*ms)
+	}
+	// Of a machine on which the server runs, too.
+	for i := range r.f.Visits {
+		r.f.Visits[i].Machine[0] = sample.CPU{User: 1}
+	}
+	got := r.judge()
+	c := way(t, got, "far")
+	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02, workload.GapP99: 0.062, workload.GapMax: 0.062, workload.GapSlow: 0.062, workload.ResponseTime: 2.5,
+		workload.WordRate: 50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0, workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
+		m, ok := c.Metrics[name]
+		if !ok || !near(m.Median, want) || len(m.Rounds) != 6 {
+			t.Errorf("%s = %+v, want %v", name, m, want)
+		}
+	}
+	for _, tt := range []struct {
+		metric  string
+		d       float64
+		verdict stats.Verdict
+	}{{workload.FirstTokenP50, 0.03, stats.Costs}, {workload.GapP50, 0, stats.Nothing}, {workload.GapP99, 0.04, stats.Costs}, {workload.GapSlow, 0.04, stats.Costs}, {workload.ResponseTime, 0.43, stats.Costs}, {workload.ConnectTime, 0, stats.Nothing}} {
+		p := c.Metrics[tt.metric].Price
+		if p == nil || p.Unit != "s" || p.N != 6 || p.Verdict != tt.verdict || p.Median < tt.d-1e-4 || p.Median > tt.d+1e-4 {
+			t.Errorf("%s: price %+v, want %v, %s", tt.metric, p, tt.d, tt.verdict)
+		}
+	}
+	for _, m := range []string{workload.WordRate, workload.Words, workload.Glued, workload.Stalls} {
+		if p := c.Metrics[m].Price; p != nil {
+			t.Errorf("%s is no time and has the price %+v", m, p)
+		}
+	}
+	if x := c.Metrics[workload.ResponseTime].Ratio; c.Primary != workload.ResponseTime || x == nil || x.To != "near" || x.Verdict != stats.Worse {
+		t.Errorf("primary %s, ratio %+v", c.Primary, x)
+	}
+	// A histogram has three digits: 30.015.
+	finding(t, got, "Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
+	if b := way(t, got, "near"); !b.Baseline || b.Witnessed || c.Witnessed || c.Baseline {
+		t.Errorf("baseline %v, witnessed %v and %v", b.Baseline, b.Witnessed, c.Witnessed)
+	}
+	if len(got.Failed) > 0 || len(got.Warnings) > 0 || len(c.Warnings) > 0 || len(got.Control.Groups) != 1 {
+		t.Errorf("failed %+v, warnings %+v and %+v, control %+v", got.Failed, got.Warnings, c.Warnings, got.Control)
+	}
+	if c.Dial != "10.0.0.2:80" || c.Facts["url"] != "http://far" || len(c.Hops) != 0 || c.Hops == nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Visits to endpoints are never witnessed; those that failed do not count.
+func TestFailedWay(t *testing.T) {
+	r := newWays(t, "chat", "near", "far", "dead")
+	for round := range 6 {
+		for cell := range 3 {
+			r.chatted(round, cell, time.Millisecond, time.Millisecond)
+		}
+		r.f.Visits = append(r.f.Visits, sample.Visit{Round: round, Cell: 3, Failure: "connection refused"})
+	}
+	r.f.Visits[2].Failure = "reset" // of far, in the first round
+	got := r.judge()
+	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
+		t.Errorf("failed %+v", got.Failed)
+	}
+	c := way(t, got, "far")
+	if !slices.Contains(codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
+		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
+	}
+	r = newWays(t, "chat", "near", "far")
+	if got := r.judge(); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
+		t.Errorf("findings %q", got.Findings)
+	}
+}
+
+func TestGluedTokens(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		glued int64
+		warns bool
+	}{{"few", 10, false}, {"many", 11, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newWays(t, "chat", "near", "far")
+			for round := range 6 {
+				for cell := range 3 {
+					r.chatted(round, cell, time.Millisecond, 0)
+					if cell == 2 {
+						r.f.Visits[len(r.f.Visits)-1].Client.Counts["glued"] = tt.glued
+					}
+				}
+			}
+			got := r.judge()
+			if has := slices.Contains(codes(way(t, got, "far").Warnings), "glued"); has != tt.warns {
+				t.Errorf("warnings %+v", way(t, got, "far").Warnings)
+			}
+			if ws := way(t, got, "near").Warnings; len(ws) > 0 {
+				t.Errorf("the other way's warnings %+v", ws)
+			}
+		})
+	}
+}
+
+func TestDoubtfulWays(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		with func(paths []sample.Path)
+		want []string
+	}{
+		{"none", func([]sample.Path) {}, nil},
+		{"same-address", func(p []sample.Path) { p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"] },
+			[]string{"a and c are the same address: 10.0.0.1:80"}},
+		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil}, // the URL's path tells it what is behind
+		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
+			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},
+		{"unnamed-server", func(p []sample.Path) { delete(p[0].Facts, "server") },
+			[]string{"the routes lead to different servers, by their server: none named; s/1"}},
+		{"models", func(p []sample.Path) { p[0].Facts["model"], p[1].Facts["model"], p[2].Facts["model"] = "m", "m", "n" },
+			[]string{"the routes lead to different servers, by their model: m; n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newWays(t, "chat", "a", "b", "c")
+			tt.with(r.f.Header.Paths)
+			var got []string
+			for _, w := range r.judge().Warnings {
+				if w.Code != "ways" {
+					t.Errorf("warning %+v", w)
+				}
+				got = append(got, w.Text)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// browsed makes a visit of sql in which pages of 20 queries take so long.
+func (r *run) browsed(round, cell int, page time.Duration) {
+	r.t.Helper()
+	r.visit(round, cell, 0, func(v *sample.Visit) {
+		n := int64(time.Second / page)
+		v.Witness = sample.Witness{}
+		v.Client = sample.Party{Window: 1, Sent: 20 * n, Received: 2000 * n, Trips: 20 * n, Connections: 1}
+		v.Server = sample.Party{Window: 1}
+		v.Latency = r.histogram(map[time.Duration]int64{page: n})
+		v.Times = map[string]*sample.EncodedHisto{"query": r.histogram(map[time.Duration]int64{page / 20: 20 * n})}
+		v.Values = map[string]float64{"connect": 3e-3}
+	})
+}
+
+func TestSQL(t *testing.T) {
+	const ms = time.Millisecond
+	r := newWays(t, "sql", "published", "direct", "far")
+	for round := range 6 {
+		for cell, page := range []time.Duration{2 * ms, 2 * ms, ms, 10 * ms} {
+			r.browsed(round, cell, page)
+		}
+	}
+	got := r.judge()
+	c := way(t, got, "far")
+	for name, want := range map[string]float64{workload.LatencyP50: 10e-3, workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
+		if m := c.Metrics[name]; !near(m.Median, want) {
+			t.Errorf("%s = %+v, want %v", name, m, want)
+		}
+	}
+	if _, ok := c.Metrics[workload.RTT]; ok {
+		t.Error("a Unix socket has a round-trip time")
+	}
+	if x := c.Metrics[workload.LatencyP50].Ratio; c.Primary != workload.LatencyP50 || x == nil || x.Verdict != stats.Worse || !near(x.Median, 5) || c.Witnessed {
+		t.Errorf("primary %s, ratio %+v, witnessed %v", c.Primary, x, c.Witnessed)
+	}
+	for name, want := range map[string]string{ // a histogram has three digits: 8.002
+		"far":    "far adds +8.002 ms (+8.002 to +8.002) to a page of 20 queries over published (costs): +0.400 ms (+0.400 to +0.400) to each.",
+		"direct": "direct adds -1.000 ms (-1.000 to -1.000) to a page of 20 queries over published (gains): -0.050 ms (-0.050 to -0.050) to each.",
+	} {
+		if f := finding(t, got, name+" adds "); f != want {
+			t.Errorf("%q, want %q", f, want)
+		}
+	}
+	if len(got.Findings) != 3 || !strings.Contains(got.Findings[0], "their bytes are not counted") {
+		t.Errorf("findings %q", got.Findings)
+	}
+	if len(got.Warnings) > 0 || got.Cells[0].Mode != "published" || got.Cells[1].Mode != "direct" {
+		t.Errorf("warnings %+v; first %s, %s", got.Warnings, got.Cells[0].Mode, got.Cells[1].Mode)
+	}
+}

@@ -1,0 +1,49 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func TestFailed(t *testing.T) {
+	unwitnessed := func(v *sample.Visit) {
+		v.Witness = sample.Witness{Evidence: fmt.Sprintf("round %d: DNAT hit 0 times by 1 connections", v.Round)}
+	}
+	failing := func(v *sample.Visit) { v.Failure, v.Witness.OK = "client: connection refused", false }
+	for _, tt := range []struct {
+		name             string
+		change           func(*sample.Visit) // nil: never visited
+		reason, evidence string
+	}{
+		{"unwitnessed", unwitnessed, "the path was not witnessed", "round 5: DNAT hit 0 times by 1 connections"},
+		{"failing", failing, "the visit failed", "client: connection refused"},
+		{"never-visited", nil, "it was never visited", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(t, trio(mode.PublishNAT, "bulk")...)
+			for round := range 6 {
+				r.visit(round, 0, 8)
+				r.visit(round, 1, 8)
+				if tt.change != nil {
+					r.visit(round, 2, 4, tt.change)
+				}
+			}
+			got := r.judge()
+			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
+				t.Errorf("a cell without a good visit is listed: %+v", got.Cells)
+			}
+			want := analysis.Failed{Mode: "publish-nat", From: "host", To: "loopback", Load: "bulk", On: "lab", Reason: tt.reason, Evidence: tt.evidence}
+			if len(got.Failed) != 1 || got.Failed[0] != want {
+				t.Errorf("failed %+v, want %+v", got.Failed, want)
+			}
+			if f := got.Findings[0]; !strings.Contains(f, "; 1 without a result") {
+				t.Errorf("finding %q", f)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+// Package judgetest builds results files with known numbers, for the tests of the judging
+// packages.
+package judgetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Run builds a results file with known numbers: every window lasts a second, on a
+// machine of two CPUs, one half busy and the other 0.3.
+type Run struct {
+	t    *testing.T
+	File *sample.File
+}
+
+// Cell is a cell of the lab.
+func Cell(m mode.Name, from mode.Placement, to mode.Target, load string) sample.Cell {
+	return sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab"}
+}
+
+// HostCell is a mode's cell from the host, at the first target that it has.
+func HostCell(m mode.Name, load string) sample.Cell {
+	found, _ := mode.Find(m)
+	to := mode.ToLoopback
+	if routes := found.RoutesFrom(mode.FromHost); len(routes) > 0 {
+		to = routes[0].To
+	}
+	return Cell(m, mode.FromHost, to, load)
+}
+
+// Control is the control of a baseline.
+func Control(c sample.Cell) sample.Cell {
+	c.Control = true
+	return c
+}
+
+// Trio is a group with a baseline, its control and one mode.
+func Trio(m mode.Name, load string) []sample.Cell {
+	base := HostCell(mode.Host, load)
+	return []sample.Cell{base, Control(base), HostCell(m, load)}
+}
+
+// New is a run of the cells, without visits yet.
+func New(t *testing.T, cells ...sample.Cell) *Run {
+	t.Helper()
+	r := &Run{t: t, File: &sample.File{
+		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
+			Loads: []sample.Load{
+				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
+				{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},
+			},
+			Cells: cells}},
+		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12},
+	}}
+	for _, c := range cells {
+		m, ok := mode.Find(mode.Name(c.Mode))
+		if !ok || c.Control {
+			continue
+		}
+		p := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}
+		route, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		for _, h := range route.Hops {
+			p.Hops = append(p.Hops, string(h))
+		}
+		r.File.Header.Paths = append(r.File.Header.Paths, p)
+	}
+	return r
+}
+
+// TripsPerVisit is how many round trips a visit of rr has.
+const TripsPerVisit = 2000
+
+// Visit adds a good visit: x is Gbit/s for bulk and µs for rr.
+func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
+	r.t.Helper()
+	v := sample.Visit{Round: round, Cell: cell, Elapsed: 1, Witness: sample.Witness{OK: true},
+		Client:  sample.Party{Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}},
+		Server:  sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}},
+		Machine: []sample.CPU{{User: 0.1, System: 0.4, Idle: 0.5}, {System: 0.2, SoftIRQ: 0.1, Idle: 0.7}}}
+	switch r.File.Header.Plan.Cells[cell].Load {
+	case "rr":
+		h := sample.NewHistogram()
+		if err := h.RecordValues(int64(x*float64(time.Microsecond)), TripsPerVisit); err != nil {
+			r.t.Fatal(err)
+		}
+		e, err := sample.Encode(h)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		v.Latency, v.Client.Trips = e, TripsPerVisit
+	default:
+		bytes := int64(x * 1e9 / 8)
+		v.Client.Sent, v.Server.Received = bytes, bytes
+	}
+	for _, f := range change {
+		f(&v)
+	}
+	r.File.Visits = append(r.File.Visits, v)
+}
+
+// Rounds visits every cell n times; value gives each visit's x.
+func (r *Run) Rounds(n int, value func(round, cell int) float64, change ...func(*sample.Visit)) *Run {
+	r.t.Helper()
+	for round := range n {
+		for c := range r.File.Header.Plan.Cells {
+			r.Visit(round, c, value(round, c), change...)
+		}
+	}
+	r.File.End.Rounds = n
+	return r
+}
+
+// Steady is a value for each cell, the same in every round.
+func Steady(xs ...float64) func(round, cell int) float64 {
+	return func(_, cell int) float64 { return xs[cell] }
+}
+
+// Noisy is steady, but every second round the cell is off by its share.
+func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
+	return func(round, cell int) float64 { return xs[cell] * (1 + share[cell]*float64(round%2*2-1)) }
+}

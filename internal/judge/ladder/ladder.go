@@ -1,0 +1,279 @@
+// Package ladder judges modes that are lined up so that each has one part more than the one
+// below, and prices the parts.
+package ladder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Step is a rung of the ladder and what its part costs against the rung below.
+// Where rungs between have no result, the part is theirs too.
+type Step struct {
+	Mode   string                    `json:"mode"`
+	From   string                    `json:"from"`
+	To     string                    `json:"to"`
+	On     string                    `json:"on"`
+	Label  string                    `json:"label"`
+	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
+	Part   string                    `json:"part,omitempty"`
+	Prices map[string]analysis.Price `json:"prices"` // by metric
+
+	cell, below sample.Cell // without load; below is the zero value at the bottom
+}
+
+// priced are the metrics in which parts are priced, in the order in which they
+// are shown, with the load that has each.
+var priced = []struct{ Metric, Load, Name string }{
+	{workload.LatencyP50, "rr", "median latency"},
+	{workload.CPUPerTrip, "rr", "CPU time per round trip"},
+	{workload.Throughput, "bulk", "throughput"},
+	{workload.CPUPerByte, "bulk", "CPU time per gigabyte"},
+}
+
+// Report is the judged ladder.
+type Report struct {
+	analysis.Measured
+	Steps []Step `json:"steps,omitempty"`
+	analysis.Said
+}
+
+// Base is what all studies have.
+func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+
+// Empty reports whether nothing has a result.
+func (r *Report) Empty() bool { return r.Base().Empty() }
+
+// Complete reports whether all that was planned has a result.
+func (r *Report) Complete() bool { return r.Base().Complete() }
+
+// Judge judges a results file as a ladder.
+func Judge(f *sample.File) *Report {
+	l := newLadder(analysis.Open(f))
+	base := l.Report()
+	l.Sort(base.Cells)
+	r := &Report{Measured: base.Measured, Said: base.Said, Steps: l.steps()}
+	r.Findings = l.findings(base, r.Steps)
+	return r
+}
+
+// Partners are the cells on the rungs below.
+func Partners(j *analysis.Run) func(i int) (int, bool) { return newLadder(j).partner }
+
+// ladder is the judged run as a ladder.
+type ladder struct {
+	*analysis.Run
+	at map[sample.Cell]int // cells that have a result, the control aside
+}
+
+func newLadder(j *analysis.Run) *ladder {
+	l := &ladder{j, map[sample.Cell]int{}}
+	for i, s := range j.Series {
+		if _, twice := l.at[s.Cell]; !twice && !s.Cell.Control && !j.Failed(i) {
+			l.at[s.Cell] = i
+		}
+	}
+	return l
+}
+
+// below is what cell c is compared with: the nearest rung below that has a result
+// for every load for which c's own has one. Parts are what c has beyond it, from
+// below. ok is false at the bottom.
+func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
+	from := mode.Placement(c.From)
+	rung, ok := mode.FindRung(from, mode.Name(c.Mode))
+	for ok && rung.Below != "" {
+		parts = append([]string{rung.PartOn(c.On != sample.Lab && c.On != "")}, parts...)
+		rung, ok = mode.FindRung(from, rung.Below)
+		b = c
+		b.Mode, b.To = string(rung.Mode), string(rung.To)
+		if l.covers(b, c) {
+			return b, parts, true
+		}
+	}
+	return c, nil, false
+}
+
+// covers reports whether b has a result for every load for which c has one.
+func (l *ladder) covers(b, c sample.Cell) bool {
+	common := false
+	for _, load := range l.File.Header.Plan.Loads {
+		b.Load, c.Load = load.Kind, load.Kind
+		_, mine := l.at[c]
+		_, its := l.at[b]
+		if mine && !its {
+			return false
+		}
+		common = common || mine
+	}
+	return common
+}
+
+// partner is the cell that cell i's ratio must be known to: the rung below,
+// or the baseline for its control.
+func (l *ladder) partner(i int) (int, bool) {
+	c := l.Series[i].Cell
+	if c.Control {
+		return l.BaselineOf(i)
+	}
+	b, _, ok := l.below(c)
+	if !ok {
+		return 0, false
+	}
+	at, ok := l.at[b]
+	return at, ok
+}
+
+// steps are the rungs that have a result, from the bottom.
+func (l *ladder) steps() []Step {
+	type ground struct{ on, from string }
+	var (
+		out     []Step
+		grounds []ground // in the plan's order
+		seen    = map[sample.Cell]bool{}
+	)
+	for i, s := range l.Series {
+		c := s.Cell
+		rung, ok := mode.FindRung(mode.Placement(c.From), mode.Name(c.Mode))
+		at, measured := l.at[c]
+		c.Load = ""
+		if !ok || string(rung.To) != c.To || !measured || at != i || seen[c] {
+			continue
+		}
+		seen[c] = true
+		if g := (ground{c.On, c.From}); !slices.Contains(grounds, g) {
+			grounds = append(grounds, g)
+		}
+		out = append(out, l.step(c))
+	}
+	slices.SortStableFunc(out, func(a, b Step) int {
+		return cmp.Or(slices.Index(grounds, ground{a.On, a.From})-slices.Index(grounds, ground{b.On, b.From}), a.height()-b.height())
+	})
+	return out
+}
+
+// Has reports whether c is one of the step's cells. There is one for each load.
+func (s Step) Has(c analysis.Cell) bool {
+	return c.From == s.From && c.On == s.On && c.Label() == s.Label
+}
+
+// height is where the step's rung stands in the ladder's order.
+func (s Step) height() int {
+	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool { return string(r.Mode) == s.Mode })
+}
+
+// step prices the part of the rung whose cells, but for the load, are c.
+func (l *ladder) step(c sample.Cell) Step {
+	out := Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
+	if b, parts, ok := l.below(c); ok {
+		out.Below, out.Part, out.below = analysis.Label(b), strings.Join(parts, ", and "), b
+		out.Prices = l.prices(c, b)
+	}
+	return out
+}
+
+// prices are what c costs more than b, in every metric that both have.
+func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
+	out := map[string]analysis.Price{}
+	for _, m := range priced {
+		c.Load, b.Load = m.Load, m.Load
+		i, ok := l.at[c]
+		k, also := l.at[b]
+		if !ok || !also {
+			continue
+		}
+		if p := l.price(i, k, m.Metric); p.N > 0 {
+			out[m.Metric] = p
+		}
+	}
+	return out
+}
+
+// price is what cell i costs more than cell b in a metric; N is 0 if they have
+// nothing in common.
+func (l *ladder) price(i, b int, metric string) analysis.Price {
+	mine, its := l.Series[i], l.Series[b]
+	if metric == workload.Throughput {
+		x := l.Against(i, b, metric, analysis.Label(its.Cell))
+		p := analysis.Price{Unit: analysis.RatioUnit, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part()}
+		if wire := string(mode.HopWire); l.LimitOf(mine) == wire && l.LimitOf(its) == wire {
+			p.Verdict, p.LimitedBy = stats.Unclear, wire
+		}
+		return p
+	}
+	return l.Price(i, b, metric, stats.Median(analysis.Ordered(its.Values[metric])))
+}
+
+// findings are what the ladder says in words.
+func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
+	if len(r.Cells) == 0 {
+		return []string{"Nothing was measured."}
+	}
+	out := []string{analysis.Witnessed(r)}
+	for _, top := range steps {
+		if !slices.ContainsFunc(steps, func(s Step) bool { return s.below == top.cell }) {
+			out = append(out, l.sums(steps, top)...)
+		}
+	}
+	for _, m := range priced {
+		var nothing, hidden []string
+		for _, s := range steps {
+			switch p := s.Prices[m.Metric]; {
+			case p.LimitedBy != "":
+				hidden = append(hidden, s.Part)
+			case p.Verdict == stats.Nothing:
+				nothing = append(nothing, fmt.Sprintf("%s (at most %s)", s.Part, p.In(p.Most())))
+			}
+		}
+		if len(nothing) > 0 {
+			out = append(out, fmt.Sprintf("What costs nothing measurable in %s: %s.", m.Name, strings.Join(nothing, "; ")))
+		}
+		if len(hidden) > 0 {
+			out = append(out, fmt.Sprintf("The wire is full with and without them, so its rate hides what these cost in %s: %s.",
+				m.Name, strings.Join(hidden, "; ")))
+		}
+	}
+	return out
+}
+
+// sums say what the parts between the bottom and the top of a chain cost
+// together, and which of them it is.
+func (l *ladder) sums(steps []Step, top Step) []string {
+	var chain []Step // from the bottom, which is not in it
+	bottom := top
+	for bottom.Below != "" {
+		chain = append([]Step{bottom}, chain...)
+		bottom = steps[slices.IndexFunc(steps, func(s Step) bool { return s.cell == bottom.below })]
+	}
+	if len(chain) < 2 { // the table says it
+		return nil
+	}
+	total := l.prices(top.cell, bottom.cell)
+	var out []string
+	for _, m := range priced {
+		p := total[m.Metric]
+		if m.Metric != workload.LatencyP50 && m.Metric != workload.CPUPerByte || !p.Known() {
+			continue
+		}
+		var parts []string
+		for _, s := range chain {
+			if q := s.Prices[m.Metric]; q.Known() {
+				parts = append(parts, fmt.Sprintf("%s is %s", s.Part, q.In(q.Value())))
+			}
+		}
+		if len(parts) == 0 {
+			parts = []string{"no part alone is beyond the noise"}
+		}
+		out = append(out, fmt.Sprintf("Of %s's %s of %s over %s, %s.",
+			top.Label, p.In(p.Value()), m.Name, bottom.Label, strings.Join(parts, "; ")))
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package judge
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// chain is the ladder from p to the mode, with a control.
+func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
+	var cells []sample.Cell
+	for _, load := range loads {
+		for i, r := range mode.Climb(p, []mode.Name{to}) {
+			c := cell(r.Mode, p, r.To, load)
+			if cells = append(cells, c); i == 0 {
+				cells = append(cells, control(c))
+			}
+		}
+	}
+	return cells
+}
+
+func newLadderRun(t *testing.T, cells ...sample.Cell) *run {
+	t.Helper()
+	r := newRun(t, cells...)
+	r.f.Header.Plan.Study, r.f.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	return r
+}
+
+func step(t *testing.T, r *ladder.Report, m mode.Name) ladder.Step {
+	t.Helper()
+	for _, s := range r.Steps {
+		if s.Mode == string(m) {
+			return s
+		}
+	}
+	t.Fatalf("no step %s among %+v", m, r.Steps)
+	return ladder.Step{}
+}
+
+func TestSteps(t *testing.T) {
+	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
+	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
+	r := newLadderRun(t, cells...).rounds(8, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
+		if v.Cell == 6 { // with half a CPU more
+			v.Machine[1].User = 0.5
+		}
+	}).ladder()
+	if len(r.Steps) != 6 || r.Steps[0].Mode != "native" || r.Steps[5].Mode != "publish-proxy" {
+		t.Fatalf("steps %+v", r.Steps)
+	}
+	if s := r.Steps[0]; s.Below != "" || s.Part != "" || s.Prices == nil || len(s.Prices) > 0 {
+		t.Errorf("the bottom: %+v", s)
+	}
+	proxy := step(t, r, mode.PublishProxy)
+	if proxy.Label != "publish-proxy :lo" || proxy.Below != "publish-nat :lo" || proxy.Part != "docker-proxy instead of NAT" ||
+		proxy.From != "host" || proxy.To != "loopback" || proxy.On != "lab" {
+		t.Errorf("step %+v", proxy)
+	}
+	for _, tt := range []struct {
+		of     mode.Name
+		metric string
+		want   analysis.Price // the interval is the median
+	}{
+		{mode.Host, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
+		{mode.Host, workload.Throughput, analysis.Price{Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
+		{mode.BridgeDefault, workload.LatencyP50, analysis.Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
+		{mode.Bridge, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
+		{mode.PublishNAT, workload.LatencyP50, analysis.Price{Unit: "s", Median: 3e-6, Verdict: stats.Costs}},
+		{mode.PublishNAT, workload.Throughput, analysis.Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
+		{mode.PublishNAT, workload.CPUPerByte, analysis.Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.LatencyP50, analysis.Price{Unit: "s", Median: 27e-6, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.CPUPerTrip, analysis.Price{Unit: "s", Median: 0.5 / tripsPerVisit, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.CPUPerByte, analysis.Price{Unit: "s/B", Verdict: stats.Nothing}},
+	} {
+		t.Run(string(tt.of)+"-"+tt.metric, func(t *testing.T) {
+			got, ok := step(t, r, tt.of).Prices[tt.metric]
+			apart := math.Abs(got.Median-tt.want.Median) + got.High - got.Low
+			if !ok || got.Unit != tt.want.Unit || apart > 4e-3*math.Abs(tt.want.Median) || got.Verdict != tt.want.Verdict || got.N != 8 {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+	wantFinding(t, r.Base(), "Of publish-proxy :lo's +40.016 ±0.000 µs of median latency over native, "+
+		"a network namespace of its own, with a veth pair on a bridge is +10.")
+	wantFinding(t, r.Base(), "docker-proxy instead of NAT is +27.")
+	wantFinding(t, r.Base(), "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
+	wantFinding(t, r.Base(), "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
+		"for the rules of Docker's DNS server (at most 0.000 µs).")
+	wantFinding(t, r.Base(), "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
+	for _, f := range r.Findings {
+		if strings.Contains(f, "Cheapest") {
+			t.Errorf("a ladder is no comparison: %q", f)
+		}
+	}
+}
+
+// A machine that drifts changes what a part costs no more than the part does.
+func TestStepsPairByRound(t *testing.T) {
+	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
+	r.rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
+	if p := step(t, r.ladder(), mode.Host).Prices[workload.Throughput]; !near(p.Low, 0.75) || !near(p.High, 0.75) || p.Verdict != stats.Costs {
+		t.Errorf("price %+v", p)
+	}
+}
+
+// What has no result is bridged: the next rung is priced with both parts, and
+// for all loads against the same rung.
+func TestStepsOverGaps(t *testing.T) {
+	const both = "a network namespace of its own, with a veth pair on a bridge, and connection tracking in each container for the rules of Docker's DNS server, " +
+		"and NAT of a published port instead of the container's address"
+	for _, tt := range []struct {
+		name string
+		cell func(i int) bool // fails
+	}{
+		{"every-load", func(i int) bool { return i == 3 || i == 4 || i == 10 || i == 11 }},
+		{"one-load", func(i int) bool { return i == 10 || i == 11 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
+			r.rounds(6, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
+			s := step(t, r.ladder(), mode.PublishNAT)
+			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !near(s.Prices[workload.LatencyP50].Median, 13e-6) {
+				t.Errorf("step %+v", s)
+			}
+		})
+	}
+	t.Run("not-built", func(t *testing.T) { // the plan has lost its cells
+		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
+		s := step(t, newLadderRun(t, append(cells[:3], cells[4:]...)...).rounds(6, steady(20, 20, 20, 30)).ladder(), mode.IPvlanL2)
+		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
+			!strings.HasSuffix(s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
+			t.Errorf("step %+v", s)
+		}
+	})
+	t.Run("no-bottom", func(t *testing.T) {
+		r := newLadderRun(t, chain(mode.FromHost, mode.Host, "rr")...)
+		r.rounds(6, steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
+		if s := ladder.Judge(r.f).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
+			t.Errorf("steps %+v", s)
+		}
+	})
+}
+
+// Rungs that both fill the wire are as fast: that says nothing of the part. One
+// that no longer does is slower for sure.
+func TestStepsOverAFullWire(t *testing.T) {
+	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
+	r := newLadderRun(t, cells...)
+	r.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	got := r.rounds(6, steady(9.4, 9.4, 9.4, 9.4, 5)).ladder()
+	if p := step(t, got, mode.Routed).Prices[workload.Throughput]; p.LimitedBy != "wire" || p.Verdict != stats.Unclear || p.String() != "wire full" {
+		t.Errorf("price %+v", p)
+	}
+	if p := step(t, got, mode.Routed).Prices[workload.CPUPerByte]; p.LimitedBy != "" || p.Verdict != stats.Nothing {
+		t.Errorf("CPU price %+v", p)
+	}
+	if p := step(t, got, mode.PublishNAT).Prices[workload.Throughput]; p.LimitedBy != "" || p.Verdict != stats.Costs {
+		t.Errorf("price %+v", p)
+	}
+	wantFinding(t, got.Base(), "The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
+}
+
+func TestPriceString(t *testing.T) {
+	us := func(median, low, high float64, v stats.Verdict) analysis.Price {
+		return analysis.Price{Unit: "s", Median: median * 1e-6, Low: low * 1e-6, High: high * 1e-6, N: 9, Verdict: v}
+	}
+	ratio := func(median, low, high float64, v stats.Verdict) analysis.Price {
+		return analysis.Price{Unit: "ratio", Median: median, Low: low, High: high, N: 9, Verdict: v}
+	}
+	once := us(51.107, 51.107, 51.107, stats.Unclear)
+	once.N = 1
+	for _, tt := range []struct {
+		name string
+		p    analysis.Price
+		want string
+	}{
+		{"even", us(3.4, 2.6, 4.2, stats.Costs), "+3.4 ±0.8"},
+		{"uneven", us(17.1, 16.3, 20.5, stats.Costs), "+17 -1 +3"},
+		{"gain", us(-31, -45, -17, stats.Gains), "-31 ±14"},
+		{"unclear", us(3, -20, 26, stats.Unclear), "+3 ±23 ?"},
+		{"no-negative-zero", us(-0.2, -11, 11, stats.Unclear), "+0 ±11 ?"},
+		{"one-round", once, "+51 ±?"},
+		{"nothing-is-rounded-up", us(0.1, -0.31, 0.502, stats.Nothing), "≤ 0.6"},
+		{"nothing-gained", us(-0.1, -2.31, 0, stats.Nothing), "≤ 3"},
+		{"per-gigabyte", analysis.Price{Unit: "s/B", Median: 0.152e-9, Low: 0.131e-9, High: 0.173e-9, N: 9, Verdict: stats.Costs}, "+0.15 ±0.02"},
+		{"ratio", ratio(0.62, 0.59, 0.65, stats.Costs), "0.62 ±0.03"},
+		{"ratio-unclear", ratio(0.95, 0.74, 0.96, stats.Unclear), "0.95 -0.21 +0.01 ?"},
+		{"ratio-nothing", ratio(0.99, 0.974, 1.01, stats.Nothing), "≤ 3 %"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.p.String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func (r *run) ladder() *ladder.Report { return ladder.Judge(r.f) }

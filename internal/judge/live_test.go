@@ -1,0 +1,196 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// live is what a Live has seen of a run.
+func live(r *run) *analysis.Live {
+	l := Live(r.f.Header.Plan)
+	for _, v := range r.f.Visits {
+		l.Add(v)
+	}
+	return l
+}
+
+func allKnown(l *analysis.Live) bool { return !slices.Contains(l.Known(), false) }
+
+// What is said during a run is what the report says of the same visits.
+func TestStandingsAreTheReports(t *testing.T) {
+	cells := append(four("bulk"), four("rr")...)
+	cells = append(cells, four("crr")...)
+	r := newSlicedRun(t, cells...)
+	r.f.Header.Plan.Loads = append(r.f.Header.Plan.Loads, sample.Load{Kind: "crr", Window: 0.1})
+	l := Live(r.f.Header.Plan)
+	for n := range 8 {
+		before := len(r.f.Visits)
+		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)
+		for c := 8; c < 12; c++ { // of windows
+			r.visit(n, c, 1, func(v *sample.Visit) {
+				v.Client.Trips = int64(20_000 + 100*((n*7+c)%5))
+				if c == 10 {
+					v.Client.Trips /= 2
+				}
+			})
+		}
+		for i := len(r.f.Visits) - 1; i >= before; i-- { // in any order
+			l.Add(r.f.Visits[i])
+			if i%3 == 0 {
+				l.Known()
+			}
+		}
+		got, want := l.Standings(), r.judge()
+		if len(got) != 6 {
+			t.Fatalf("after %d rounds %d cells have a ratio", n+1, len(got))
+		}
+		for _, s := range got {
+			if x := ratioIn(t, want, mode.Name(s.Cell.Mode), s.Cell.Load, analysis.PrimaryOf(sample.Load{Kind: s.Cell.Load}, s.Cell.Shape)); x != s.Ratio {
+				t.Errorf("after %d rounds, %s %s: %+v, the report has %+v", n+1, s.Label, s.Cell.Load, s.Ratio, x)
+			}
+		}
+	}
+}
+
+func TestKnownBySlices(t *testing.T) {
+	r := newSlicedRun(t, four("bulk")...)
+	r.f.Header.Plan.Precision = 0.001 // which is never reached
+	for n, want := range [][]bool{    // two epochs are too few, whatever they say
+		{true, false, false, false},
+		{true, false, false, false},
+		{true, false, true, false},
+	} {
+		r.epochs(1, 30, 30, 20, 29.2)
+		if got := live(r.run).Known(); !slices.Equal(got, want) {
+			t.Errorf("after %d epochs %v, want %v", n+1, got, want)
+		}
+	}
+	r.epochs(30, 30, 30, 20, 30)
+	if got := live(r.run).Known(); slices.Contains(got, false) {
+		t.Errorf("after 33 epochs: %v", got)
+	}
+	// As precise as was asked for is enough.
+	r = newSlicedRun(t, four("bulk")...)
+	r.f.Header.Plan.Precision = 0.10
+	if r.epochs(3, 30, 30, 20, 29); !allKnown(live(r.run)) {
+		t.Errorf("known to within 10 %%: %v", live(r.run).Known())
+	}
+}
+
+func TestKnownByRounds(t *testing.T) {
+	still, hum, roar := []float64{0, 0, 0}, []float64{0, 0, 0.01}, []float64{0, 0, 0.1}
+	for _, tt := range []struct {
+		name   string
+		load   string
+		rounds int
+		same   float64
+		value  func(round, cell int) float64
+		change func(*sample.Visit)
+		want   bool
+	}{
+		{"steady", "bulk", 8, 0, noisy(still, 8, 8, 4), nil, true},
+		{"few-rounds", "bulk", 5, 0, noisy(still, 8, 8, 4), nil, false},
+		{"within-precision", "bulk", 8, 0, noisy(hum, 8, 8, 4), nil, true},
+		{"a-mode-is-noisy", "bulk", 8, 0, noisy(roar, 8, 8, 4), nil, false},
+		{"but-its-verdict-is-certain", "bulk", 8, 0.03, noisy(roar, 8, 8, 4), nil, true},
+		{"a-mode-is-noisy-and-alike", "bulk", 8, 0.03, noisy(roar, 8, 8, 7.5), nil, false},
+		{"latency-is-noisy", "rr", 8, 0, noisy(roar, 50, 50, 90), nil, false},
+		{"the-control-is-noisy", "bulk", 8, 0, noisy([]float64{0, 0.1, 0}, 8, 8, 4), nil, false},
+		{"a-mode-that-always-fails-does-not-hold-up", "bulk", 8, 0, noisy(roar, 8, 8, 4),
+			func(v *sample.Visit) { v.Witness.OK = v.Cell != 2 }, true},
+		{"a-ratio-of-one-round-is-not-known", "bulk", 8, 0, noisy(still, 8, 8, 4), func(v *sample.Visit) {
+			if v.Cell == 2 && v.Round != 7 {
+				v.Failure, v.Starved = "the machine was too busy", true
+			}
+		}, false},
+		{"what-was-starved-once-is-not-broken", "bulk", 1, 0, noisy(still, 8, 8, 4), func(v *sample.Visit) {
+			if v.Cell == 2 {
+				v.Failure, v.Starved = "the machine was too busy", true
+			}
+		}, false},
+		{"other-metrics-may-be-noisy", "bulk", 8, 0, steady(8, 8, 4),
+			func(v *sample.Visit) { v.Client.TCP.RTT = float64(1 + v.Round) }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRun(t, trio(mode.Bridge, tt.load)...)
+			r.f.Header.Plan.Same = tt.same
+			change := []func(*sample.Visit){}
+			if tt.change != nil {
+				change = append(change, tt.change)
+			}
+			l := live(r.rounds(tt.rounds, tt.value, change...))
+			if got := allKnown(l); got != tt.want {
+				t.Errorf("known: %v", l.Known())
+			}
+		})
+	}
+}
+
+// A ladder's rungs are held against the rung below, which may be another one once that
+// has broken.
+func TestLiveLadder(t *testing.T) {
+	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.PublishNAT, "bulk"))
+	r := newSlicedRun(t, cells...)
+	r.f.Header.Plan.Study = sample.StudyLadder
+	r.epochs(12, 30, 30, 20, 20)
+	of := func(l *analysis.Live) string {
+		for _, s := range l.Standings() {
+			if s.Cell.Mode == string(mode.PublishNAT) {
+				return s.Ratio.To + " " + string(s.Ratio.Verdict)
+			}
+		}
+		return "nothing"
+	}
+	l := live(r.run)
+	if got := of(l); got != "bridge same" {
+		t.Errorf("over %s", got)
+	}
+	for n := range 3 {
+		l.Add(sample.Visit{Round: 12 + n, Cell: 2, Failure: "gone"})
+	}
+	if got := of(l); got != "host worse" {
+		t.Errorf("after the rung below broke: over %s", got)
+	}
+	if known := l.Known(); !known[2] {
+		t.Errorf("what broke holds the run up: %v", known)
+	}
+}
+
+// Without a round there is nothing to stand, and nothing is known but the baseline.
+func TestLiveOfNothing(t *testing.T) {
+	l := live(newSlicedRun(t, four("rr")...).run)
+	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
+		t.Errorf("known %v, %d stand", got, len(l.Standings()))
+	}
+	l.Add(sample.Visit{Cell: 7}) // of no plan
+}
+
+// A run's judge must cost nothing beside the run: here a whole round of a minute's, once
+// there are many rounds.
+func BenchmarkLive(b *testing.B) {
+	t := &testing.T{}
+	var cells []sample.Cell
+	for _, load := range []string{"bulk", "rr"} {
+		cells = append(cells, four(load)...)
+		for _, m := range []mode.Name{mode.BridgeDefault, mode.Routed, mode.PublishNAT, mode.Shared} {
+			cells = append(cells, hostCell(m, load))
+		}
+	}
+	r := newSlicedRun(t, cells...)
+	xs := make([]float64, len(cells))
+	for i := range xs {
+		xs[i] = 20
+	}
+	l := live(r.epochs(20, xs...).run)
+	last := r.f.Visits[len(r.f.Visits)-len(cells):]
+	for b.Loop() {
+		for _, v := range last {
+			l.Add(v)
+		}
+		l.Standings()
+	}
+}

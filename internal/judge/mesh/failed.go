@@ -1,0 +1,134 @@
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// tally counts the visits to something, in their order.
+type tally struct {
+	good, bad int // bad: since the last good one
+	last      string
+}
+
+func (t tally) add(v sample.PairVisit) tally {
+	if v.Failure == "" {
+		return tally{good: t.good + 1}
+	}
+	return tally{t.good, t.bad + 1, v.Failure}
+}
+
+// leftAfter is of how many partners in a row all visits of a node must have failed
+// for it to have left, where the engine does not know, and in how many sweeps those
+// of a pair.
+const leftAfter = 2
+
+// failedOfMesh lists nodes that never answered or that left, and pairs of other
+// nodes that have no result under a load.
+func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
+	names := func(nodes ...int) (out []string) {
+		for _, n := range nodes {
+			out = append(out, p.Mesh.Nodes[n].Name)
+		}
+		return out
+	}
+	nodes := make([]tally, len(p.Mesh.Nodes))
+	left := map[string]bool{}
+	for _, v := range pairs {
+		for _, i := range v.Pair {
+			nodes[i] = nodes[i].add(v)
+		}
+		left[v.Left] = v.Left != ""
+	}
+	out := []Failed{}
+	gone := make([]bool, len(nodes))
+	for i, t := range nodes {
+		// The node is not named: of two, it is unknown which one.
+		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsOfPair() || t.bad > 0 && t.good == 0)
+		if known := left[p.Mesh.Nodes[i].Name] && t.bad > 0; !known && !guess {
+			continue
+		}
+		gone[i] = true
+		out = append(out, Failed{Nodes: names(i), Visits: t.bad, Left: t.good > 0, Reason: t.last})
+	}
+	for _, k := range failedLinks(pairs, gone) {
+		out = append(out, Failed{Nodes: names(k.pair[0], k.pair[1]), Load: k.load, Visits: k.bad, Left: k.good > 0, Reason: k.last})
+	}
+	return out
+}
+
+// failedLink is a pair none of whose visits under a load is a result, or none of
+// the last two sweeps.
+type failedLink struct {
+	pair sample.Pair // in the nodes' order
+	load string
+	tally
+}
+
+func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
+	type key struct {
+		pair sample.Pair
+		load string
+	}
+	of := func(v sample.PairVisit) key {
+		return key{sample.Pair{min(v.Pair[0], v.Pair[1]), max(v.Pair[0], v.Pair[1])}, v.Load}
+	}
+	links := map[key]tally{} // only those that failed at all: there may be many
+	for _, v := range pairs {
+		if v.Failure != "" && !gone[v.Pair[0]] && !gone[v.Pair[1]] {
+			links[of(v)] = tally{}
+		}
+	}
+	for _, v := range pairs {
+		if t, ok := links[of(v)]; ok {
+			links[of(v)] = t.add(v)
+		}
+	}
+	var out []failedLink
+	for k, t := range links {
+		lately := leftAfter
+		if sample.BothWays(k.load) {
+			lately *= 2
+		}
+		if t.good == 0 || t.bad >= lately {
+			out = append(out, failedLink{k.pair, k.load, t})
+		}
+	}
+	slices.SortFunc(out, func(a, b failedLink) int {
+		return cmp.Or(slices.Compare(a.pair[:], b.pair[:]), strings.Compare(a.load, b.load))
+	})
+	return out
+}
+
+// gone says which nodes and links have no result, or none any more.
+func (m *Mesh) gone() []string {
+	var out []string
+	for _, f := range m.Failed {
+		switch {
+		case len(f.Nodes) > 1 && f.Left:
+			out = append(out, fmt.Sprintf("%s and %s no longer reach each other: %s.", f.Nodes[0], f.Nodes[1], failedSince(f.Load, f.Visits)))
+		case len(f.Nodes) > 1:
+			out = append(out, fmt.Sprintf("%s and %s never reached each other: no visit of %s has a result.", f.Nodes[0], f.Nodes[1], f.Load))
+		case f.Left:
+			out = append(out, fmt.Sprintf("%s left in the middle of the run: %s; its values are from before that.", f.Nodes[0], failedSince("", f.Visits)))
+		default:
+			out = append(out, fmt.Sprintf("%s never answered: it was not measured.", f.Nodes[0]))
+		}
+	}
+	return out
+}
+
+// failedSince says how many visits failed at the end, of a load or all.
+func failedSince(load string, visits int) string {
+	if load != "" {
+		load = " of " + load
+	}
+	if visits == 1 {
+		return "the last visit" + load + " failed"
+	}
+	return fmt.Sprintf("the last %d visits%s failed", visits, load)
+}

@@ -1,0 +1,200 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+)
+
+// Kind is what a fault is of.
+type Kind string
+
+// The kinds.
+const (
+	Node      Kind = "node"      // most of its links are slow, both ways where that was measured
+	Direction Kind = "direction" // of a node: only sending or only receiving is slow
+	Link      Kind = "link"      // both ways where that was measured, between nodes that are well elsewhere
+	LinkWay   Kind = "link-way"  // one way of a link
+	Apart     Kind = "group"     // nodes that are healthy among themselves and slow to the others
+)
+
+// Fault is something that is slow: by enough to matter and beyond the noise.
+type Fault struct {
+	Kind Kind
+	// Nodes is the node, the two of a link (from, to) or the group.
+	Nodes []int
+	// Out and In say which of a node's sides are slow; of a link from, to and back.
+	Out, In   bool
+	Factor    float64 // times slower than what is typical of its nodes; the worse side
+	Low, High float64 // 95 % interval of that
+	Slow, Of  int     // links that are slow (of a link: visits), and all
+}
+
+// falseAlarms is how many nodes, and how many links, a run without any fault
+// names on average, if its noise is normal.
+const falseAlarms = 0.01
+
+// outlying is by how many robust standard deviations of all nodes a node must
+// stand out, where there are enough to know: machines of different kinds are not
+// faults.
+const (
+	outlying = 3.5
+	several  = 8
+)
+
+// Known reports whether there is enough to tell faults from noise: several
+// sweeps, or links enough in one.
+func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
+
+// LeastLink is the factor from which on a link can be told from the noise; NaN
+// if that is not known.
+func (f *Fit) LeastLink() float64 { return math.Exp(max(f.least, f.linkBeyond())) }
+
+// HalfWidth is the half-width of a link's 95 % interval, as a logarithm.
+func (f *Fit) HalfWidth() float64 {
+	return student(1-(1-stats.Confidence)/2, f.df) * f.Noise
+}
+
+// linkBeyond is by how much the logarithm of a link must be off.
+func (f *Fit) linkBeyond() float64 {
+	return student(1-falseAlarms/f.pairs(), f.df) * f.Noise
+}
+
+// Faults names what is slow by fits of the same sweeps, such as of round trips
+// and of throughput: groups first, then nodes, then links, each from the worst on.
+// A link is named if more of its visits are slow than chance would make so in a
+// mesh of this size, those of its other way and of the other fits included, and
+// never by a single one, which anything may have disturbed. The links that only
+// look slow are counted.
+func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
+	by = make([][]Fault, len(fits))
+	links, doubtful := slowLinks(fits)
+	for i, f := range fits {
+		if !f.Known() {
+			continue
+		}
+		for _, g := range f.Groups {
+			by[i] = append(by[i], Fault{Kind: Apart, Nodes: g.Nodes, Out: true, In: true, Factor: g.Factor, Low: g.Low, High: g.High, Slow: g.Slow, Of: g.Of})
+		}
+		by[i] = append(append(by[i], f.nodeFaults()...), links[i]...)
+		sortFaults(by[i])
+	}
+	return by, doubtful
+}
+
+// pairs is how many links there are.
+func (f *Fit) pairs() float64 {
+	n := f.Nodes * (f.Nodes - 1)
+	if !f.Directed {
+		n /= 2
+	}
+	return float64(n)
+}
+
+func (f *Fit) nodeFaults() []Fault {
+	out, in := f.slowSides(f.out, f.Out), f.slowSides(f.in, f.In)
+	var faults []Fault
+	for i := range f.Nodes {
+		if !out[i] && !in[i] {
+			continue
+		}
+		e := f.Out[i]
+		if !out[i] || in[i] && f.In[i].Factor > e.Factor {
+			e = f.In[i]
+		}
+		kind := Node
+		if out[i] != in[i] {
+			kind = Direction
+		}
+		faults = append(faults, Fault{kind, []int{i}, out[i], in[i], e.Factor, e.Low, e.High, e.Slow, e.Of})
+	}
+	return faults
+}
+
+// slowSides reports for each node whether it is slow on that side.
+func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
+	var all []float64
+	for _, s := range sides {
+		if s.n >= minLinks {
+			all = append(all, s.effect)
+		}
+	}
+	beyond := 0.0
+	if len(all) >= several {
+		beyond = outlying * spread(all, lowMedian(all))
+	}
+	t := student(1-falseAlarms/float64(f.Nodes), f.df)
+	out := make([]bool, len(sides))
+	for i, s := range sides {
+		out[i] = s.n >= minLinks && s.effect >= max(f.least, beyond, t*f.error(s)) && 2*effects[i].Slow > effects[i].Of
+	}
+	return out
+}
+
+// suspects are the links that are slower than their nodes make them, by enough
+// and beyond the noise.
+func (f *Fit) suspects() []Fault {
+	if !f.Known() {
+		return nil
+	}
+	beyond := f.linkBeyond()
+	over := func(a, b int) float64 {
+		x := f.row(a, b) - f.level
+		whole := x - f.out[a].effect - f.in[b].effect
+		// A node that is faster than typical cannot make its links so.
+		slow := x - max(0, f.out[a].effect) - max(0, f.in[b].effect)
+		if slow >= f.least && whole >= beyond {
+			return slow
+		}
+		return 0
+	}
+	var out []Fault
+	for a := range f.Nodes {
+		for b := a + 1; b < f.Nodes; b++ {
+			to := over(a, b)
+			back := to
+			if f.Directed {
+				back = over(b, a)
+			}
+			switch {
+			case to == 0 && back == 0:
+			case to > 0 && back > 0:
+				worse, from, at := to, a, b
+				if back > to {
+					worse, from, at = back, b, a
+				}
+				out = append(out, f.link(Link, from, at, worse, true))
+			case to > 0:
+				out = append(out, f.link(LinkWay, a, b, to, false))
+			default:
+				out = append(out, f.link(LinkWay, b, a, back, false))
+			}
+		}
+	}
+	return out
+}
+
+// link is the fault of a link, slower by that much.
+func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
+	half := f.HalfWidth()
+	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
+	l := f.linkOf(from, to)
+	expected := f.row(from, to) + f.between(from, to) - by
+	for _, v := range f.visits[f.first[l]:f.first[l+1]] {
+		out.Of++
+		if v.y-expected >= by/2 {
+			out.Slow++
+		}
+	}
+	return out
+}
+
+// sortFaults puts groups first, then nodes, then links, each from the worst on.
+func sortFaults(fs []Fault) {
+	rank := map[Kind]int{Apart: 0, Node: 1, Direction: 1, Link: 2, LinkWay: 2}
+	slices.SortStableFunc(fs, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.Factor, a.Factor), slices.Compare(a.Nodes, b.Nodes))
+	})
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// sort puts the visits in the order of their links and sweeps.
+func (f *Fit) sort(visits []Visit) {
+	links := f.Nodes * f.Nodes
+	f.first = make([]int32, links+1)
+	link := func(v Visit) int {
+		a, b := v.Pair[0], v.Pair[1]
+		if !f.Directed {
+			a, b = min(a, b), max(a, b)
+		}
+		return a*f.Nodes + b
+	}
+	good := func(v Visit) bool {
+		return v.Slowness > 0 && !math.IsInf(v.Slowness, 0) && v.Pair[0] != v.Pair[1]
+	}
+	for _, v := range visits {
+		if good(v) {
+			f.first[link(v)+1]++
+		}
+	}
+	for i := range links {
+		f.first[i+1] += f.first[i]
+	}
+	f.Visits = int(f.first[links])
+	f.visits = make([]visit, f.Visits)
+	next := slices.Clone(f.first)
+	sweeps := map[int]bool{}
+	for _, v := range visits {
+		if !good(v) {
+			continue
+		}
+		l := link(v)
+		f.visits[next[l]] = visit{int32(l), int32(v.Sweep), int32(v.Round), math.Log(v.Slowness)}
+		next[l]++
+		sweeps[v.Sweep] = true
+	}
+	f.Sweeps = len(sweeps)
+}
+
+// manyInRound is how many visits a round must have for a level of its own: of
+// few, the median depends on which nodes happen to meet.
+const manyInRound = 32
+
+// times is the time of each visit, for which a level is taken off: its sweep or,
+// if rounds are large enough, its round.
+func (f *Fit) times(rounds bool) []int32 {
+	type time struct{ sweep, round int32 }
+	count := map[time]int{}
+	for _, v := range f.visits {
+		count[time{v.sweep, v.round}]++
+	}
+	ids := map[time]int32{}
+	out := make([]int32, len(f.visits))
+	for i, v := range f.visits {
+		t := time{v.sweep, v.round}
+		if !rounds || count[t] < manyInRound {
+			t.round = -1
+		}
+		id, ok := ids[t]
+		if !ok {
+			id = int32(len(ids))
+			ids[t] = id
+		}
+		out[i] = id
+	}
+	return out
+}
+
+// takeLevels takes off each visit the median of what the visits of its time have
+// more than is expected of their links. The machine drifts by tens of per cent
+// within minutes.
+func (f *Fit) takeLevels(times []int32, expected func(link int32) float64) {
+	var count []int
+	for _, t := range times {
+		for int(t) >= len(count) {
+			count = append(count, 0)
+		}
+		count[t]++
+	}
+	rest := make([][]float64, len(count))
+	for t, n := range count {
+		rest[t] = make([]float64, 0, n)
+	}
+	for i, v := range f.visits {
+		rest[times[i]] = append(rest[times[i]], v.y-expected(v.link))
+	}
+	levels := make([]float64, len(count))
+	var all []float64
+	for t, xs := range rest {
+		levels[t] = lowMedian(xs)
+		all = append(all, levels[t])
+	}
+	typical := lowMedian(all)
+	for i := range f.visits {
+		f.visits[i].y -= levels[times[i]] - typical
+	}
+}

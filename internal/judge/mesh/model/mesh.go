@@ -1,0 +1,279 @@
+// Package model finds the slow nodes and links of a cluster from what was
+// measured. It is pure: numbers in, numbers out.
+//
+// A slow machine makes all of its links slow, a bad cable one. The model is of
+// logarithms, because what is slow is so by a factor:
+//
+//	slowness of a link = level + effect of one node + effect of the other + its own
+//
+// Nearly all that a link has of its own is noise, and most nodes have no effect
+// worth naming; medians find both where up to about a third of the nodes are
+// slow, as in Tukey's median polish (Exploratory Data Analysis, 1977, chapter
+// 11), of which this is the first step. Further steps would take the effects of
+// slow nodes off their partners' links; but two slow nodes do not make a link
+// slow twice over where the slower one decides, and then the polish would call
+// their partners fast.
+//
+// Be aware: what all nodes share is the level, and no fault. Of two nodes only
+// the link between them can be named.
+package model
+
+import (
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Visit is what a visit found.
+type Visit struct {
+	Pair         sample.Pair // from, to
+	Sweep, Round int
+	// Slowness is in any unit where more is slower, such as seconds of a round trip
+	// or seconds a bit, and more than 0.
+	Slowness float64
+}
+
+// Effect is by how much a node is slower than is typical.
+type Effect struct {
+	Factor float64 // 1: as typical; the median over its links
+	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
+	Low, High float64
+	// Slow is how many of its links are slow: by half of that at least, in
+	// logarithms, or if the node is not by what a link is named from.
+	Slow, Of int
+}
+
+// Fit is the model of what was measured.
+type Fit struct {
+	Nodes    int
+	Directed bool // a link from a to b is another than that from b to a
+	Sweeps   int  // that have visits
+	Visits   int
+	Level    float64 // slowness of a link that is typical
+	// Noise is the standard deviation of a link's logarithm, robustly, over all
+	// sweeps together; NaN if there is too little to know it.
+	Noise float64
+	// Out and In are the effects of sending and receiving by node; they are the same
+	// slice if the fit is not directed.
+	Out, In []Effect
+	Groups  []Group
+
+	least   float64 // what a fault is at least, as a logarithm
+	df      float64 // degrees of freedom behind Noise
+	visits  []visit // by link
+	first   []int32 // index of a link's first visit; one more than links
+	links   []float64
+	out, in []side
+	level   float64
+	label   []int       // a node's group; 0: the main one
+	block   [][]float64 // what a link between two groups has more
+}
+
+// visit is a visit on its way through the model.
+type visit struct {
+	link         int32
+	sweep, round int32
+	y            float64 // logarithm of the slowness, later without its time's level
+}
+
+// side is one side of the node effects: rows (sending) or columns (receiving).
+type side struct {
+	effect, own float64 // own: robust standard deviation of its links
+	n           int     // links
+}
+
+// Least is what a fault is at least, as a factor: less is not worth a screwdriver.
+const Least = 1.25
+
+// New fits the model to visits between nodes that are numbered from 0. Visits
+// without a slowness are left out.
+func New(nodes int, directed bool, visits []Visit) *Fit {
+	return newFit(nodes, directed, Least, visits)
+}
+
+// newFit is New for faults that are at least so many times slower.
+func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
+	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
+	f.sort(visits)
+	times := f.times(false)
+	f.takeLevels(times, func(int32) float64 { return 0 })
+	f.summarize()
+	f.effects()
+	f.noise()
+	f.group()
+	// Now that the nodes' effects are known, the level of each time can be told
+	// from which of them it happened to visit.
+	f.takeLevels(f.times(true), f.expected)
+	f.summarize()
+	f.effects()
+	f.noise()
+	f.Level = math.Exp(f.level)
+	f.Out, f.In = f.describe(f.out, f.row), f.describe(f.in, f.column)
+	if !directed {
+		f.In = f.Out
+	}
+	f.describeGroups()
+	return f
+}
+
+// summarize makes one value of each link's visits: the low median, so that of two
+// both must be slow.
+func (f *Fit) summarize() {
+	n := f.Nodes
+	f.links = make([]float64, n*n)
+	var ys []float64
+	for a := range n {
+		for b := range n {
+			if !f.Directed && b < a {
+				f.links[a*n+b] = f.links[b*n+a]
+				continue
+			}
+			ys = ys[:0]
+			for _, v := range f.visits[f.first[a*n+b]:f.first[a*n+b+1]] {
+				ys = append(ys, v.y)
+			}
+			f.links[a*n+b] = lowMedian(ys) - f.between(a, b)
+		}
+	}
+}
+
+// between is what a link between the groups of two nodes has more.
+func (f *Fit) between(a, b int) float64 {
+	if f.block == nil {
+		return 0
+	}
+	return f.block[f.label[a]][f.label[b]]
+}
+
+func (f *Fit) row(i, j int) float64    { return f.links[i*f.Nodes+j] }
+func (f *Fit) column(i, j int) float64 { return f.links[j*f.Nodes+i] }
+
+// minLinks is how many links a node must have to have an effect: of one it would
+// be the link's.
+const minLinks = 2
+
+// effects finds level and effects: first over all links of each node, then over
+// those to nodes that do not look slow. With a third of the nodes slow, one slow
+// link more would else be the majority.
+func (f *Fit) effects() {
+	all := make([]bool, f.Nodes)
+	f.sides(all, all)
+	slow := func(sides []side) []bool {
+		out := make([]bool, len(sides))
+		for i, s := range sides {
+			out[i] = s.effect >= f.least
+		}
+		return out
+	}
+	f.sides(slow(f.in), slow(f.out))
+}
+
+// sides finds level and effects, of sending over links to nodes that are not
+// slowIn, of receiving over links from nodes that are not slowOut.
+func (f *Fit) sides(slowIn, slowOut []bool) {
+	f.out = f.side(f.row, slowIn)
+	f.in = f.out
+	both := [][]side{f.out}
+	if f.Directed {
+		f.in = f.side(f.column, slowOut)
+		both = append(both, f.in)
+	}
+	var levels []float64
+	for _, s := range both {
+		for _, e := range s {
+			if e.n >= minLinks {
+				levels = append(levels, e.effect)
+			}
+		}
+	}
+	if len(levels) == 0 {
+		for _, x := range f.links {
+			if !math.IsNaN(x) {
+				levels = append(levels, x)
+			}
+		}
+	}
+	f.level = lowMedian(levels)
+	for _, s := range both {
+		for i := range s {
+			if s[i].n < minLinks {
+				s[i].effect = f.level
+			}
+			s[i].effect -= f.level
+		}
+	}
+}
+
+// side is the median of each node's links but those to slow nodes, if enough are
+// left, and how far they are spread.
+func (f *Fit) side(at func(i, j int) float64, slow []bool) []side {
+	out := make([]side, f.Nodes)
+	var xs, well []float64
+	for i := range out {
+		xs, well = xs[:0], well[:0]
+		for j := range f.Nodes {
+			x := at(i, j)
+			if math.IsNaN(x) {
+				continue
+			}
+			xs = append(xs, x)
+			if !slow[j] {
+				well = append(well, x)
+			}
+		}
+		n := len(xs)
+		if len(well) >= minLinks {
+			xs, well = well, xs
+		}
+		m := lowMedian(xs)
+		out[i] = side{m, spread(xs, m), n}
+	}
+	return out
+}
+
+// expected is what the model says of a link.
+func (f *Fit) expected(link int32) float64 {
+	a, b := int(link)/f.Nodes, int(link)%f.Nodes
+	return f.level + f.out[a].effect + f.in[b].effect + f.between(a, b)
+}
+
+// describe is the effects as a report has them.
+func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
+	out := make([]Effect, len(sides))
+	for i, s := range sides {
+		e := Effect{Factor: math.Exp(s.effect), Low: math.NaN(), High: math.NaN(), Of: s.n}
+		if s.n >= minLinks {
+			half := student(1-(1-stats.Confidence)/2, f.df) * f.error(s) // NaN without noise
+			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
+		}
+		slow := s.effect / 2
+		if s.effect < f.least {
+			slow = f.least
+			if beyond := f.linkBeyond(); beyond > slow {
+				slow = beyond
+			}
+		}
+		for j := range f.Nodes {
+			if x := at(i, j); x-f.level-f.other(sides, j) >= slow {
+				e.Slow++
+			}
+		}
+		out[i] = e
+	}
+	return out
+}
+
+// other is by how much node j slows its links down on the side that is not of
+// sides.
+func (f *Fit) other(sides []side, j int) float64 {
+	if f.Directed && &sides[0] == &f.out[0] {
+		return max(0, f.in[j].effect)
+	}
+	return max(0, f.out[j].effect)
+}
+
+// Slowness is what a link's visits came to; NaN if it has none.
+func (f *Fit) Slowness(from, to int) float64 {
+	return math.Exp(f.row(from, to) + f.between(from, to))
+}

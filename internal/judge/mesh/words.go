@@ -1,0 +1,286 @@
+package mesh
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// findings say in sentences what is slow, or that nothing is.
+func (m *Mesh) findings(f *sample.File) []string {
+	if len(m.Metrics) == 0 {
+		return []string{"Nothing was measured."}
+	}
+	out := []string{"Every visit was witnessed: its bytes were counted on each hop of its path."}
+	if bad := failedPairs(f.Pairs); bad > 0 {
+		out[0] = fmt.Sprintf("What is shown was witnessed; %d of %d visits failed and are left out.", bad, len(f.Pairs))
+	}
+	out = append(out, m.gone()...)
+	for _, subject := range m.subjects() {
+		out = append(out, m.say(subject))
+	}
+	if len(m.Faults) == 0 {
+		out = append(out, m.nothingSlow())
+	}
+	return out
+}
+
+func failedPairs(pairs []sample.PairVisit) int {
+	n := 0
+	for _, v := range pairs {
+		if v.Failure != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// subjects are the faults by what they are of, in their order.
+func (m *Mesh) subjects() [][]Fault {
+	var out [][]Fault
+	for _, x := range m.Faults {
+		i := slices.IndexFunc(out, func(s []Fault) bool { return s[0].Kind == x.Kind && sameNodes(s[0].Nodes, x.Nodes) })
+		if i < 0 {
+			out = append(out, nil)
+			i = len(out) - 1
+		}
+		out[i] = append(out[i], x)
+	}
+	return out
+}
+
+// sameNodes is true of both ways of a link, too.
+func sameNodes(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// say is a sentence about what is slow by several metrics.
+func (m *Mesh) say(faults []Fault) string {
+	x := faults[0]
+	switch x.Kind {
+	case FaultGroup:
+		return fmt.Sprintf("%s are healthy among themselves and %s to the others: %s.", List(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
+	case FaultLink:
+		who := "while most other links of both are healthy"
+		switch {
+		case len(m.Nodes) == 2:
+			who = "and which of the two it is cannot be determined"
+		case slices.ContainsFunc(m.Faults, func(o Fault) bool { return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0]) }):
+			who = "by more than its nodes"
+		}
+		return fmt.Sprintf("The link between %s and %s %s, %s: %s.", x.Nodes[0], x.Nodes[1], troubles(faults, isSlow, losesPackets), who, m.sayEach(faults, m.link))
+	}
+	return fmt.Sprintf("%s %s: %s.", x.Nodes[0], troubles(faults, isSlow, losesPackets), m.sayEach(faults, m.node))
+}
+
+const (
+	isSlow       = "is slow"
+	losesPackets = "loses packets"
+)
+
+func (m *Mesh) sayEach(faults []Fault, say func(Fault) string) string {
+	var parts []string
+	for _, x := range faults {
+		if x.Metric == workload.RetransmissionRate {
+			parts = append(parts, m.loses(x))
+			continue
+		}
+		parts = append(parts, say(x))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
+
+func (m *Mesh) group(x Fault) string {
+	if x.Metric == workload.LatencyP50 {
+		return fmt.Sprintf("round trips to those take %s times as long as inside (%d of %d links)", x, x.Slow, x.Of)
+	}
+	return fmt.Sprintf("throughput to those is %s of that inside (%d of %d links)", x, x.Slow, x.Of)
+}
+
+func (m *Mesh) link(x Fault) string {
+	how := fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
+	switch {
+	case x.Metric == workload.LatencyP50:
+		return fmt.Sprintf("its round trips take %s times as long as its nodes' others %s", x, how)
+	case len(m.Nodes) == 2:
+		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0], x.Nodes[1], x, how)
+	case x.Way == WayBoth:
+		return fmt.Sprintf("its throughput is %s of its nodes' others, in both directions %s", x, how)
+	}
+	return fmt.Sprintf("%s sends to %s at %s of what they have with others, which the reverse direction does not %s", x.Nodes[0], x.Nodes[1], x, how)
+}
+
+func (m *Mesh) node(x Fault) string {
+	if x.Metric == workload.LatencyP50 {
+		return fmt.Sprintf("its round trips take %s times as long as is typical (%d of %d links)", x, x.Slow, x.Of)
+	}
+	n := m.Nodes[slices.IndexFunc(m.Nodes, func(n Node) bool { return n.Name == x.Nodes[0] })]
+	say := func(does, effect string) string {
+		e := n.Effects[effect]
+		return fmt.Sprintf("%s at %s of the typical rate (%d of %d links)", does, e, e.Slow, e.Of)
+	}
+	switch x.Way {
+	case WayOut:
+		return "it " + say("sends", workload.ThroughputOut) + " but receives well"
+	case WayIn:
+		return "it " + say("receives", ThroughputIn) + " but sends well"
+	}
+	return "it " + say("sends", workload.ThroughputOut) + " and " + say("receives", ThroughputIn)
+}
+
+// nothingSlow says so, and how slow something would have to be to be named.
+func (m *Mesh) nothingSlow() string {
+	var parts []string
+	for _, l := range loadsOfMesh {
+		x, ok := m.Metrics[l.metric]
+		if !ok || x.NamedFrom == nil {
+			continue
+		}
+		what := "(round trips)"
+		if l.higher {
+			what = "(throughput)"
+		}
+		parts = append(parts, fmt.Sprintf("%.2f times %s", *x.NamedFrom, what))
+	}
+	switch {
+	case len(parts) == 0:
+		return fmt.Sprintf("No node and no link can be named: what was measured, %s of %s, says nothing about the noise.",
+			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"))
+	case len(m.Nodes) == 2 && m.Metrics[workload.Throughput].NamedFrom != nil:
+		return fmt.Sprintf("Neither direction of the link is %.2f times slower than the other.", *m.Metrics[workload.Throughput].NamedFrom) + m.nothingLost()
+	case len(m.Nodes) == 2:
+		return "Round trips between two nodes have nothing to be compared with."
+	}
+	return fmt.Sprintf("Nothing is named as slow: no node is %.2f times slower than is typical beyond the noise, and no link is %s slower than its nodes make it.",
+		model.Least, strings.Join(parts, " or ")) + m.nothingLost()
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// listed is how many names a sentence has.
+const listed = 8
+
+// List is names in a sentence.
+func List(names []string) string {
+	switch n := len(names); {
+	case n == 1:
+		return names[0]
+	case n > listed:
+		return fmt.Sprintf("%s and %d others", strings.Join(names[:listed-1], ", "), n-listed+1)
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// warnings are the doubts about a mesh.
+func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
+	out := []analysis.Warning{}
+	add := func(code, format string, args ...any) {
+		out = append(out, analysis.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if f.Truncated {
+		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
+	}
+	if f.End.Detail != "" {
+		add("failure", "the run was aborted: %s", f.End.Detail)
+	}
+	var unknown []string
+	for _, l := range loadsOfMesh {
+		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() {
+			unknown = append(unknown, map[string]string{workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
+		}
+	}
+	switch sweeps := f.End.Sweeps; {
+	case len(m.Metrics) == 0:
+	case len(unknown) > 0:
+		add("few-sweeps", "%s of so few nodes: the noise is not known well enough to name what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
+	case sweeps < stats.MinJudged:
+		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits", stats.MinJudged)
+	}
+	if len(m.Nodes) == 2 {
+		add("two-nodes", "with two nodes only the link between them can be named: which of them is slow takes a third one to tell")
+	}
+	if m.Doubtful > 0 {
+		add("doubtful", "%s slow in too few visits to be named: use more sweeps", were(m.Doubtful, "link"))
+	}
+	if m.DoubtfulLoss > 0 {
+		add("doubtful-loss", "%s lost packets in too few visits to be named: use more sweeps", count(m.DoubtfulLoss, "link"))
+	}
+	if bad := failedPairs(f.Pairs); bad > 0 {
+		last := ""
+		for _, v := range f.Pairs {
+			if v.Failure != "" {
+				last = v.Failure
+			}
+		}
+		add("failed-visits", "%d of %d visits failed and are left out, the last one so: %s", bad, len(f.Pairs), last)
+	}
+	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
+		add("same-machine", "%s are one machine: what is between them is no network", List(names))
+	}
+	if text := m.mtus(); text != "" {
+		add("mtu", "the nodes' MTUs differ: %s", text)
+	}
+	return out
+}
+
+func were(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " was"
+	}
+	return count(n, what) + " were"
+}
+
+// mtus are the nodes' MTUs with their nodes; "" if they are alike, as far as is
+// known.
+func (m *Mesh) mtus() string {
+	by := map[int][]string{}
+	for _, n := range m.Nodes {
+		if n.MTU > 0 {
+			by[n.MTU] = append(by[n.MTU], n.Name)
+		}
+	}
+	if len(by) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, mtu := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%d (%s)", mtu, List(by[mtu])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sharing are the names of the nodes that have something in common, where it is
+// known, in the nodes' order.
+func (m *Mesh) sharing(what func(Node) string) [][]string {
+	at := map[string]int{}
+	var all [][]string
+	for _, n := range m.Nodes {
+		x := what(n)
+		if x == "" {
+			continue
+		}
+		i, ok := at[x]
+		if !ok {
+			i = len(all)
+			at[x] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], n.Name)
+	}
+	return slices.DeleteFunc(all, func(names []string) bool { return len(names) < 2 })
+}

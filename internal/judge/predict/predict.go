@@ -1,0 +1,320 @@
+// Package predict says what each mode of a results file would cost an application, from the
+// costs per operation that were measured.
+package predict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Schema names the version of a prediction.
+const Schema = "bridgetoll.prediction/1"
+
+// Workload is what an application asks of its network.
+type Workload struct {
+	Queries int     `json:"queries"`            // of a page, one after another
+	Bytes   int64   `json:"bytes"`              // of a reply
+	QPS     float64 `json:"queries_per_second"` // of the whole application; 0: no CPU is predicted
+	Tokens  float64 `json:"tokens_per_second"`  // of all its streams together; 0: none
+}
+
+// Prediction is what each mode would cost a workload, from measured costs per
+// operation; its JSON form is documented in docs/results.md. Units are seconds
+// and shares of a core.
+type Prediction struct {
+	Schema      string             `json:"schema"`
+	Environment sample.Environment `json:"environment"`
+	Workload    Workload           `json:"workload"`
+	Baseline    string             `json:"baseline"`
+	Rows        []Row              `json:"rows"`
+	Notes       []string           `json:"notes"`
+}
+
+// Row is one mode's cost.
+type Row struct {
+	Mode     string `json:"mode"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Tune     string `json:"tune,omitempty"`
+	On       string `json:"on"`
+	Label    string `json:"label"`
+	Baseline bool   `json:"baseline,omitempty"`
+	// Page is the time of a page, CPU the share of a core that the queries take, and
+	// StreamCPU that of the tokens; Over are the same against the baseline's.
+	Page      *Quantity                 `json:"page,omitempty"`
+	CPU       *Quantity                 `json:"cpu,omitempty"`
+	StreamCPU *Quantity                 `json:"stream_cpu,omitempty"`
+	Over      map[string]analysis.Price `json:"over"`        // "page", "cpu", "stream_cpu"
+	Costs     map[string]float64        `json:"costs"`       // what went in: medians of the metrics used
+	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond that of the measured round trips
+}
+
+// Quantity is a number with its interval, over rounds.
+type Quantity struct {
+	Unit   string  `json:"unit"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	N      int     `json:"n"`
+}
+
+// Names of what is predicted.
+const (
+	Page      = "page"
+	CPU       = "cpu"
+	StreamCPU = "stream_cpu"
+)
+
+// ErrNothingToPredict says that a file lacks what predictions are made of.
+var ErrNothingToPredict = errors.New("it has no result of rr")
+
+// Judge says what each mode of the file would cost the workload.
+func Judge(f *sample.File, w Workload) (*Prediction, error) {
+	p := &predictor{Run: analysis.Open(f), w: w}
+	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
+		Rows: []Row{}, Notes: []string{}}
+	for i, s := range p.Series {
+		c := s.Cell
+		if c.Control || p.Failed(i) || c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) || c.Shape.Crowd() {
+			continue
+		}
+		c.Load = ""
+		if !slices.ContainsFunc(out.Rows, func(r Row) bool { return r.cell() == c }) {
+			out.Rows = append(out.Rows, p.row(c))
+		}
+	}
+	if !slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Page != nil || r.StreamCPU != nil }) {
+		return nil, ErrNothingToPredict
+	}
+	order := map[string]int{}
+	for i, r := range out.Rows {
+		if _, ok := order[r.From]; !ok {
+			order[r.From] = i
+		}
+	}
+	slices.SortStableFunc(out.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(order[a.From], order[b.From]), cmp.Compare(a.rank(), b.rank()))
+	})
+	out.Notes = append(out.Notes, p.notes...)
+	return out, nil
+}
+
+// cell is the row's cell without a load.
+func (r Row) cell() sample.Cell {
+	return sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On}
+}
+
+// rank sorts the baseline first, and then by the page's time.
+func (r Row) rank() float64 {
+	switch {
+	case r.Baseline:
+		return math.Inf(-1)
+	case r.Page == nil:
+		return math.Inf(1)
+	}
+	return r.Over[Page].Median
+}
+
+const bitsPerByte = 8
+
+type predictor struct {
+	*analysis.Run
+	w     Workload
+	notes []string
+}
+
+func (p *predictor) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(p.notes, text) {
+		p.notes = append(p.notes, text)
+	}
+}
+
+// values are a cell's values of a metric under a load, by round; nil if it has
+// none.
+func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
+	c.Load = load
+	if i := p.find(c); i >= 0 {
+		return p.Series[i].Values[metric]
+	}
+	return nil
+}
+
+// find is the index of a cell that has a result; -1 if there is none.
+func (p *predictor) find(c sample.Cell) int {
+	for i, s := range p.Series {
+		if s.Cell == c && !p.Failed(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// row predicts one mode, and holds it against the baseline of its placement.
+func (p *predictor) row(c sample.Cell) Row {
+	r := Row{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
+	base, known := p.baselineOf(c)
+	r.Baseline = known && base == c
+	for _, q := range []struct {
+		name, unit string
+		to         **Quantity
+		of         func(sample.Cell) map[int]float64
+		load       string
+		metric     string // whose noise floor it has
+	}{
+		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
+		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
+		{StreamCPU, analysis.CoreUnit, &r.StreamCPU, p.streamCPU, workload.Stream, workload.CPUPerTrip},
+	} {
+		xs := q.of(c)
+		s := stats.Summarize(analysis.Ordered(xs))
+		if s.N == 0 {
+			continue
+		}
+		*q.to = &Quantity{Unit: q.unit, Median: s.Median, Low: s.Low, High: s.High, N: s.N}
+		if !known || base == c {
+			continue
+		}
+		ref := q.of(base)
+		d := analysis.Difference{Unit: q.unit, Level: stats.Median(analysis.Ordered(ref)), Rounds: stats.Summarize(stats.Differences(xs, ref))}
+		if over, ok := p.over(q.name, c, base, d); ok {
+			r.Over[q.name] = p.PriceOf(over, sample.Cell{From: c.From, Load: q.load, On: c.On}, q.metric)
+		}
+	}
+	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50}, {workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput}, {workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerTrip}} {
+		if xs := p.values(c, m.load, m.metric); len(xs) > 0 {
+			name := m.metric
+			if m.load == workload.Stream {
+				name = "stream_" + name
+			}
+			r.Costs[name] = stats.Median(analysis.Ordered(xs))
+		}
+	}
+	return r
+}
+
+// over is d, what is predicted for c beyond the baseline, by slices where the file has them;
+// ok is false if it is not known.
+func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference) (out analysis.Difference, ok bool) {
+	switch name {
+	case Page:
+		d.Slices = p.perTrip(c, base, workload.LatencyP50, workload.Throughput).Times(float64(p.w.Queries))
+	case CPU:
+		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
+		rr := c
+		rr.Load = workload.RR
+		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds would say too much
+			return d, false
+		}
+	}
+	return d, d.Slices.Pairs > 0 || d.Rounds.N > 0
+}
+
+// baselineOf is the baseline's cell, without a load, from where c is.
+func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
+	for i, s := range p.Series {
+		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && !s.Cell.Shape.Crowd() {
+			s := s.Cell
+			s.Load = ""
+			return s, true
+		}
+	}
+	return c, false
+}
+
+// extra is how many bytes of a reply the round trips of the file lack.
+func (p *predictor) extra() float64 {
+	return max(0, float64(p.w.Bytes)-float64(workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
+}
+
+// page is the time of a page by round: each query takes a round trip, and what
+// its reply has more than the measured one takes its share of the throughput.
+func (p *predictor) page(c sample.Cell) map[int]float64 {
+	var perByte map[int]float64
+	for round, rate := range p.values(c, workload.Bulk, workload.Throughput) {
+		if perByte == nil {
+			perByte = map[int]float64{}
+		}
+		perByte[round] = bitsPerByte / rate
+	}
+	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
+}
+
+// perTrip is what a query takes more over cell c than over the baseline, from slices: of
+// trip, a metric of rr, and of bytes, one of bulk, for what its reply has more than rr's.
+// Pairs is 0 if the file has none of what it takes.
+func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estimate {
+	e, level := p.slices(c, base, workload.RR, trip)
+	out := e.More(level)
+	extra := p.extra()
+	if extra == 0 || len(p.values(c, workload.Bulk, bytes)) == 0 {
+		return out
+	}
+	e, level = p.slices(c, base, workload.Bulk, bytes)
+	if e.Pairs == 0 {
+		return e
+	}
+	if bytes == workload.Throughput { // the time of a byte is its reciprocal
+		e, level = e.Times(-1), bitsPerByte/level
+	}
+	return out.Plus(e.More(level).Times(extra))
+}
+
+// slices is the logarithm of cell c's metric under a load over the baseline's, from slices,
+// and the baseline's median.
+func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Estimate, level float64) {
+	c.Load, base.Load = load, load
+	i, b := p.find(c), p.find(base)
+	if i < 0 || b < 0 {
+		return e, 0
+	}
+	return p.Estimate(i, b, metric), stats.Median(analysis.Ordered(p.Series[b].Values[metric]))
+}
+
+// cpu is the share of a core that the queries take, by round.
+func (p *predictor) cpu(c sample.Cell) map[int]float64 {
+	if p.w.QPS == 0 {
+		return nil
+	}
+	return p.perQuery(c, workload.CPUPerTrip, p.w.QPS, p.values(c, workload.Bulk, workload.CPUPerByte))
+}
+
+// perQuery is times × (the metric of rr + the further bytes × what one costs),
+// by round. Without a price of bytes these cost nothing, which is noted.
+func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByte map[int]float64) map[int]float64 {
+	out := map[int]float64{}
+	extra := p.extra()
+	for round, x := range p.values(c, workload.RR, metric) {
+		b, ok := perByte[round]
+		switch {
+		case extra == 0, ok:
+			x += extra * b
+		case perByte != nil: // a round that has no bulk
+			continue
+		default:
+			p.note("The file has no bulk: what replies of %d bytes cost beyond the measured %d is left out.",
+				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply)
+		}
+		out[round] = times * x
+	}
+	return out
+}
+
+// streamCPU is the share of a core that the tokens take, by round.
+func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {
+	if p.w.Tokens == 0 {
+		return nil
+	}
+	out := map[int]float64{}
+	for round, x := range p.values(c, workload.Stream, workload.CPUPerTrip) {
+		out[round] = p.w.Tokens * x
+	}
+	return out
+}

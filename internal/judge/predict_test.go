@@ -1,0 +1,98 @@
+package judge
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// costs is a run of host and bridge whose round trips take 100 and 150 µs, and
+// whose bulk carries 40 and 20 Gbit/s; the machine has 0.8 CPUs busy, and rr
+// makes 2,000 round trips a second.
+func costs(t *testing.T, loads ...string) *sample.File {
+	t.Helper()
+	var cells []sample.Cell
+	var xs []float64
+	for _, l := range loads {
+		cells = append(cells, trio(mode.Bridge, l)...)
+		if l == "rr" {
+			xs = append(xs, 100, 100, 150)
+		} else {
+			xs = append(xs, 40, 40, 20)
+		}
+	}
+	return newRun(t, cells...).rounds(6, steady(xs...)).f
+}
+
+func TestPredict(t *testing.T) {
+	p, err := predict.Judge(costs(t, "rr", "bulk"), predict.Workload{Queries: 20, Bytes: 4001, QPS: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Rows) != 2 || !p.Rows[0].Baseline || p.Rows[1].Label != "bridge" || len(p.Notes) != 0 {
+		t.Fatalf("rows %+v, notes %v", p.Rows, p.Notes)
+	}
+	host, bridge := p.Rows[0], p.Rows[1]
+	// 4000 bytes beyond the measured one take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
+	const hostPage, bridgePage = 20 * (100e-6 + 0.8e-6), 20 * (150e-6 + 1.6e-6)
+	if !near(host.Page.Median, hostPage) || !near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 || bridge.Page.Unit != "s" {
+		t.Errorf("pages %+v, %+v", host.Page, bridge.Page)
+	}
+	over := bridge.Over[predict.Page]
+	if !near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs || len(host.Over) != 0 {
+		t.Errorf("over %+v", over)
+	}
+	// 0.8 CPUs for 2,000 round trips a second and for 5 or 2.5 GB a second.
+	const perTrip = 0.8 / 2000
+	if want := 500 * (perTrip + 4000*0.8/5e9); !near(host.CPU.Median, want) {
+		t.Errorf("CPU %+v, want %v", host.CPU, want)
+	}
+	if want := 500 * (perTrip + 4000*0.8/2.5e9); !near(bridge.CPU.Median, want) {
+		t.Errorf("CPU %+v, want %v", bridge.CPU, want)
+	}
+	if got := bridge.Costs; !near(got[workload.LatencyP50], 150e-6) || !near(got[workload.Throughput], 20e9) || bridge.Extra != 4000 {
+		t.Errorf("costs %v, extra %v", got, bridge.Extra)
+	}
+	if host.StreamCPU != nil {
+		t.Errorf("tokens that nobody asked for: %+v", host.StreamCPU)
+	}
+}
+
+// What a file lacks is said, and nothing is invented.
+func TestPredictFromLess(t *testing.T) {
+	small := predict.Workload{Queries: 3, Bytes: 1}
+	p, err := predict.Judge(costs(t, "rr"), small)
+	if err != nil || len(p.Notes) != 0 || !near(p.Rows[0].Page.Median, 300e-6) || p.Rows[0].CPU != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	p, err = predict.Judge(costs(t, "rr"), predict.Workload{Queries: 3, Bytes: 2000})
+	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") || !near(p.Rows[0].Page.Median, 300e-6) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := predict.Judge(costs(t, "bulk"), small); !errors.Is(err, predict.ErrNothingToPredict) {
+		t.Errorf("a file without rr: %v", err)
+	}
+	if _, err := predict.Judge(&sample.File{}, small); !errors.Is(err, predict.ErrNothingToPredict) {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// A round that lacks one of the two loads is left out.
+func TestPredictPairsLoadsByRound(t *testing.T) {
+	f := costs(t, "rr", "bulk")
+	for i := range f.Visits {
+		if v := &f.Visits[i]; v.Round == 2 && v.Cell == 5 { // bridge's bulk
+			v.Failure = "client: reset"
+		}
+	}
+	p, err := predict.Judge(f, predict.Workload{Queries: 1, Bytes: 100_000})
+	if err != nil || p.Rows[0].Page.N != 6 || p.Rows[1].Page.N != 5 || p.Rows[1].Over[predict.Page].N != 5 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

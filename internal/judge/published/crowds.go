@@ -1,0 +1,94 @@
+package published
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// The tables of the study of 2014.
+const (
+	clients = "one server, so many client containers; Gbit/s for each client container"
+	pairs   = "so many pairs of containers; Gbit/s for each client container"
+	procs   = "one server; client containers × processes in each; Gbit/s for each process"
+)
+
+var crowdCommands = []Command{
+	{"scale routed pipework link ovs --clients 1,2,4,8,16,20", "clients.jsonl"},
+	{"scale routed pipework link ovs --pairs 1,2,4,20", "pairs.jsonl"},
+	{"scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16", "procs.jsonl"},
+}
+
+// crowdTables are the tables in the order of crowdCommands, by the words in
+// which the study gives a shape.
+var crowdTables = []struct {
+	name  string
+	words *regexp.Regexp
+}{
+	{clients, regexp.MustCompile(`^(1) server container, (\d{1,3}) client containers$`)},
+	{pairs, regexp.MustCompile(`^(\d{1,3}) server containers, (\d{1,3}) client containers$`)},
+	{procs, regexp.MustCompile(`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
+}
+
+// crowdOurs: a client's mean is the total divided by the clients. The third
+// table is headed by containers as well, but what it prints is for each
+// process: times the containers alone, Open vSwitch would carry 25 Gbit/s in
+// 4×1, 6 in 1×4 and 1 in 16×16; times the processes, it carries 25, 25 and 15,
+// as in the other tables.
+func crowdOurs(r Row) (Ours, error) {
+	for i, t := range crowdTables {
+		m := t.words.FindStringSubmatch(r.Shape)
+		if m == nil {
+			continue
+		}
+		s := sample.Shape{Servers: count(m[1]), Clients: count(m[2]), Procs: 1}
+		label := m[2]
+		if len(m) > 3 {
+			s.Procs = count(m[3])
+			label += "×" + m[3]
+		}
+		if s.Servers < 1 || s.Clients < 1 || s.Procs < 1 {
+			break
+		}
+		o := at(mode.Name(r.Mode), mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
+		o.Cell.Shape, o.Share = s, s.Clients*s.Procs
+		o.Command, o.Table, o.Label = i, t.name, label
+		return o, nil
+	}
+	return Ours{}, fmt.Errorf("unknown shape %q", r.Shape)
+}
+
+func count(digits string) int {
+	n, _ := strconv.Atoi(digits) // the pattern let only a few digits pass
+	return n
+}
+
+// crowdRatios: the study's tables are read along their lines, each way against
+// the first column, and down their columns, each number of clients against the
+// smallest.
+func crowdRatios(es []Entry) []Comparison {
+	var out []Comparison
+	for i, e := range es {
+		first := find(es, func(b Entry) bool { return b.Table == e.Table && b.Label == e.Label })
+		finding := 1
+		switch {
+		case e.Mode == string(mode.OVS):
+			finding = 0
+		case e.Table == procs:
+			finding = 3
+		}
+		if c, ok := quotient(es, i, first, finding); ok {
+			out = append(out, c)
+		}
+		smallest := find(es, func(b Entry) bool { return b.Table == e.Table && b.Mode == e.Mode })
+		if c, ok := quotient(es, i, smallest, 2); ok {
+			c.Smallest = true
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,301 @@
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// schema names the version of the report.
+const schema = "bridgetoll.published/1"
+
+// Report is the published beside the measured; its JSON form is documented in
+// docs/results.md.
+type Report struct {
+	Schema  string   `json:"schema"`
+	Files   []File   `json:"files"` // none: nothing is compared
+	Studies []Result `json:"studies"`
+}
+
+// File is a results file that was compared with.
+type File struct {
+	Name        string             `json:"name"`
+	Started     time.Time          `json:"started"`
+	Rounds      int                `json:"rounds"`
+	Environment sample.Environment `json:"environment"`
+	Wire        *sample.Wire       `json:"wire,omitempty"`
+	Warnings    []analysis.Warning `json:"warnings"`
+}
+
+// Result is a study and what of it holds.
+type Result struct {
+	Name     string    `json:"name"`
+	Year     string    `json:"year"`
+	Title    string    `json:"title"`
+	URL      string    `json:"url"`
+	Setup    string    `json:"setup"`
+	Baseline string    `json:"baseline"`
+	Findings []Finding `json:"findings"`
+	Rows     []Line    `json:"rows"`
+	Commands []Needed  `json:"commands"`
+	Notes    []string  `json:"notes"` // what else differs from the study
+}
+
+// Finding is what a study states, and how many of the ratios that it rests on
+// have each verdict.
+type Finding struct {
+	Text     string          `json:"text"`
+	Verdicts map[Verdict]int `json:"verdicts"`
+}
+
+// Needed is a command that measures cells of the study.
+type Needed struct {
+	Command string `json:"command"`
+	Missing int    `json:"missing"` // ratios that want its cells
+}
+
+// Line is a published row and the cell of ours that it corresponds to.
+type Line struct {
+	Row
+	Cell   *sample.Cell `json:"cell,omitempty"`
+	OurOwn string       `json:"our_metric,omitempty"`
+	Share  int          `json:"share,omitempty"` // the metric is divided by so many
+	WhyNot string       `json:"why_not,omitempty"`
+	Table  string       `json:"table,omitempty"`
+	Label  string       `json:"label,omitempty"`
+	Ratios []Ratio      `json:"ratios"`
+}
+
+// Ratio is a published ratio beside the measured one.
+type Ratio struct {
+	To        int             `json:"to"` // index of the row that it is to
+	Smallest  bool            `json:"smallest,omitempty"`
+	Published float64         `json:"published"`
+	Stated    bool            `json:"stated,omitempty"`
+	Finding   int             `json:"finding"`
+	Measured  *analysis.Ratio `json:"measured,omitempty"`
+	File      string          `json:"file,omitempty"`
+	Verdict   Verdict         `json:"verdict"`
+	Why       string          `json:"why,omitempty"` // it is not measured, where that is known
+}
+
+// Verdict says whether a published ratio holds.
+type Verdict string
+
+// The verdicts.
+const (
+	Holds       Verdict = "holds"        // the same direction, or no difference in both
+	Gone        Verdict = "gone"         // a published difference that is none any more
+	Reversed    Verdict = "reversed"     // a difference in the other direction
+	Emerged     Verdict = "new"          // a difference where none was published
+	Unclear     Verdict = "unclear"      // too few rounds or too noisy a machine to tell
+	NotMeasured Verdict = "not measured" // no file has both cells
+)
+
+// Verdicts are all of them in the order in which they are listed.
+func Verdicts() []Verdict { return slices.Clone(verdicts) }
+
+var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
+
+// alike is how far from 1 a published ratio is called no difference: studies
+// of one run each do not know better.
+const alike = 0.05
+
+// judge says whether a published ratio holds. A measured difference counts by
+// the run's own noise floor; no difference by that, or if the whole interval is
+// alike. That one is gone or new takes an interval that excludes what was
+// published.
+func judge(published float64, m analysis.Ratio) Verdict {
+	difference := math.Abs(published-1) > alike
+	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
+	within := m.Low >= 1-alike && m.High <= 1+alike
+	beyond := m.Low > 1+alike || m.High < 1-alike
+	same := m.Verdict == stats.Same || within
+	switch {
+	case m.N < stats.MinJudged:
+		return Unclear
+	case !difference && same:
+		return Holds
+	case !difference && differs && beyond:
+		return Emerged
+	case difference && differs && (m.Median > 1) == (published > 1):
+		return Holds
+	case difference && differs:
+		return Reversed
+	case difference && same && (m.Low > published || m.High < published):
+		return Gone
+	}
+	return Unclear
+}
+
+// Measured is a results file on its way to the report.
+type Measured struct {
+	Name string
+	File *sample.File
+	pair *analysis.Pairing
+}
+
+// Compare puts studies beside what files say of the same cells.
+func Compare(studies []Study, files []Measured) (*Report, error) {
+	rows, err := Rows()
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Schema: schema, Files: []File{}, Studies: []Result{}}
+	files = slices.Clone(files)
+	for i, f := range files {
+		files[i].pair = analysis.Pair(f.File)
+		h := f.File.Header
+		r.Files = append(r.Files, File{Name: f.Name, Started: h.Started, Rounds: f.File.End.Rounds, Environment: h.Environment,
+			Wire: h.Plan.Wire, Warnings: analysis.Judge(f.File).Warnings})
+	}
+	for _, s := range studies {
+		res, err := s.result(rows, files)
+		if err != nil {
+			return nil, err
+		}
+		r.Studies = append(r.Studies, res)
+	}
+	return r, nil
+}
+
+func (s Study) result(rows []Row, files []Measured) (Result, error) {
+	es, err := s.Entries(rows)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(es) == 0 {
+		return Result{}, fmt.Errorf("%s: no published rows", s.Name)
+	}
+	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup, Baseline: s.Baseline,
+		Commands: []Needed{}, Notes: []string{}}
+	for _, text := range s.Findings {
+		out.Findings = append(out.Findings, Finding{text, map[Verdict]int{}})
+	}
+	for _, c := range s.Commands {
+		out.Commands = append(out.Commands, Needed{Command: c.String()})
+	}
+	for _, e := range es {
+		out.Rows = append(out.Rows, line(e))
+	}
+	note := func(text string) {
+		if text != "" && !slices.Contains(out.Notes, text) {
+			out.Notes = append(out.Notes, text)
+		}
+	}
+	for _, c := range s.compare(es) {
+		x, notes := s.measure(es, c, files)
+		for _, n := range notes {
+			note(n)
+		}
+		out.Rows[c.Of].Ratios = append(out.Rows[c.Of].Ratios, x)
+		if len(files) == 0 {
+			continue
+		}
+		out.Findings[c.Finding].Verdicts[x.Verdict]++
+		if x.Verdict == NotMeasured && es[c.Of].Why == "" {
+			out.Commands[es[c.Of].Command].Missing++
+		}
+	}
+	return out, nil
+}
+
+func line(e Entry) Line {
+	l := Line{Row: e.Row, WhyNot: e.Why, Table: e.Table, Label: e.Label, Ratios: []Ratio{}}
+	if e.Why == "" {
+		l.Cell, l.OurOwn, l.Share = &e.Cell, e.Figure.Metric, e.Share
+	}
+	return l
+}
+
+// measure finds the comparison's ratio in the file that comes closest to the
+// study's own conditions, and of these in the one with the most rounds.
+func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
+	of, to := es[c.Of], es[c.To]
+	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: of.Why}
+	var best []string // notes
+	for _, f := range files {
+		x, ok := f.pair.Between(of.Figure, to.Figure)
+		if !ok {
+			out.Why = cmp.Or(out.Why, f.missing(of.Cell), f.missing(to.Cell))
+			continue
+		}
+		notes := s.notes(f.pair, of.Cell, to.Cell)
+		if m := out.Measured; m != nil && cmp.Or(cmp.Compare(len(notes), len(best)), -cmp.Compare(x.N, m.N)) >= 0 {
+			continue
+		}
+		out.Measured, out.File, best = &x, f.Name, notes
+	}
+	if out.Measured != nil {
+		out.Verdict, out.Why = judge(c.Ratio, *out.Measured), ""
+	}
+	return out, best
+}
+
+func (f Measured) missing(c sample.Cell) string {
+	if why := f.pair.Missing(c); why != "" {
+		return analysis.Name(c) + ": " + why
+	}
+	return ""
+}
+
+// notes are how the conditions of the cells differ from the study's.
+func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
+	var out []string
+	add := func(differs bool, format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); differs && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, c := range cells {
+		l, path, wire := p.Conditions(c)
+		if c.Load == "bulk" {
+			o := workload.BulkOf(l)
+			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s", plural(l.Streams, "stream"), plural(s.Streams, "stream"))
+			add(o.Reverse, "bulk was measured from the server to the client")
+			add(o.Bidir, "bulk was measured both ways at once")
+			add(o.Bytes > 0, "bulk was measured as a number of bytes, slow start included")
+			add(o.Send != "", "bulk was measured with %s", o.Send)
+		}
+		if c.Load == "rr" {
+			o := workload.RROf(l)
+			add(o.Rate > 0, "rr was measured at a fixed rate, in an open loop")
+			add(o.Beside, "rr was measured beside a bulk stream")
+			add(l.Streams > 1, "rr was measured with %d connections", l.Streams)
+		}
+		if o := workload.StreamOf(l); c.Load == "stream" && o.Pace > 0 {
+			took := float64(o.Tokens) / o.Pace
+			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
+			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
+		}
+		if slices.Contains(path.Hops, string(mode.HopWire)) {
+			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))
+			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)
+		}
+		add(strings.HasPrefix(path.Facts["datapath"], "userspace"), "measured on another datapath of Open vSwitch: %s", path.Facts["datapath"])
+	}
+	return out
+}
+
+func rate(w sample.Wire) string {
+	if w.Rate == 0 {
+		return "without a rate"
+	}
+	return "with " + sample.Wire{Rate: w.Rate}.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

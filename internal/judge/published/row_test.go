@@ -1,0 +1,87 @@
+package published
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEmbeddedRows(t *testing.T) {
+	rows, err := Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 103 {
+		t.Errorf("%d rows, want 103", len(rows))
+	}
+	sources := map[string]bool{}
+	for _, r := range rows {
+		sources[r.Study] = true
+		if _, ok := Find(r.Study); !ok {
+			t.Errorf("no study %q", r.Study)
+		}
+	}
+	if len(sources) != 5 || len(studies) != 5 {
+		t.Errorf("%d sources, %d studies, want 5 of each", len(sources), len(studies))
+	}
+}
+
+const head = "source,year,mode,placement,load,shape,metric,value,unit,note\n"
+
+func TestParse(t *testing.T) {
+	const good = "a,2014,host,same machine,bulk,,throughput,9.5,MB/s,\n"
+	for _, tt := range []struct {
+		name, text, wrong string
+	}{
+		{"good", head + good, ""},
+		{"range", head + strings.Replace(good, "9.5", "200-300", 1), ""},
+		{"quoted", head + strings.Replace(good, "MB/s,", `MB/s,"a, b"`, 1), ""},
+		{"empty", "", "EOF"},
+		{"other-columns", "source,year\na,2014\n", "wrong number of fields"},
+		{"renamed-column", strings.Replace(head, "unit", "units", 1) + good, "columns"},
+		{"short-row", head + "a,2014,host\n", "wrong number of fields"},
+		{"mode", head + strings.Replace(good, "host", "hosts", 1), `line 2: unknown mode "hosts"`},
+		{"placement", head + strings.Replace(good, "same machine", "the moon", 1), `unknown placement "the moon"`},
+		{"load", head + strings.Replace(good, "bulk", "udp", 1), `unknown load "udp"`},
+		{"metric", head + strings.Replace(good, "throughput", "speed", 1), `unknown metric "speed"`},
+		{"no-source", head + strings.TrimPrefix(good, "a"), "no source"},
+		{"year", head + strings.Replace(good, "2014", "14", 1), `year "14"`},
+		{"no-unit", head + strings.Replace(good, "MB/s", "", 1), "no unit"},
+		{"no-number", head + strings.Replace(good, "9.5", "fast", 1), `value "fast"`},
+		{"negative", head + strings.Replace(good, "9.5", "-9.5", 1), `value ""`},
+		{"infinite", head + strings.Replace(good, "9.5", "Inf", 1), `value "Inf"`},
+		{"nan", head + strings.Replace(good, "9.5", "NaN", 1), `value "NaN"`},
+		{"falling-range", head + strings.Replace(good, "9.5", "300-200", 1), "does not rise"},
+		{"too-many", head + strings.Repeat(good, maxRows+1), "more than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parse(strings.NewReader(tt.text))
+			if (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
+				t.Errorf("got %v, want %q", err, tt.wrong)
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever passes can be compared, without a ratio that is none.
+func FuzzParse(f *testing.F) {
+	f.Add(string(data))
+	for _, name := range Names() { // small inputs are what a fuzzer changes best
+		for _, l := range strings.Split(string(data), "\n") {
+			if strings.HasPrefix(l, name) {
+				f.Add(head + l + "\n")
+				break
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, r := range rows {
+			if s, ok := Find(r.Study); ok {
+				_, _ = s.ours(r)
+			}
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package published
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+var (
+	errMode = errors.New("the study has no such mode there")
+	tenGbit = sample.Wire{Rate: 10e9}
+)
+
+// Studies are the published comparisons, in the order of the data.
+func Studies() []Study { return slices.Clone(studies) }
+
+var studies = []Study{
+	{
+		Name:     "docker-networking-on-linux",
+		Title:    "Docker networking on Linux",
+		URL:      "https://rabexc.org/posts/docker-networking",
+		Setup:    "iperf with 10 streams for 60 s from the machine into a container, CPU by mpstat; a laptop with 4 cores",
+		Baseline: string(mode.PublishProxy),
+		Findings: []string{
+			"through docker-proxy a published port carries less than through NAT or than host networking",
+			"counting CPU, docker-proxy is further behind, and NAT is behind host networking",
+		},
+		Commands: []Command{{"compare publish-nat publish-proxy --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
+		Streams:  10,
+		ours:     proxyOurs, compare: proxyRatios,
+	},
+	{
+		Name:  "llm-token-streaming-bridge-vs-host",
+		Title: "Debugging Docker bridge network performance when running local LLM inference workloads with high token throughput",
+		URL: "https://vipinpg.com/blog/debugging-docker-bridge-network-performance-when-running-local-llm-inference-workloads-" +
+			"with-high-token-throughput",
+		Setup: "a model's server behind a published port of the default bridge (publish-proxy here), its client on the same machine, 45-50 tokens/s; " +
+			"approximate figures. 6 tokens at 50 a second are the 120 ms that a response takes with host networking. Its spikes in mid-stream have no counterpart to be held against: " +
+			"toll compare prints the longest stall of each mode",
+		Baseline: string(mode.Host),
+		Findings: []string{"behind a published port a response takes over twice as long as with host networking"},
+		Commands: []Command{{"compare publish-proxy --from host --to loopback --load stream --tokens 6", "stream.jsonl"}},
+		Response: 0.12,
+		ours:     streamOurs, compare: streamRatios,
+	},
+	{
+		Name:  "docker-network-performance-2014",
+		Title: "Docker network performance",
+		URL:   "http://digitarium.cc/docker-network-performance",
+		Setup: "iperf for 5 s between containers of one machine, by number of clients; Docker 0.11, Linux 3.8, Open vSwitch 2.1 in the kernel. " +
+			"Its iptables (routable addresses) is routed here",
+		Baseline: "the first column at the same shape, and to the smallest shape of each column",
+		Findings: []string{
+			"Open vSwitch carries more than every other way, whatever the number of clients",
+			"pipework and link carry as much as routed addresses or more",
+			"what a client gets falls as clients are added",
+			"link mostly carries less than pipework (third table)",
+		},
+		Commands: crowdCommands,
+		Streams:  1,
+		ours:     crowdOurs, compare: crowdRatios,
+	},
+	{
+		Name:  "sql-server-docker-network-drivers-2019",
+		Title: "SQL Server containers and docker network driver performance considerations",
+		URL:   "https://www.dbi-services.com/blog/sql-server-containers-and-docker-network-driver-performance-considerations/",
+		Setup: "iperf3 over a link of 10 Gbit/s, Docker 18.09. Its bridge is a published port: publish-nat here; " +
+			"its docker-proxy was measured on the machine itself, so against another placement's baseline",
+		Baseline: string(mode.Native),
+		Findings: []string{
+			"host networking costs no throughput",
+			"a published port costs throughput, most through docker-proxy",
+			"an overlay costs the most throughput",
+		},
+		Commands: []Command{{"compare native publish-nat publish-proxy overlay --from host,remote,remote-container --to loopback --load bulk --wire rate=10gbit",
+			"drivers.jsonl"}},
+		Streams: 1, Wire: tenGbit,
+		ours: driverOurs, compare: driverRatios,
+	},
+	{
+		Name:  "docker-host-vs-bridge-qperf",
+		Title: "Docker network tests under host/bridge mode",
+		URL:   "https://yangwwei.github.io/2017/11/22/docker-network-tests.html",
+		Setup: "qperf tcp_bw and tcp_lat, means of 5. Its clients ran in the mode of the server; here they run on the machine itself, or on the other one, " +
+			"where a bridge is reached through a published port: publish-nat",
+		Baseline: string(mode.Native),
+		Findings: []string{
+			"on one machine a bridge costs throughput and latency",
+			"on one machine host networking costs latency, and hardly any throughput",
+			"between machines neither costs throughput",
+			"between machines a bridge costs latency, and host networking does not",
+		},
+		Commands: []Command{
+			{"compare native bridge --from host", "one-machine.jsonl"},
+			{"compare native publish-nat --from remote --wire rate=10gbit", "two-machines.jsonl"},
+		},
+		Streams: 1, Wire: tenGbit,
+		ours: qperfOurs, compare: qperfRatios,
+	},
+}
+
+func proxyOurs(r Row) (Ours, error) {
+	metric := workload.Throughput
+	if r.Metric != throughput {
+		metric = workload.PerBusyCore
+	}
+	switch mode.Name(r.Mode) {
+	case mode.PublishProxy, mode.PublishNAT, mode.Host:
+		return at(mode.Name(r.Mode), mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+	}
+	return Ours{}, errMode
+}
+
+// proxyRatios: the article compares throughput, and what a busy core is worth.
+// That follows from the idle CPU that it prints; where it states the ratio
+// itself, that is taken.
+func proxyRatios(es []Entry) []Comparison {
+	row := func(m mode.Name, metric string) int {
+		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == metric })
+	}
+	var out []Comparison
+	for _, m := range []mode.Name{mode.PublishNAT, mode.Host} {
+		if c, ok := quotient(es, row(m, throughput), row(mode.PublishProxy, throughput), 0); ok {
+			out = append(out, c)
+		}
+	}
+	perCore := func(m mode.Name) float64 { // cores cancel out in the ratio
+		t, idle := row(m, throughput), row(m, cpuIdle)
+		return workload.OnBusyCore(es[t].Value, es[idle].Value/100, 1)
+	}
+	out = append(out, Comparison{Of: row(mode.PublishNAT, cpuIdle), To: row(mode.PublishProxy, cpuIdle),
+		Ratio: perCore(mode.PublishNAT) / perCore(mode.PublishProxy), Finding: 1})
+	for i, e := range es {
+		if to, ok := strings.CutPrefix(e.Metric, adjusted); ok {
+			out = append(out, Comparison{Of: i, To: row(mode.Name(to), cpuIdle), Ratio: e.Value, Stated: true, Finding: 1})
+		}
+	}
+	return out
+}
+
+// streamOurs: the port of a default bridge that a client on the machine dials at
+// localhost is docker-proxy's.
+func streamOurs(r Row) (Ours, error) {
+	metric := workload.ResponseTime
+	if r.Metric == spike {
+		metric = workload.GapMax
+	}
+	switch mode.Name(r.Mode) {
+	case mode.Host:
+		return at(mode.Host, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+	case mode.Bridge:
+		return at(mode.PublishProxy, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+	}
+	return Ours{}, errMode
+}
+
+func streamRatios(es []Entry) []Comparison {
+	row := func(m mode.Name) int {
+		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == response })
+	}
+	if c, ok := quotient(es, row(mode.Bridge), row(mode.Host), 0); ok {
+		return []Comparison{c}
+	}
+	return nil
+}
+
+func driverOurs(r Row) (Ours, error) {
+	switch m := mode.Name(r.Mode); m {
+	case mode.Native, mode.Host:
+		return at(m, mode.FromRemote, mode.ToAddress, r.Load, workload.Throughput), nil
+	case mode.Bridge:
+		return at(mode.PublishNAT, mode.FromRemote, mode.ToAddress, r.Load, workload.Throughput), nil
+	case mode.PublishProxy:
+		return at(m, mode.FromHost, mode.ToLoopback, r.Load, workload.Throughput), nil
+	case mode.Overlay:
+		return at(m, mode.FromRemoteContainer, mode.ToContainer, r.Load, workload.Throughput), nil
+	}
+	return Ours{}, errMode
+}
+
+func driverRatios(es []Entry) []Comparison {
+	findings := map[mode.Name]int{mode.Host: 0, mode.Bridge: 1, mode.PublishProxy: 1, mode.Overlay: 2}
+	to := find(es, func(e Entry) bool { return e.Mode == string(mode.Native) && e.Metric == throughput })
+	var out []Comparison
+	for i, e := range es {
+		if e.Metric != throughput {
+			continue
+		}
+		if c, ok := quotient(es, i, to, findings[mode.Name(e.Mode)]); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+const sameMachine = "same machine"
+
+func qperfOurs(r Row) (Ours, error) {
+	metric := workload.Throughput
+	if r.Metric == oneWay { // half a round trip: ratios do not care
+		metric = workload.LatencyP50
+	}
+	m := mode.Name(r.Mode)
+	var o Ours
+	switch {
+	case m == mode.Bridge && r.Placement == sameMachine:
+		o = at(m, mode.FromHost, mode.ToContainer, r.Load, metric)
+	case m == mode.Bridge:
+		o = at(mode.PublishNAT, mode.FromRemote, mode.ToAddress, r.Load, metric)
+	case m != mode.Native && m != mode.Host:
+		return o, errMode
+	case r.Placement == sameMachine:
+		o = at(m, mode.FromHost, mode.ToLoopback, r.Load, metric)
+	default:
+		o = at(m, mode.FromRemote, mode.ToAddress, r.Load, metric)
+	}
+	if r.Placement != sameMachine {
+		o.Command = 1
+	}
+	return o, nil
+}
+
+func qperfRatios(es []Entry) []Comparison {
+	var out []Comparison
+	for i, e := range es {
+		to := find(es, func(b Entry) bool {
+			return b.Mode == string(mode.Native) && b.Placement == e.Placement && b.Metric == e.Metric
+		})
+		if c, ok := quotient(es, i, to, qperfFinding(e.Row)); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func qperfFinding(r Row) int {
+	switch {
+	case r.Placement == sameMachine && r.Mode == string(mode.Bridge):
+		return 0
+	case r.Placement == sameMachine:
+		return 1
+	case r.Metric == throughput:
+		return 2
+	}
+	return 3
+}

@@ -1,0 +1,113 @@
+package published
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Study is one published comparison.
+type Study struct {
+	Name     string
+	Title    string
+	URL      string
+	Setup    string   // what was measured on what, and how its words are ours
+	Baseline string   // what its ratios are to
+	Findings []string // what it states, as far as its numbers show it
+	Commands []Command
+	Streams  int         // connections of its bulk load
+	Response float64     // seconds that a response of its baseline takes (stream)
+	Wire     sample.Wire // between its machines
+
+	ours    func(Row) (Ours, error)
+	compare func([]Entry) []Comparison
+}
+
+// Command measures some of a study's cells on this machine.
+type Command struct {
+	Args string
+	Save string // the file that it writes
+}
+
+// String is the command as it is typed.
+func (c Command) String() string { return "toll " + c.Args + " --save " + c.Save }
+
+// Ours is what a row corresponds to here.
+type Ours struct {
+	analysis.Figure
+	Why     string // there is no such cell, because; "": there is
+	Command int    // index of the command that measures it
+	Table   string // of a study that is laid out as tables: which one
+	Label   string // and in which of its lines
+}
+
+// Entry is a row with what it corresponds to.
+type Entry struct {
+	Row
+	Ours
+}
+
+// Comparison is a ratio that a study published: its row Of against its row To.
+type Comparison struct {
+	Of, To   int // indexes of the study's entries
+	Ratio    float64
+	Stated   bool // the study states the ratio itself; else it is the quotient of two rows
+	Finding  int  // index of the finding that rests on it
+	Smallest bool // against the smallest shape of the same mode, not the study's baseline
+}
+
+// Find returns the study called name; ok is false if there is none.
+func Find(name string) (s Study, ok bool) {
+	i := slices.IndexFunc(studies, func(s Study) bool { return s.Name == name })
+	if i < 0 {
+		return Study{}, false
+	}
+	return studies[i], true
+}
+
+// Names are the studies' names in the order of the data.
+func Names() []string {
+	out := make([]string, len(studies))
+	for i, s := range studies {
+		out[i] = s.Name
+	}
+	return out
+}
+
+// Entries are the study's rows with what they correspond to.
+func (s Study) Entries(rows []Row) ([]Entry, error) {
+	var out []Entry
+	for _, r := range rows {
+		if r.Study != s.Name {
+			continue
+		}
+		o, err := s.ours(r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s, %s: %w", s.Name, r.Mode, r.Shape, err)
+		}
+		out = append(out, Entry{r, o})
+	}
+	return out, nil
+}
+
+// at is a cell of ours by the route's ends.
+func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) Ours {
+	return Ours{Figure: analysis.Figure{Metric: metric,
+		Cell: sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load}}}
+}
+
+// find returns the index of the entry that is what is looked for; -1 if there
+// is none.
+func find(es []Entry, is func(Entry) bool) int { return slices.IndexFunc(es, is) }
+
+// quotient compares two entries by what was printed of both. A value that was
+// rounded to nothing is compared with none.
+func quotient(es []Entry, of, to, finding int) (Comparison, bool) {
+	if of < 0 || to < 0 || of == to || es[of].Value == 0 || es[to].Value == 0 {
+		return Comparison{}, false
+	}
+	return Comparison{Of: of, To: to, Ratio: es[of].Value / es[to].Value, Finding: finding}, true
+}

@@ -1,0 +1,233 @@
+package published
+
+import (
+	"math"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func entries(t *testing.T, name string) (Study, []Entry) {
+	t.Helper()
+	rows, err := Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := Find(name)
+	if !ok {
+		t.Fatalf("no study %s", name)
+	}
+	es, err := s.Entries(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, es
+}
+
+// Every row is a cell that can be reached here, or says why it is none.
+func TestEveryRowHasACell(t *testing.T) {
+	n := 0
+	for _, name := range Names() {
+		s, es := entries(t, name)
+		n += len(es)
+		for _, e := range es {
+			if e.Why != "" {
+				t.Errorf("%s: %s %s: %s", name, e.Mode, e.Shape, e.Why)
+				continue
+			}
+			m, ok := mode.Find(mode.Name(e.Cell.Mode))
+			if _, routed := m.Route(mode.Placement(e.Cell.From), mode.Target(e.Cell.To)); !ok || !routed {
+				t.Errorf("%s: no route for %+v", name, e.Cell)
+			}
+			if e.Cell.Load != e.Load || e.Figure.Metric == "" || e.Command >= len(s.Commands) {
+				t.Errorf("%s: %+v", name, e.Ours)
+			}
+		}
+	}
+	if n != 103 {
+		t.Errorf("%d rows belong to studies, want 103", n)
+	}
+}
+
+// The ratios are those that the articles state, as far as they do.
+func TestPublishedRatios(t *testing.T) {
+	type side struct{ mode, metric, place, label string }
+	for _, tt := range []struct {
+		study    string
+		of, to   side
+		smallest bool
+		want     float64
+	}{
+		{"docker-networking-on-linux", side{mode: "publish-nat", metric: throughput}, side{mode: "publish-proxy", metric: throughput}, false, 1.29},
+		{"docker-networking-on-linux", side{mode: "publish-nat", metric: cpuIdle}, side{mode: "publish-proxy", metric: cpuIdle}, false, 2.19},
+		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-proxy"}, side{mode: "publish-proxy", metric: cpuIdle}, false, 2.8},
+		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-nat"}, side{mode: "publish-nat", metric: cpuIdle}, false, 1.3},
+		{"llm-token-streaming-bridge-vs-host", side{mode: "bridge", metric: response}, side{mode: "host", metric: response}, false, 2.33},
+		{"docker-network-performance-2014", side{mode: "ovs", label: "20"}, side{mode: "routed", label: "20"}, false, 1.75},
+		{"docker-network-performance-2014", side{mode: "link", label: "16"}, side{mode: "link", label: "1"}, true, 0.1},
+		{"docker-network-performance-2014", side{mode: "ovs", label: "4×4"}, side{mode: "pipework", label: "4×4"}, false, 1.25},
+		{"sql-server-docker-network-drivers-2019", side{mode: "bridge", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.87},
+		{"sql-server-docker-network-drivers-2019", side{mode: "overlay", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.68},
+		{"docker-host-vs-bridge-qperf", side{mode: "bridge", metric: oneWay, place: "two machines"}, side{mode: "native", metric: oneWay, place: "two machines"}, false, 1.17},
+	} {
+		s, es := entries(t, tt.study)
+		is := func(e Entry, w side) bool {
+			return e.Mode == w.mode && (w.metric == "" || e.Metric == w.metric) && (w.place == "" || e.Placement == w.place) && e.Label == w.label
+		}
+		found := false
+		for _, c := range s.compare(es) {
+			if is(es[c.Of], tt.of) && is(es[c.To], tt.to) && c.Smallest == tt.smallest {
+				found = true
+				if math.Abs(c.Ratio-tt.want) > 0.006 {
+					t.Errorf("%s: %v to %v is %v, want %v", tt.study, tt.of, tt.to, c.Ratio, tt.want)
+				}
+				break
+			}
+		}
+		if !found {
+			t.Errorf("%s: %v is not compared with %v", tt.study, tt.of, tt.to)
+		}
+	}
+}
+
+// Every finding rests on a ratio, and every ratio on a finding and on numbers.
+func TestFindingsRestOnRatios(t *testing.T) {
+	for _, name := range Names() {
+		s, es := entries(t, name)
+		rests := make([]int, len(s.Findings))
+		for _, c := range s.compare(es) {
+			if c.Finding >= len(rests) || !(c.Ratio > 0) || math.IsInf(c.Ratio, 0) || c.Of == c.To {
+				t.Fatalf("%s: %+v", name, c)
+			}
+			rests[c.Finding]++
+		}
+		for i, n := range rests {
+			if n == 0 {
+				t.Errorf("%s: nothing supports %q", name, s.Findings[i])
+			}
+		}
+	}
+}
+
+func TestShapes(t *testing.T) {
+	for _, tt := range []struct {
+		words, label string
+		shape        sample.Shape
+		share        int
+	}{
+		{"1 server container, 16 client containers", "16", sample.Shape{Servers: 1, Clients: 16, Procs: 1}, 16},
+		{"4 server containers, 4 client containers", "4", sample.Shape{Servers: 4, Clients: 4, Procs: 1}, 4},
+		{"1 server, 2x4 (client containers x clients in each)", "2×4", sample.Shape{Servers: 1, Clients: 2, Procs: 4}, 8},
+		{"0 server containers, 4 client containers", "", sample.Shape{}, 0},
+		{"many", "", sample.Shape{}, 0},
+	} {
+		o, err := crowdOurs(Row{Mode: "link", Load: "bulk", Shape: tt.words})
+		if (err == nil) != (tt.share > 0) || err == nil && (o.Label != tt.label || o.Cell.Shape != tt.shape || o.Share != tt.share) {
+			t.Errorf("%q: %+v, %v", tt.words, o, err)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	x := func(low, high float64, v stats.Verdict) analysis.Ratio {
+		return analysis.Ratio{Median: (low + high) / 2, Low: low, High: high, N: 8, Verdict: v}
+	}
+	few := x(0.5, 0.6, stats.Worse)
+	few.N = stats.MinJudged - 1
+	for _, tt := range []struct {
+		name      string
+		published float64
+		measured  analysis.Ratio
+		want      Verdict
+	}{
+		{"same-direction", 0.8, x(0.4, 0.5, stats.Worse), Holds},
+		{"same-direction-of-latency", 1.3, x(1.1, 1.2, stats.Worse), Holds},
+		{"no-difference-in-both", 1.02, x(0.98, 1.03, stats.Same), Holds},
+		{"no-difference-but-unclear", 1.02, x(0.97, 1.03, stats.Unclear), Holds},
+		{"small-difference-is-alike", 0.98, x(0.96, 0.98, stats.Worse), Holds},
+		{"gone", 0.8, x(0.97, 1.03, stats.Same), Gone},
+		{"gone-within-the-floor", 0.8, x(0.97, 1.03, stats.Unclear), Gone},
+		{"not-gone-if-it-may-be-there", 0.93, x(0.92, 1.02, stats.Same), Unclear},
+		{"reversed", 1.3, x(0.5, 0.6, stats.Worse), Reversed},
+		{"new", 1, x(0.5, 0.6, stats.Worse), Emerged},
+		{"perhaps-new", 1, x(0.9, 0.97, stats.Worse), Unclear},
+		{"unclear", 0.8, x(0.7, 1.2, stats.Unclear), Unclear},
+		{"few-rounds", 0.8, few, Unclear},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := judge(tt.published, tt.measured); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// file is a run of bulk with a value in Gbit/s for each mode, from the host at
+// 127.0.0.1; host is the baseline.
+func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
+	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Precision: 0.02,
+		Loads: []sample.Load{{Kind: "bulk", Streams: streams, Window: 1}}}}}
+	p := &f.Header.Plan
+	for _, m := range mode.Names() {
+		if gbit[m] == 0 {
+			continue
+		}
+		c := sample.Cell{Mode: string(m), From: "host", To: "loopback", Load: "bulk", On: "lab"}
+		p.Cells = append(p.Cells, c)
+		if m == mode.Host {
+			c.Control = true
+			p.Cells = append(p.Cells, c)
+		}
+	}
+	for r := range rounds {
+		for i, c := range p.Cells {
+			f.Visits = append(f.Visits, sample.Visit{Round: r, Cell: i, Elapsed: 1, Witness: sample.Witness{OK: true},
+				Server: sample.Party{Window: 1, Received: int64(gbit[mode.Name(c.Mode)] * 1e9 / 8)}})
+		}
+	}
+	return f
+}
+
+func TestCompare(t *testing.T) {
+	s, _ := Find("docker-networking-on-linux")
+	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishProxy: 20}
+	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)}, Measured{Name: "ten.jsonl", File: file(10, 6, all)}
+	half := Measured{Name: "half.jsonl", File: file(10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}
+	for _, tt := range []struct {
+		name    string
+		files   []Measured
+		file    string
+		verdict Verdict
+		notes   int
+		missing int
+	}{
+		{"nothing", nil, "", NotMeasured, 0, 0},
+		{"other-options-are-noted", []Measured{one}, "one.jsonl", Holds, 1, 3},
+		{"the-study's-options-are-preferred", []Measured{one, ten}, "ten.jsonl", Holds, 0, 3},
+		{"in-any-order", []Measured{ten, one}, "ten.jsonl", Holds, 0, 3},
+		{"one-side-only", []Measured{half}, "", NotMeasured, 0, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := Compare([]Study{s}, tt.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := r.Studies[0]
+			var got Ratio
+			for _, l := range res.Rows {
+				if l.Mode == "publish-nat" && l.Metric == throughput {
+					got = l.Ratios[0]
+				}
+			}
+			if got.File != tt.file || got.Verdict != tt.verdict || len(res.Notes) != tt.notes || res.Commands[0].Missing != tt.missing {
+				t.Errorf("%+v, notes %q, %+v", got, res.Notes, res.Commands)
+			}
+			if tt.file != "" && got.Measured.Median != 2 {
+				t.Errorf("measured %+v, want 2", got.Measured)
+			}
+		})
+	}
+}

@@ -1,0 +1,330 @@
+package judge
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// slicedRun is a run whose loads are measured in slices, on a machine that drifts by
+// tens of per cent.
+type slicedRun struct {
+	*run
+	rng *rand.Rand
+	// known cells have fewer slices.
+	known []bool
+	// burst is by how much a cell is faster in slices than in windows.
+	burst []float64
+}
+
+func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
+	r := newRun(t, cells...)
+	p := &r.f.Header.Plan
+	p.Same, p.Epoch = 0.03, 0.5
+	for k := range p.Loads {
+		p.Loads[k].Slice, p.Loads[k].Window = 0.004, 0.1
+	}
+	return &slicedRun{run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells))}
+}
+
+// epochs adds n rounds; xs are the cells' Gbit/s and µs.
+func (r *slicedRun) epochs(n int, xs ...float64) *slicedRun {
+	r.t.Helper()
+	p := r.f.Header.Plan
+	for range n {
+		round := r.f.End.Rounds
+		for _, l := range p.Loads {
+			var cells []int
+			for c := range p.Cells {
+				if p.Cells[c].Load == l.Kind {
+					cells = append(cells, c)
+				}
+			}
+			if l.Slice > 0 && len(cells) > 0 {
+				r.epoch(round, cells, xs)
+			}
+		}
+		r.f.End.Rounds++
+	}
+	return r
+}
+
+func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
+	r.t.Helper()
+	p := r.f.Header.Plan
+	session := make([]float64, len(xs))
+	for c := range session {
+		session[c] = math.Exp(0.01 * r.rng.NormFloat64())
+	}
+	got := map[int]*sample.Slices{}
+	table := plan.Epoch(p, cells, plan.Pace{Known: r.known}, round)
+	drift := 0.0
+	for k, s := range table.Slots {
+		drift = 0.98*drift + 0.04*r.rng.NormFloat64() // 0.2 in the long run
+		if !s.Measured() {
+			continue
+		}
+		x := xs[s.Cell] * session[s.Cell] * math.Exp(drift+0.05*r.rng.NormFloat64())
+		g := got[s.Cell]
+		if g == nil {
+			g = &sample.Slices{}
+			got[s.Cell] = g
+		}
+		g.Slots = append(g.Slots, k)
+		if p.Cells[s.Cell].Load == "rr" {
+			g.Rates, g.Medians = append(g.Rates, 1e6/x), append(g.Medians, x*1e-6)
+		} else {
+			g.Rates = append(g.Rates, x*(1+r.burst[s.Cell])*1e9/8)
+		}
+	}
+	for _, c := range cells {
+		window := xs[c] * math.Exp(0.1*r.rng.NormFloat64())
+		r.visit(round, c, window, func(v *sample.Visit) {
+			v.Slices = got[c]
+			v.At = float64(round)
+		})
+	}
+}
+
+func four(load string) []sample.Cell {
+	return append(trio(mode.Bridge, load), hostCell(mode.Native, load))
+}
+
+func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string) analysis.Ratio {
+	t.Helper()
+	x := find(t, r, m, load).Metrics[metric].Ratio
+	if x == nil {
+		t.Fatalf("%s %s has no ratio of %s", m, load, metric)
+	}
+	return *x
+}
+
+// A machine that drifts by tens of per cent within an epoch, and differs by as much from
+// window to window, hides nothing of a few per cent.
+func TestSlicesFindSmallDifferences(t *testing.T) {
+	cells := append(four("bulk"), four("rr")...)
+	got := newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).judge()
+	for _, tt := range []struct {
+		mode         mode.Name
+		load, metric string
+		truth        float64
+		want         stats.Verdict
+	}{
+		{mode.Bridge, "bulk", workload.Throughput, 28.0 / 30, stats.Worse},
+		{mode.Native, "bulk", workload.Throughput, 1, stats.Same},
+		{mode.Bridge, "rr", workload.LatencyP50, 1.1, stats.Worse},
+		{mode.Bridge, "rr", workload.Transactions, 1 / 1.1, stats.Worse},
+		{mode.Native, "rr", workload.LatencyP50, 1, stats.Same},
+	} {
+		x := ratioIn(t, got, tt.mode, tt.load, tt.metric)
+		if x.Verdict != tt.want || x.Low > tt.truth || x.High < tt.truth || x.HalfWidth() > 0.025 || x.Epochs != 13 || x.N < 13*10 {
+			t.Errorf("%s %s of %s: %+v, truth %.3f, want %s", tt.load, tt.metric, tt.mode, x, tt.truth, tt.want)
+		}
+	}
+	p := find(t, got, mode.Bridge, "rr").Metrics[workload.LatencyP50].Price
+	if p == nil || p.Verdict != stats.Costs || p.Unit != "s" || p.Low > 2e-6 || p.High < 2e-6 || p.High-p.Low > 1.2e-6 || p.Epochs != 13 {
+		t.Errorf("what a bridge adds: %+v", p)
+	}
+	if p := find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Price; p != nil {
+		t.Errorf("a throughput is said to add something: %+v", p)
+	}
+	// What is not of slices is by rounds, and of windows too noisy to say.
+	w := ratioIn(t, got, mode.Bridge, "bulk", workload.WindowThroughput)
+	if w.Epochs != 0 || w.N != 13 || w.Verdict != stats.Unclear {
+		t.Errorf("windows: %+v", w)
+	}
+	if f := got.Control.Groups[0].Floor[workload.Throughput]; !(f > 0 && f < 0.03) {
+		t.Errorf("noise floor %v", f)
+	}
+}
+
+// Absolute values are the median slice of each round; the window keeps a metric of its
+// own.
+func TestSlicesAbsolute(t *testing.T) {
+	r := newSlicedRun(t, append(trio(mode.Bridge, "bulk"), trio(mode.Bridge, "rr")...)...)
+	r.epochs(1, 30, 30, 20, 20, 20, 40)
+	for i := range r.f.Visits {
+		v := &r.f.Visits[i]
+		v.Slices = &sample.Slices{Slots: []int{3 * v.Cell, 100 + 3*v.Cell, 200 + 3*v.Cell}, Rates: []float64{1e9, 3e9, 2e9}}
+		if v.Cell >= 3 {
+			v.Slices.Rates, v.Slices.Medians = []float64{1e4, 3e4, 2e4}, []float64{1e-4, 3e-5, 5e-5}
+		}
+	}
+	bulk, rr := find(t, r.judge(), mode.Bridge, "bulk"), find(t, r.judge(), mode.Bridge, "rr")
+	for _, tt := range []struct {
+		cell analysis.Cell
+		name string
+		want float64
+	}{
+		{bulk, workload.Throughput, 16e9}, {bulk, workload.WindowThroughput, float64(r.f.Visits[2].Server.Received) * 8},
+		{rr, workload.Transactions, 2e4}, {rr, workload.LatencyP50, 5e-5}, {rr, workload.WindowTransactions, tripsPerVisit},
+	} {
+		if got := tt.cell.Metrics[tt.name]; !near(got.Median, tt.want) || got.Unit == "" || got.Higher != (tt.name != workload.LatencyP50) {
+			t.Errorf("%s: %+v, want %g", tt.name, got, tt.want)
+		}
+	}
+	// A visit that lost all its slices has no such value, and not its window's.
+	for i := range r.f.Visits {
+		r.f.Visits[i].Slices = &sample.Slices{Lost: 5}
+	}
+	if c := find(t, r.judge(), mode.Bridge, "bulk"); len(c.Metrics[workload.Throughput].Rounds) != 0 || len(c.Metrics[workload.WindowThroughput].Rounds) != 1 {
+		t.Errorf("without slices: %+v", c.Metrics)
+	}
+}
+
+// A cell whose last visit failed is visited once more by itself: its slices are no
+// neighbours of the round's.
+func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
+	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 28, 30)
+	want := ratioIn(t, r.judge(), mode.Bridge, "bulk", workload.Throughput)
+	r.epochs(1, 30, 30, 28, 30)
+	failed := &r.f.Visits[len(r.f.Visits)-2]
+	again := *failed
+	failed.Failure, failed.Starved = "the machine was too busy", true
+	for k := range again.Slices.Rates {
+		again.Slices.Rates[k] *= 3 // the machine has changed
+	}
+	r.f.Visits = append(r.f.Visits, again)
+	got := r.judge()
+	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x != want {
+		t.Errorf("%+v, without the repeated visit %+v", x, want)
+	}
+	if n := len(find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Rounds); n != 5 {
+		t.Errorf("%d rounds have a value", n)
+	}
+	l := live(r.run)
+	if x := l.Standings()[0].Ratio; x != want {
+		t.Errorf("during the run: %+v", x)
+	}
+}
+
+// Any two cells of a load are held against each other by their slices: rungs of a ladder,
+// the cells of two backends, the pairs that published studies have.
+func TestSlicesOfAnyPair(t *testing.T) {
+	r := newSlicedRun(t, four("bulk")...)
+	r.f.Header.Plan.Study = sample.StudyLadder
+	r.epochs(8, 30, 30, 24, 27)
+	for _, s := range ladder.Judge(r.f).Steps {
+		if s.Mode != string(mode.Bridge) {
+			continue
+		}
+		p := s.Prices[workload.Throughput]
+		if s.Below != string(mode.Host) || p.Epochs != 8 || p.Low > 24.0/30 || p.High < 24.0/30 || p.High-p.Low > 0.08 || p.Verdict != stats.Costs {
+			t.Errorf("a bridge over %s: %+v", s.Below, p)
+		}
+	}
+	x, ok := analysis.Pair(r.f).Between(analysis.Figure{Cell: hostCell(mode.Bridge, "bulk"), Metric: workload.Throughput}, analysis.Figure{Cell: hostCell(mode.Native, "bulk"), Metric: workload.Throughput, Share: 2})
+	if !ok || x.Epochs != 8 || x.Low > 48.0/27 || x.High < 48.0/27 || x.HalfWidth() > 0.1 {
+		t.Errorf("between: %+v", x)
+	}
+}
+
+func TestLadderPricesLatencyBySlices(t *testing.T) {
+	r := newSlicedRun(t, four("rr")...)
+	r.f.Header.Plan.Study = sample.StudyLadder
+	got := ladder.Judge(r.epochs(8, 20, 20, 26, 22).f)
+	at := slices.IndexFunc(got.Steps, func(s ladder.Step) bool { return s.Mode == string(mode.Bridge) })
+	p := got.Steps[at].Prices[workload.LatencyP50]
+	adds := 0.3 * find(t, got.Base(), mode.Host, "rr").Metrics[workload.LatencyP50].Median
+	if p.Epochs != 8 || p.Low > adds || p.High < adds || p.High-p.Low > 2e-6 || p.Verdict != stats.Costs {
+		t.Errorf("a bridge's price: %+v", p)
+	}
+}
+
+func TestPredictBySlices(t *testing.T) {
+	cells := append(four("bulk"), four("rr")...)
+	r := newSlicedRun(t, cells...).epochs(8, 8, 8, 4, 8, 20, 20, 26, 20)
+	judged := r.judge()
+	trip := find(t, judged, mode.Host, "rr").Metrics[workload.LatencyP50].Median
+	perByte := 8 / find(t, judged, mode.Host, "bulk").Metrics[workload.Throughput].Median
+	for _, tt := range []struct {
+		bytes int64
+		truth float64 // a byte takes twice as long over the bridge
+	}{{1, 10 * 0.3 * trip}, {10_001, 10 * (0.3*trip + 10_000*perByte)}} {
+		got, err := predict.Judge(r.f, predict.Workload{Queries: 10, Bytes: tt.bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range got.Rows {
+			p := row.Over[predict.Page]
+			switch {
+			case row.Mode == string(mode.Bridge) && (p.Epochs != 8 || p.Low > tt.truth || p.High < tt.truth || p.High-p.Low > tt.truth/3 || p.Verdict != stats.Costs):
+				t.Errorf("%d bytes: %+v, want %g", tt.bytes, p, tt.truth)
+			case row.Mode == string(mode.Native) && p.Verdict != stats.Nothing:
+				t.Errorf("%d bytes: what is the same: %+v", tt.bytes, p)
+			}
+		}
+	}
+}
+
+// Two rounds of slices are judged; of windows two are too few.
+func TestFewEpochsAreJudged(t *testing.T) {
+	got := newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).judge()
+	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {
+		t.Errorf("%+v", x)
+	}
+	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.CPUPerByte); x.Verdict != stats.Unclear || x.N != 2 {
+		t.Errorf("by rounds: %+v", x)
+	}
+}
+
+func TestSliceWarnings(t *testing.T) {
+	codes := func(r *slicedRun) (out []string) {
+		for _, w := range find(t, r.judge(), mode.Bridge, "bulk").Warnings {
+			out = append(out, w.Code)
+			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") || !strings.Contains(w.Text, "windows of 100 ms") || !strings.Contains(w.Text, "host's throughput")) {
+				t.Errorf("text %q", w.Text)
+			}
+		}
+		return out
+	}
+	if got := codes(newSlicedRun(t, four("bulk")...).epochs(13, 30, 30, 28, 30)); len(got) != 0 {
+		t.Errorf("a run without a doubt has %v", got)
+	}
+	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // each knows its error
+		t.Errorf("three epochs: %v", got)
+	}
+	bursts := newSlicedRun(t, four("bulk")...)
+	bursts.burst[2] = 0.6
+	if got := codes(bursts.epochs(13, 30, 30, 18, 30)); !slices.Contains(got, "burst-differs") {
+		t.Errorf("slices of 0.93 and windows of 0.6: %v", got)
+	}
+	lost := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
+	for i := range lost.f.Visits {
+		lost.f.Visits[i].Slices.Lost = len(lost.f.Visits[i].Slices.Slots) / 2
+	}
+	if got := codes(lost); !slices.Contains(got, "lost-slices") {
+		t.Errorf("a third lost: %v", got)
+	}
+}
+
+// A baseline whose epochs all failed gives no ratio, though its control has slices.
+func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
+	r := newSlicedRun(t, trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
+	for k := range r.f.Visits {
+		if v := &r.f.Visits[k]; v.Cell == 0 {
+			v.Failure, v.Slices, v.Starved = "the machine was too busy", nil, true
+		}
+	}
+	rep := r.judge()
+	for _, m := range find(t, rep, mode.Bridge, "rr").Metrics {
+		if m.Ratio != nil {
+			t.Errorf("%+v", m.Ratio)
+		}
+	}
+	if _, err := json.Marshal(rep); err != nil {
+		t.Error(err)
+	}
+}

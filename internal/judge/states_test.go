@@ -1,0 +1,84 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// What a machine does in another state for some of the epochs is said, and of a third of
+// them at most it is left out.
+func TestStates(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		load      string
+		then      []float64 // cells' values in the other state
+		usual, in int       // epochs
+		low, high float64   // of the ratio
+		widest    float64
+		says      []string
+		codes     string
+	}{
+		{"bulk", "bulk", []float64{14, 14, 18.2, 14}, 9, 4, 0.58, 0.62, 0.04,
+			[]string{"in 4 of 13 epochs it was 1.", " of host's throughput instead of 0.6", "which is left out; host itself had 1", " Gbit/s then, and 3"}, "states"},
+		{"rr", "rr", []float64{60, 60, 60, 60}, 10, 3, 0.58, 0.62, 0.04,
+			[]string{"in 3 of 13 epochs it was 1.0", " times host's median latency instead of 0.6", "; host itself had ", " µs then, and "}, "states"},
+		{"half-of-them", "bulk", []float64{14, 14, 18.2, 14}, 6, 6, 0.6, 1.3, 1,
+			[]string{"in 6 of 12 epochs", "the mean describes neither"}, "states"},
+		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, nil, "bimodal"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newSlicedRun(t, four(tt.load)...)
+			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
+			got := r.judge()
+			x := ratioIn(t, got, mode.Bridge, tt.load, analysis.PrimaryOf(r.f.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
+			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
+				t.Errorf("ratio %+v", x)
+			}
+			text, codes := "", []string{}
+			for _, w := range find(t, got, mode.Bridge, tt.load).Warnings {
+				if w.Code == "states" {
+					text = w.Text
+				}
+				if w.Code == "states" || w.Code == "bimodal" {
+					codes = append(codes, w.Code)
+				}
+			}
+			if strings.Join(codes, " ") != tt.codes {
+				t.Errorf("warnings %v", codes)
+			}
+			for _, say := range tt.says {
+				if !strings.Contains(text, say) {
+					t.Errorf("%q lacks %q", text, say)
+				}
+			}
+			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.f.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {
+				t.Errorf("what is the same in both states: %+v", y)
+			}
+		})
+	}
+}
+
+// Of epochs that a busy machine starved all rows say the same.
+func TestStarvedEpochsAreSaidOnce(t *testing.T) {
+	r := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
+	for i := range r.f.Visits {
+		if v := &r.f.Visits[i]; v.Round == 2 || v.Round == 5 && v.Cell == 3 {
+			v.Failure, v.Starved, v.Slices = "the machine was too busy", true, nil
+		}
+	}
+	texts := map[string]int{}
+	for _, c := range r.judge().Cells {
+		for _, w := range c.Warnings {
+			if w.Code == "failed-visits" {
+				texts[w.Text]++
+			}
+		}
+	}
+	if want := "in 2 of 8 rounds the machine was too busy to measure every row; what it missed is left out"; len(texts) != 1 || texts[want] != 3 {
+		t.Errorf("%v", texts)
+	}
+}

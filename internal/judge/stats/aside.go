@@ -1,0 +1,70 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// asideAt is from how many standard deviations on an epoch is of another state of the
+	// machine: of runs without one hardly two in a thousand have such an epoch.
+	asideAt = 5
+	// leastKept is how many epochs must agree before others are set aside.
+	leastKept = 4
+)
+
+// Aside says which epochs are far from the median of all, by what their own error, the
+// prior and the distance of the middle epochs from it allow. Machines have states in which
+// ratios are others, for seconds at a time, and the mean over two states describes neither.
+// Out says that these epochs are left out. If it is more than a third of them, or few are
+// left, nobody knows which state is the usual one.
+//
+// Note: weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the
+// other state in the mean.
+func Aside(epochs []Epoch, prior float64) (which []bool, out bool) {
+	which = make([]bool, len(epochs))
+	var at []int
+	var some []Epoch
+	var centres []float64
+	for k, e := range epochs {
+		if e.N > 0 {
+			at, some, centres = append(at, k), append(some, e), append(centres, e.Centre)
+		}
+	}
+	if len(some) == 0 {
+		return which, false
+	}
+	weights, _ := weigh(some, prior)
+	middle := lowerMedian(centres)
+	off := make([]float64, len(some)) // in expected standard deviations
+	for k, e := range some {
+		off[k] = math.Abs(e.Centre-middle) * math.Sqrt(weights[k])
+	}
+	n := float64(len(some))
+	seen := ofNormal * lowerMedian(off)
+	scale := math.Sqrt((priorWeight + n*seen*seen) / (priorWeight + n))
+	count := 0
+	for k := range some {
+		if off[k] > asideAt*scale {
+			which[at[k]] = true
+			count++
+		}
+	}
+	return which, count > 0 && 3*count <= len(some) && len(some)-count >= leastKept
+}
+
+// lowerMedian is of an even number of values the smaller one of the two in the middle: of two
+// clusters it is in one.
+func lowerMedian(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[(len(xs)-1)/2] }
+
+// usual are the epochs that have pairs and are not set aside. Mixed says that it is not
+// known which they are, and that they are all of them.
+func usual(epochs []Epoch, prior float64) (kept []Epoch, mixed bool) {
+	aside, out := Aside(epochs, prior)
+	for k, e := range epochs {
+		if e.N > 0 && (!out || !aside[k]) {
+			kept = append(kept, e)
+		}
+	}
+	return kept, !out && slices.Contains(aside, true)
+}

@@ -1,0 +1,45 @@
+package stats
+
+// The verdicts on a part that one cell has more than another.
+const (
+	Costs   Verdict = "costs"
+	Gains   Verdict = "gains"
+	Nothing Verdict = "nothing" // that can be measured
+)
+
+// Differences subtracts base from x round by round. Rounds that only one of
+// them has, or whose difference is not finite, are left out.
+func Differences(x, base map[int]float64) []float64 {
+	return paired(x, base, func(x, base float64) float64 { return x - base })
+}
+
+// JudgeDifference judges the interval of a difference from a cell whose own
+// median is level, of a metric where less is better. It is judged as the share of
+// level that it is, by the rules of Judge: a part costs something if its whole
+// interval is beyond the noise floor, and nothing measurable if it is within.
+//
+// Note: the control's difference in the metric's unit would be the simpler
+// floor, but noise grows with the level, and a ladder's upper rungs can be
+// many times the baseline: equal rungs up there would be called different more
+// often (TestFewFalseCosts).
+func JudgeDifference(d Summary, level, floor, margin float64) Verdict {
+	return Judge(Share(d, level), floor, margin, false).Part()
+}
+
+// Share is a difference from what has the given level as a ratio to it.
+func Share(d Summary, level float64) Summary {
+	return Summary{Median: 1 + d.Median/level, Low: 1 + d.Low/level, High: 1 + d.High/level, N: d.N}
+}
+
+// Part is the verdict on the part that makes the difference.
+func (v Verdict) Part() Verdict {
+	switch v {
+	case Worse:
+		return Costs
+	case Better:
+		return Gains
+	case Same:
+		return Nothing
+	}
+	return v
+}

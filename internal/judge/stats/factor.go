@@ -1,0 +1,43 @@
+package stats
+
+import "math"
+
+// Window is what two clocks counted in a window: one counts all, the other a part.
+type Window struct{ All, Part float64 }
+
+// Factor is the sum of all over the sum of the part; NaN or infinite of nothing.
+func Factor(ws []Window) float64 {
+	var all, part float64
+	for _, w := range ws {
+		all, part = all+w.All, part+w.Part
+	}
+	return all / part
+}
+
+// minWindows is how many windows of each a quotient of factors takes at least: with fewer its
+// interval would say nothing.
+const minWindows = 3
+
+// Factors is the logarithm of mine's factor over its, from windows of the same rounds, with
+// its standard error by the delta method (Cochran, Sampling Techniques, 1977, chapter 6).
+// What else the machine does in a round is in the windows of both, and is not in the
+// error. Pairs is 0 if there are too few windows.
+func Factors(mine, its []Window) Estimate {
+	f, g := Factor(mine), Factor(its)
+	n := float64(len(mine))
+	e := Estimate{Centre: math.Log(f / g), Freedom: n - 1, Pairs: len(mine), Epochs: len(mine)}
+	if len(mine) < minWindows || math.IsNaN(e.Centre) || math.IsInf(e.Centre, 0) {
+		return Estimate{}
+	}
+	var a, b float64
+	for k := range mine {
+		a, b = a+mine[k].All/n, b+its[k].All/n
+	}
+	squares := 0.0
+	for k := range mine {
+		off := (mine[k].All-f*mine[k].Part)/a - (its[k].All-g*its[k].Part)/b
+		squares += off * off
+	}
+	e.Error = math.Sqrt(squares / (n - 1) / n)
+	return e
+}

@@ -1,0 +1,201 @@
+// Package stats compares cells over float64 slices: paired ratios by round,
+// bootstrap intervals, verdicts. It is opinionated:
+//
+//   - Only values of the same round are compared. The machine drifts by tens
+//     of per cent within minutes; a ratio within a round does not.
+//   - A ratio's summary is its median with a 95 % percentile bootstrap
+//     interval (Efron & Tibshirani, An Introduction to the Bootstrap, 1993,
+//     chapter 13). No distribution is assumed.
+//   - Where cells take turns in slices of milliseconds, pairs are of neighbouring
+//     slices, and what is repeated is the epoch (epochs.go).
+//   - A difference only counts if it is larger than what the baseline shows
+//     against itself: the noise floor.
+//   - Doubt is data: warnings come with the summary, not instead of it.
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Confidence is the level of every interval.
+const Confidence = 0.95
+
+// Summary is a median and its interval. N is the number of values; with none
+// the rest is NaN.
+type Summary struct {
+	Median, Low, High float64
+	N                 int
+}
+
+// HalfWidth is the larger distance from the median to an end of the interval.
+func (s Summary) HalfWidth() float64 { return max(s.High-s.Median, s.Median-s.Low) }
+
+// Median returns the median of xs; NaN if there are none.
+func Median(xs []float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	s := slices.Clone(xs)
+	slices.Sort(s)
+	return medianSorted(s)
+}
+
+func medianSorted(s []float64) float64 {
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return s[n/2-1]/2 + s[n/2]/2 // halved first: differences may lie as far apart as floats go
+}
+
+// Summarize returns the median of xs with its bootstrap interval. The same
+// values give the same interval: the resampling's seed is fixed.
+func Summarize(xs []float64) Summary {
+	xs = finite(xs)
+	out := Summary{Median: Median(xs), N: len(xs)}
+	out.Low, out.High = out.Median, out.Median
+	if len(xs) < 2 {
+		return out
+	}
+	r := rank(xs)
+	medians := make([]float64, resamples)
+	resample(len(xs), func(i int, times []uint8) { medians[i] = r.median(times) })
+	slices.Sort(medians)
+	tail := (1 - Confidence) / 2
+	out.Low = medians[int(math.Floor(tail*resamples))]
+	out.High = medians[int(math.Ceil((1-tail)*resamples))-1]
+	return out
+}
+
+// Ratios divides x by base round by round. Both map a round to its value;
+// rounds that only one of them has, or whose ratio is not finite, are left
+// out.
+func Ratios(x, base map[int]float64) []float64 {
+	return paired(x, base, func(x, base float64) float64 { return x / base })
+}
+
+// paired compares x with base in each round that both have, in the rounds'
+// order.
+func paired(x, base map[int]float64, compare func(x, base float64) float64) []float64 {
+	rounds := make([]int, 0, len(x))
+	for r := range x {
+		if _, ok := base[r]; ok {
+			rounds = append(rounds, r)
+		}
+	}
+	slices.Sort(rounds)
+	out := make([]float64, 0, len(rounds))
+	for _, r := range rounds {
+		out = append(out, compare(x[r], base[r]))
+	}
+	return finite(out)
+}
+
+func finite(xs []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}
+
+// Floor is the noise floor: the largest deviation from 1 that the ratio of
+// the baseline to itself does not rule out.
+func Floor(control Summary) float64 {
+	if control.N == 0 {
+		return math.NaN()
+	}
+	return max(math.Abs(control.Low-1), math.Abs(control.High-1))
+}
+
+// Verdict says how a cell compares with the baseline.
+type Verdict string
+
+// The verdicts.
+const (
+	Better  Verdict = "better"
+	Worse   Verdict = "worse"
+	Same    Verdict = "same"
+	Unclear Verdict = "unclear"
+)
+
+// MinJudged is how many rounds a verdict takes: fewer than this all on one
+// side of 1 would happen by chance too often.
+const MinJudged = 5
+
+// maxSame bounds how wide an interval may be called no difference: on a
+// machine that is noisier than this, nothing is known to be the same.
+const maxSame = 0.10
+
+// Judge judges a ratio's interval. Its whole interval beyond the noise floor
+// is a difference; its whole interval within the floor (of which no more than
+// maxSame counts) or, where that is narrower, within margin is none; all else is unclear, and so is
+// any ratio of fewer than MinJudged rounds. Margin is the
+// precision that the run was asked for.
+func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
+	if ratio.N < MinJudged || math.IsNaN(floor) {
+		return Unclear
+	}
+	switch {
+	case ratio.Low > 1+floor:
+		return pick(higherIsBetter)
+	case ratio.High < 1-floor:
+		return pick(!higherIsBetter)
+	}
+	if within := max(min(floor, maxSame), margin); ratio.Low >= 1-within && ratio.High <= 1+within {
+		return Same
+	}
+	return Unclear
+}
+
+// JudgeSame judges the interval of a ratio by rounds in a run that was told what
+// difference is none: same means that the whole interval is within that, however
+// noisy the machine was. All else is as Judge has it.
+func JudgeSame(ratio Summary, floor, same float64, higherIsBetter bool) Verdict {
+	if ratio.N < MinJudged || math.IsNaN(floor) {
+		return Unclear
+	}
+	switch {
+	case ratio.Low >= 1-same && ratio.High <= 1+same:
+		return Same
+	case ratio.Low > 1+floor:
+		return pick(higherIsBetter)
+	case ratio.High < 1-floor:
+		return pick(!higherIsBetter)
+	}
+	return Unclear
+}
+
+func pick(better bool) Verdict {
+	if better {
+		return Better
+	}
+	return Worse
+}
+
+// MinValues is how many values a summary needs before its interval means
+// much: with five, the widest interval that the values allow covers the
+// median in less than 95 % of all cases.
+const MinValues = 6
+
+// Bimodal reports whether xs fall into two clusters: the largest gap between
+// neighbours in sorted order leaves at least a quarter of the values on each
+// side, is wider than both clusters' spread, and matters (over 5 % of the
+// median). A median of such values may describe no round at all.
+func Bimodal(xs []float64) bool {
+	xs = finite(xs)
+	const least = 8
+	if len(xs) < least {
+		return false
+	}
+	slices.Sort(xs)
+	quarter := len(xs) / 4
+	at, gap := 0, 0.0
+	for i := quarter; i <= len(xs)-quarter; i++ {
+		if g := xs[i] - xs[i-1]; g > gap {
+			at, gap = i, g
+		}
+	}
+	if at == 0 {
+		return false
+	}
+	low, high := xs[at-1]-xs[0], xs[len(xs)-1]-xs[at]
+	return gap > max(low, high) && gap > 0.05*math.Abs(medianSorted(xs))
+}

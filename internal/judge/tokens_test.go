@@ -1,0 +1,176 @@
+package judge
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// streamed is a run of stream with a delay in µs and a response time in ms for
+// each cell; each visit has a thousand tokens in a second.
+func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *run {
+	t.Helper()
+	r := newRun(t, trio(mode.Bridge, "stream")...)
+	r.f.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: workload.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
+	encode := func(ns ...int64) *sample.EncodedHisto {
+		h := sample.NewHistogram()
+		for _, x := range ns {
+			if err := h.RecordValue(x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, err := sample.Encode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	us := func(x float64) int64 { return int64(x * float64(time.Microsecond)) }
+	for round := range rounds {
+		for c := range r.f.Header.Plan.Cells {
+			off := float64(round%3-1) / 100 // a little noise
+			r.visit(round, c, 0, append([]func(*sample.Visit){func(v *sample.Visit) {
+				v.Latency = encode(us(delay[c]*(1+off)), us(delay[c]*(1+off)), us(10*delay[c]))
+				v.Times = map[string]*sample.EncodedHisto{
+					"gap":         encode(us(20_000), us(20_000), us(40_000)),
+					"first_token": encode(us(90)),
+					"overrun":     encode(us(1000 * (response[c] - 120 + 0.5 + off))),
+					"late":        encode(us(30), us(30), us(300)),
+					"transit":     encode(us(70)),
+					"wait":        encode(us(4), us(4), us(5)),
+				}
+				v.Client.Counts = map[string]int64{"tokens": 1000, "glued": 250}
+				v.Client.Sent, v.Server.Received = 0, 0
+				v.Proxy = &sample.ProxyUse{Name: "docker-proxy", CPU: 0.4}
+			}}, change...)...)
+		}
+	}
+	r.f.End.Rounds = rounds
+	return r
+}
+
+func TestTokens(t *testing.T) {
+	got := streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).judge()
+	c := find(t, got, mode.Bridge, "stream")
+	for name, want := range map[string]float64{
+		workload.LatencyP50: 150e-6, workload.LatencyMax: 1500e-6, workload.FirstTokenP50: 90e-6, workload.FirstTokenP99: 90e-6, workload.GapP50: 20e-3, workload.GapP99: 40e-3, workload.GapMax: 40e-3,
+		workload.ResponseTime: 120.5e-3, workload.Overrun: 0.5e-3, workload.Glued: 0.25, workload.TokenRate: 1000, workload.CPUPerToken: (0.4 + 0.2 + 0.4) / 1000, workload.TransitP50: 70e-6, workload.LateP99: 300e-6, workload.LateMax: 300e-6, workload.WaitMax: 5e-6,
+	} {
+		m, ok := c.Metrics[name]
+		if !ok || !near(m.Median, want) || m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
+			t.Errorf("%s: %+v, want %g", name, m, want)
+		}
+		if workload.MetricOf(name, sample.Load{}).Times != "" && (m.Merged == nil || !near(*m.Merged, want)) {
+			t.Errorf("%s: merged %v, want %g", name, m.Merged, want)
+		}
+	}
+	x := c.Metrics[workload.LatencyP50].Ratio
+	if x == nil || !near(x.Median, 1.5) || x.Verdict != stats.Worse {
+		t.Errorf("ratio %+v", x)
+	}
+	if !strings.Contains(strings.Join(got.Findings, "\n"), "times host's median token delay (worse)") {
+		t.Errorf("findings %q", got.Findings)
+	}
+	if workload.MetricOf(workload.ResponseTime, sample.Load{}).Higher || !workload.MetricOf(workload.TokenRate, sample.Load{}).Higher || analysis.Rate(sample.Load{Kind: "stream"}) != workload.TokenRate {
+		t.Error("which way is good?")
+	}
+}
+
+// What a mode adds to a response is said with its interval, and held against
+// what was published.
+func TestStreamFinding(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		response float64 // of the bridge, ms; the host's is 120
+		stall    time.Duration
+		want     []string
+	}{
+		{"nothing", 120, 40 * time.Millisecond, []string{"over host: bridge +0.000 ±0.000 ms. None adds the 160 ms", "no token made its reader wait"}},
+		{"little", 125, 40 * time.Millisecond, []string{"bridge +5.00", "None adds the 160 ms"}},
+		{"as-published", 280.6, 250 * time.Millisecond, []string{"bridge +160.7", "Each adds the 160 ms", "spikes of 200 to 300 ms is seen with host, bridge"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stall := func(v *sample.Visit) {
+				h := sample.NewHistogram()
+				if err := errors.Join(h.RecordValue(int64(20*time.Millisecond)), h.RecordValue(int64(tt.stall))); err != nil {
+					t.Fatal(err)
+				}
+				e, err := sample.Encode(h)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v.Times["gap"] = e
+			}
+			got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).judge()
+			i := slices.IndexFunc(got.Findings, func(s string) bool { return strings.HasPrefix(s, "What the path adds") })
+			if i < 0 {
+				t.Fatalf("findings %q", got.Findings)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(got.Findings[i], w) {
+					t.Errorf("%q lacks %q", got.Findings[i], w)
+				}
+			}
+		})
+	}
+	if got := newRun(t, trio(mode.Bridge, "rr")...).rounds(6, steady(60, 60, 60)).judge(); strings.Contains(strings.Join(got.Findings, ""), "response of") {
+		t.Errorf("without streams: %q", got.Findings)
+	}
+}
+
+// A load that falls behind says so, and which end.
+func TestStreamWarnings(t *testing.T) {
+	with := func(name string, ns ...int64) func(*sample.Visit) {
+		return func(v *sample.Visit) {
+			h := sample.NewHistogram()
+			for _, x := range ns {
+				_ = h.RecordValue(x)
+			}
+			v.Times[name], _ = sample.Encode(h)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Visit)
+		code   string
+		text   string
+	}{
+		{"server", with("late", 5e6), "behind", "5.0 ms late"},
+		{"client", with("wait", 5e6), "slow-reader", "5.0 ms for its thread"},
+		{"overdue", func(v *sample.Visit) { v.Client.Counts["overdue"] = 2 }, "overdue", "12 tokens had not arrived"},
+		{"blocked", func(v *sample.Visit) { v.Server.Counts = map[string]int64{"blocked": 3} }, "blocked", "18 times"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).judge()
+			ws := find(t, got, mode.Bridge, "stream").Warnings
+			i := slices.IndexFunc(ws, func(w analysis.Warning) bool { return w.Code == tt.code })
+			if i < 0 || !strings.Contains(ws[i].Text, tt.text) {
+				t.Errorf("warnings %+v", ws)
+			}
+		})
+	}
+	quiet := find(t, streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).judge(), mode.Bridge, "stream").Warnings
+	if got := codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
+		t.Errorf("warnings of a load that keeps up: %+v", quiet)
+	}
+}
+
+// A record whose histograms cannot be read has no times, and is judged.
+func TestTokensOfABadRecord(t *testing.T) {
+	bad := sample.EncodedHisto("bad")
+	got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {
+		v.Times = map[string]*sample.EncodedHisto{"gap": &bad, "late": nil}
+	}).judge()
+	c := find(t, got, mode.Bridge, "stream")
+	if _, ok := c.Metrics[workload.GapMax]; ok || c.Metrics[workload.TokenRate].Median != 1000 {
+		t.Errorf("metrics %+v", c.Metrics)
+	}
+}

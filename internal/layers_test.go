@@ -1,0 +1,139 @@
+// Package internal holds the test that keeps the layers of ARCHITECTURE.md apart.
+package internal
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/bridgetoll/bridgetoll/internal/"
+
+// table returns the rows of the table in ARCHITECTURE.md whose header begins with
+// the given name, as cells without backquotes.
+func table(t *testing.T, header string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	in := false
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(strings.TrimSpace(line), "`", ""), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			in = false
+		case cells[0] == header:
+			in = true
+		case in && !strings.HasPrefix(cells[0], "---"):
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("ARCHITECTURE.md has no table %q", header)
+	}
+	return rows
+}
+
+// braces expands "a/{b,c}" to "a/b" and "a/c".
+var braces = regexp.MustCompile(`^(.*)\{(.*)\}$`)
+
+func expand(name string) []string {
+	m := braces.FindStringSubmatch(name)
+	if m == nil {
+		return []string{name}
+	}
+	var out []string
+	for x := range strings.SplitSeq(m[2], ",") {
+		out = append(out, m[1]+x)
+	}
+	return out
+}
+
+// group is the folder of internal in which a package is.
+func group(pkg string) string {
+	g, _, _ := strings.Cut(pkg, "/")
+	return g
+}
+
+// The table of groups says which groups one may import besides itself; the table of
+// packages lists every package of internal once.
+func TestLayers(t *testing.T) {
+	may := map[string][]string{}
+	for _, row := range table(t, "group") {
+		may[row[0]] = nil
+		if row[2] != "nothing" {
+			for g := range strings.SplitSeq(row[2], ",") {
+				may[row[0]] = append(may[row[0]], strings.TrimSpace(g))
+			}
+		}
+	}
+	listed := map[string]bool{}
+	for _, row := range table(t, "package") {
+		for _, name := range expand(row[0]) {
+			if listed[name] {
+				t.Errorf("ARCHITECTURE.md lists %s twice", name)
+			}
+			listed[name] = true
+		}
+	}
+	for pkg, imports := range packages(t) {
+		if !listed[pkg] {
+			t.Errorf("ARCHITECTURE.md does not list %s", pkg)
+		}
+		delete(listed, pkg)
+		groups, known := may[group(pkg)]
+		if !known {
+			t.Errorf("ARCHITECTURE.md does not list the group of %s", pkg)
+		}
+		for _, i := range imports {
+			if g := group(i); g != group(pkg) && !slices.Contains(groups, g) {
+				t.Errorf("%s imports %s; its group may import %v", pkg, i, groups)
+			}
+		}
+	}
+	for pkg := range listed {
+		t.Errorf("ARCHITECTURE.md lists %s, which does not exist", pkg)
+	}
+}
+
+// packages are those of internal, without this one, with what each imports of internal.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkg, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			continue
+		}
+		all[pkg] = nil
+		for _, i := range p.Imports {
+			if ours, ok := strings.CutPrefix(i, module); ok {
+				all[pkg] = append(all[pkg], ours)
+			}
+		}
+	}
+}

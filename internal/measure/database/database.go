@@ -1,0 +1,145 @@
+// Package database is the chatty application of the query load against a real
+// database: a page is a number of queries, one after another on one connection,
+// the next as soon as the last result was read to its end. It goes through
+// database/sql and the usual drivers, as applications do.
+//
+// New checks a DSN, Probe tries it once, and Open gives a session whose Page
+// is run again and again:
+//
+//	d, err := database.New("postgres://app@10.0.0.5/shop", database.Options{Queries: 20})
+//	s, err := d.Open(ctx)
+//	defer s.Close()
+//	page, err := s.Page(ctx, func(query time.Duration) { … })
+//
+// A DSN is a URL for all three: postgres:// (or postgresql://), mysql:// and
+// sqlserver://. What its query string says is passed on to the driver. Times
+// are the client's, by the monotonic clock; bytes are those of the connection,
+// TLS included. A session's connection is its own, and each query without
+// parameters is one round trip on it: pgx prepares the query the first time
+// (so the first page has a round trip more) and then sends Bind and Execute
+// together; the MySQL driver sends it as text (COM_QUERY); the SQL Server
+// driver sends it as a batch.
+//
+// A session ends with its first error other than the database's own answer to
+// a query: its connection is closed at once, which is also how a page is
+// cancelled. No query is ever repeated and no connection replaced, as
+// database/sql otherwise may: the price of that would hide in a page.
+//
+// Be aware:
+//   - "localhost" leaves the choice of the address family, and with it that of
+//     the path, to the resolver. Facts tell which address it was.
+//   - At most 64 MiB are received in one page, one login or one answer. What
+//     a driver reserves on the word of a hostile server before the bytes came
+//     is outside this: the SQL Server driver reserves up to 2 GiB for a value
+//     and, over TLS, the MySQL driver as many columns as are declared. It costs
+//     address space rather than memory, but Go ends a process that has no more.
+//   - SQL Server encrypts only the login unless the DSN says encrypt=true.
+//   - Where the server is not on this machine, a password goes in the clear only
+//     over TLS that the DSN makes a must, or if the DSN allows it (plain.go).
+package database
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// defaultTimeout is for a login and for a page.
+const defaultTimeout = 10 * time.Second
+
+// Options say what is asked of the database.
+type Options struct {
+	Query    string        // of one result; "": the database's own way to return 1000 bytes in one row
+	Queries  int           // of a page, at least 1
+	Password string        // never printed; "": none, or what the driver finds itself (PGPASSWORD, ~/.pgpass)
+	Timeout  time.Duration // of connecting, login included, and of each page; 0: 10 s
+}
+
+// Database is a database that can be asked. It is safe for concurrent use.
+type Database struct {
+	product product
+	target  target
+	dsn     string // as it may be printed
+	query   string
+	queries int
+	timeout time.Duration
+}
+
+// target is what a driver made of the DSN.
+type target struct {
+	where     string                                 // host:port or a socket's path
+	password  bool                                   // there is one
+	plain     string                                 // what to do if the server wants it in the clear
+	noVerify  string                                 // the option with which any certificate will do
+	secrets   []string                               // what no message may contain
+	connector func(*link) (driver.Connector, error)  // of one session, over its link
+	alive     func(error) (answer string, live bool) // the server's own answer, if the error is one
+}
+
+// New parses the DSN and checks the options; it does not connect. Its errors
+// are of type *Error.
+func New(dsn string, o Options) (*Database, error) {
+	if o.Queries < 1 {
+		return nil, &Error{msg: fmt.Sprintf("%d queries in a page", o.Queries), hint: "a page is at least one query"}
+	}
+	if o.Timeout < 0 {
+		return nil, &Error{msg: fmt.Sprintf("timeout %s", o.Timeout), hint: "give a time such as 10s"}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	p, u, err := parseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.parse(u, o.Password)
+	if err != nil {
+		return nil, err
+	}
+	if o.Query == "" {
+		o.Query = p.query
+	}
+	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries, timeout: o.Timeout}, nil
+}
+
+// String is the DSN as it may be printed: without any secret.
+func (d *Database) String() string { return d.dsn }
+
+// Facts are what a database tells of itself and of the way to it.
+type Facts struct {
+	Server string // product and version, in one line
+	Remote string // the address that was connected to, or the socket's path
+	TLS    string // "TLS 1.3"; "TLS 1.3 (login only)"; "": none
+}
+
+// Probe connects, runs one page and ends the connection.
+func (d *Database) Probe(ctx context.Context) (Facts, error) {
+	s, err := d.Open(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	defer func() { _ = s.Close() }() // never fails
+	if _, err := s.Page(ctx, nil); err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Server: d.product.name, Remote: s.link.remote(), TLS: s.link.tlsInUse()}
+	v, err := s.text(ctx, d.product.version)
+	switch {
+	case err == nil:
+		f.Server = short(d.product.server(clean(v)))
+	case ctx.Err() != nil:
+		return Facts{}, err
+	}
+	// A proxy may not know its version; the page was answered, so that is no error.
+	return f, nil
+}
+
+// shown is the URL without what may be a secret. What is one for certain
+// was refused before.
+func shown(u *url.URL) string {
+	v := *u
+	v.RawQuery = redactQuery(u.RawQuery)
+	return v.String()
+}

@@ -1,0 +1,208 @@
+package database
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
+)
+
+// Error says in one line what is wrong with a DSN, a database or the way to
+// it. It contains no secret, even if the server put one in its answer.
+//
+// It wraps only errors of contexts, so that nothing more can be got out of it.
+type Error struct {
+	msg, hint string
+	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
+	live      bool  // the database's own answer: the session goes on
+}
+
+func (e *Error) Error() string { return e.msg }
+func (e *Error) Unwrap() error { return e.err }
+
+// Hint is what to do about it; it may be empty.
+func (e *Error) Hint() string { return e.hint }
+
+// explain says what went wrong. What was seen on the link is trusted more than
+// what the driver made of it: drivers tell the same failure in many ways, or
+// hide it.
+func (s *Session) explain(op string, err error) *Error {
+	e := &Error{}
+	wrote, read, netErr := s.link.heads()
+	p := s.d.product
+	cause := context.Cause(s.link.ctx)
+	answer, live := s.d.target.alive(err)
+	switch {
+	case cause != nil && !errors.Is(cause, net.ErrClosed):
+		e.msg, e.err = s.ranOut(cause, len(read)), cause
+		switch {
+		case errors.Is(cause, errTimeout):
+			e.err = context.DeadlineExceeded
+			if len(read) == 0 && p.first != "" {
+				e.hint = p.first + "; is there one at this address?"
+			}
+		case errors.Is(cause, errPlain):
+			e.err, e.hint = nil, s.d.target.plain
+		case errors.Is(cause, errTooMuch), errors.Is(cause, errColumns):
+			e.err = nil
+		}
+	case strings.Contains(err.Error(), asksPassword):
+		e.msg, e.hint = errPlain.Error(), s.d.target.plain
+	case answer != "":
+		e.msg, e.live, e.hint = clean(answer), live, s.loginHint(answer)
+	case netErr != nil:
+		e.msg, e.hint = network(netErr)
+	default:
+		e.msg, e.hint = driverSaid(err, s.d.target)
+	}
+	if it := speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
+		e.msg, e.hint = "this is not "+p.name+": "+it, "check the port"
+	}
+	e.msg = op + ": " + short(scrub(e.msg, s.d.target.secrets...))
+	return e
+}
+
+// asksPassword is what pgx says if require_auth forbids the password in the clear.
+const asksPassword = "failed: server requested password authentication"
+
+// ranOut says why the link was cut.
+func (s *Session) ranOut(cause error, read int) string {
+	switch {
+	case !errors.Is(cause, errTimeout):
+		return clean(cause.Error())
+	case read == 0 && s.link.remote() == "":
+		return fmt.Sprintf("no connection within %s", s.d.timeout)
+	case read == 0:
+		return fmt.Sprintf("connected, but no answer within %s", s.d.timeout)
+	}
+	return fmt.Sprintf("no complete answer within %s", s.d.timeout)
+}
+
+// loginHint is the remedy if the database refuses the user.
+func (s *Session) loginHint(answer string) string {
+	for _, code := range []string{"SQLSTATE 28", "ERROR 1045:", "ERROR 1698:", "error 18456:"} {
+		switch {
+		case !strings.Contains(answer, code):
+		case s.d.target.password:
+			return "check the user and the password in the environment variable"
+		default:
+			return "no password was given; " + passwordHint
+		}
+	}
+	return ""
+}
+
+// network tells an error of the kernel or the resolver.
+func network(err error) (msg, hint string) {
+	var (
+		dns   *net.DNSError
+		errno syscall.Errno
+	)
+	switch {
+	case errors.As(err, &dns):
+		return "look up the host: " + clean(dns.Err), "check the host's name"
+	case errors.Is(err, io.EOF):
+		return "the server closed the connection", ""
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused", "check host and port; a container's port may have to be published"
+	case errors.As(err, &errno):
+		return errno.Error(), ""
+	}
+	return clean(err.Error()), ""
+}
+
+// driverSaid is the driver's own message, if nothing better is known.
+func driverSaid(err error, t target) (msg, hint string) {
+	certHint := "name its authority in the DSN, or take any with " + t.noVerify
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return "the server's certificate: " + clean(cert.Err.Error()), certHint
+	}
+	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb keeps the text only
+		return "the server's certificate: " + clean(why), certHint
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	// pgx tells of each attempt in a line; the last is the one that counts.
+	msg = lines[len(lines)-1]
+	if _, after, ok := strings.Cut(msg, t.where+" ("); ok {
+		if _, after, ok = strings.Cut(after, "): "); ok {
+			msg = after
+		}
+	}
+	msg = strings.TrimPrefix(clean(msg), "failed to receive message: ")
+	for _, g := range garbled {
+		if strings.Contains(msg, g) {
+			return "the server's answer is not understood: " + msg, "check the port"
+		}
+	}
+	return msg, ""
+}
+
+// garbled is in the drivers' messages for bytes that are not their protocol.
+var garbled = []string{
+	"invalid connection", "bad connection", "malformed packet", "out of sync",
+	"invalid message length", "invalid body length", "unknown message type",
+	"invalid packet size", "PRELOGIN RESPONSE", "first record does not look like a TLS handshake",
+}
+
+// protocols are what the first bytes of other servers look like.
+var protocols = []struct{ begin, is string }{
+	{"HTTP/", "it speaks HTTP"},
+	{"SSH-", "it speaks SSH"},
+	{"220 ", "it speaks SMTP or FTP"},
+	{"220-", "it speaks SMTP or FTP"},
+	{"+OK", "it speaks Redis or POP3"},
+	{"-ERR", "it speaks Redis or POP3"},
+	{"* OK", "it speaks IMAP"},
+	{"\x15\x03", "it speaks TLS only"},
+	{"E\x00\x00", "it speaks PostgreSQL"},
+	{"R\x00\x00", "it speaks PostgreSQL"},
+}
+
+// speaks recognizes a server of another kind by its first bytes; "" if it does
+// not.
+func speaks(wrote, read []byte) string {
+	for _, p := range protocols {
+		if bytes.HasPrefix(read, []byte(p.begin)) {
+			return p.is
+		}
+	}
+	if len(read) > 5 && read[2] == 0 && read[3] == 0 && read[4] == 10 && '0' <= read[5] && read[5] <= '9' {
+		return "it speaks MySQL"
+	}
+	if n := min(len(wrote), len(read)); n >= 8 && bytes.Equal(wrote[:n], read[:n]) {
+		return "it sends back what it gets"
+	}
+	return ""
+}
+
+const (
+	maxMessage  = 400 // characters of a message of others
+	shortSecret = 4   // bytes: to leave out so short a one would spell it
+)
+
+// scrub leaves the secrets out of what was cleaned.
+func scrub(msg string, secrets ...string) string {
+	for _, s := range secrets {
+		hide := secret.New("xxxxx", s, clean(s))
+		if 0 < len(s) && len(s) < shortSecret && hide.Has(msg) {
+			return "the message is left out: it has the password's characters"
+		}
+		msg = hide.Hide(msg)
+	}
+	return msg
+}
+
+// clean makes one printable line of what others wrote.
+func clean(msg string) string { return printable.Words(msg) }
+
+// short comes after scrub, which would not find half a secret.
+func short(msg string) string { return printable.Start(msg, maxMessage) }

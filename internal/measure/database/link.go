@@ -1,0 +1,238 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxReceived = 64 << 20 // bytes: in one page, one login or one answer
+	maxHead     = 64       // bytes of a connection's beginning that are kept
+)
+
+var (
+	errTooMuch = errors.New("the server sent more than 64 MiB")
+	errDial    = errors.New("no second connection is made")
+	errColumns = errors.New("the server declared more columns than a result can have")
+)
+
+// link is a session's way to the server. All drivers dial through it, so that
+// bytes are counted and times bounded alike. To cancel is to close: the
+// drivers' own ways of cancelling differ, and some need the server's help.
+type link struct {
+	ctx    context.Context // the link's own: done, with the cause, once it is cut
+	cancel context.CancelCauseFunc
+
+	sent, received atomic.Int64
+	most           atomic.Int64  // that received may become
+	out            atomic.Uint32 // the first two bytes of the last write
+
+	mu     sync.Mutex
+	closed bool     // for dialling: the login is over
+	conn   net.Conn // the last that was dialled
+	wrote  []byte   // its first bytes, out
+	read   []byte   // and in
+	err    error    // the first that dialling, reading or writing gave
+	tls    string   // the version
+	answer []byte   // the first bytes since the last write
+
+	// leaks, if not nil, says of what a driver writes in a login without TLS whether
+	// it must not leave, because it tells the password.
+	leaks func(out []byte) error
+
+	// hostile, if not nil, says of the first bytes of a plain answer whether
+	// the driver must not see it.
+	hostile func(answer []byte) error
+}
+
+const answerHead = 5 // bytes that hostile is shown
+
+func newLink() *link {
+	l := &link{}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	return l
+}
+
+// allow lets the server send up to maxReceived from now on.
+func (l *link) allow() { l.most.Store(l.received.Load() + maxReceived) }
+
+// cut ends the link for good; the first cause is kept.
+func (l *link) cut(cause error) {
+	l.cancel(cause)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		l.conn.Close()
+	}
+}
+
+// login is the key of what the contexts of a login's dials carry. A driver's dial
+// without it is one that cancels a query, possibly of a login that just failed.
+type login struct{}
+
+// dial may be called several times in a login: with TLS and, if the server has
+// none, without.
+func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if ctx.Value(login{}) == nil {
+		return nil, errDial
+	}
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return nil, errDial
+	}
+	var d net.Dialer
+	c, err := d.DialContext(l.ctx, network, addr)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.err = err
+		return nil, err
+	}
+	if l.closed {
+		c.Close()
+		return nil, errDial
+	}
+	l.conn, l.read, l.wrote, l.err, l.tls = c, nil, nil, nil, ""
+	return &conn{c, l}, nil
+}
+
+// loggedIn says that no further connection is wanted.
+func (l *link) loggedIn() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+}
+
+// conn is what the drivers see of a connection. It has no SyscallConn on
+// purpose: the MySQL driver would look at the socket before a query.
+type conn struct {
+	net.Conn
+	l *link
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	before := c.l.received.Add(int64(n)) - int64(n)
+	c.l.note(&c.l.read, b[:n], err)
+	if err := c.l.checkAnswer(b[:n]); err != nil {
+		c.l.cut(err)
+		return 0, err
+	}
+	if before+int64(n) > c.l.most.Load() {
+		c.l.cut(errTooMuch)
+		return n, errTooMuch
+	}
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if err := c.l.checkLogin(b); err != nil {
+		c.l.cut(err)
+		return 0, err
+	}
+	n, err := c.Conn.Write(b)
+	c.l.sent.Add(int64(n))
+	if n > 1 {
+		c.l.out.Store(uint32(b[0])<<8 | uint32(b[1]))
+	}
+	c.l.note(&c.l.wrote, b[:n], err)
+	c.l.mu.Lock()
+	c.l.answer = c.l.answer[:0]
+	c.l.mu.Unlock()
+	return n, err
+}
+
+// checkLogin shows what a login without TLS writes to leaks.
+func (l *link) checkLogin(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leaks == nil || l.closed || l.tls != "" {
+		return nil
+	}
+	return l.leaks(b)
+}
+
+// checkAnswer shows the first bytes of an answer to hostile.
+func (l *link) checkAnswer(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hostile == nil || !l.closed || l.tls != "" || len(l.answer) >= answerHead {
+		return nil
+	}
+	l.answer = append(l.answer, b[:min(answerHead-len(l.answer), len(b))]...)
+	if len(l.answer) < answerHead {
+		return nil
+	}
+	return l.hostile(l.answer)
+}
+
+// note keeps the first bytes and the first error.
+func (l *link) note(head *[]byte, b []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if room := maxHead - len(*head); room > 0 {
+		*head = append(*head, b[:min(room, len(b))]...)
+	}
+	if err != nil && l.err == nil && !errors.Is(err, net.ErrClosed) {
+		l.err = err
+	}
+}
+
+// heads are the first bytes of the last connection, out and in, and the first
+// error on it.
+func (l *link) heads() (wrote, read []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wrote, l.read, l.err
+}
+
+func (l *link) remote() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		return ""
+	}
+	return l.conn.RemoteAddr().String()
+}
+
+// tlsInUse tells from the last write whether TLS outlived the login: with SQL
+// Server it need not.
+func (l *link) tlsInUse() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const applicationData = 0x1703 // a TLS record's first two bytes
+	if l.tls != "" && l.out.Load() != applicationData {
+		return l.tls + " (login only)"
+	}
+	return l.tls
+}
+
+// rtt is the kernel's smoothed estimate; 0 if there is none.
+func (l *link) rtt() time.Duration {
+	l.mu.Lock()
+	c, ok := l.conn.(*net.TCPConn)
+	l.mu.Unlock()
+	if !ok {
+		return 0
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	var d time.Duration
+	_ = raw.Control(func(fd uintptr) { // closed: there is no estimate
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO); err == nil {
+			d = time.Duration(info.Rtt) * time.Microsecond
+		}
+	})
+	return d
+}

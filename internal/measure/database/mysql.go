@@ -1,0 +1,106 @@
+package database
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// parseMySQL makes the driver's own DSN of the URL: the driver has no other
+// way to read its options.
+func parseMySQL(u *url.URL, password string) (target, error) {
+	q := u.Query()
+	var network, addr string
+	if socket := q.Get("socket"); socket != "" {
+		network, addr = "unix", socket
+		if strings.ContainsAny(addr, "()@?") {
+			return target{}, &Error{msg: "the DSN's socket has odd characters", hint: "give the socket's path, from /"}
+		}
+	} else {
+		port := u.Port()
+		if port == "" {
+			port = "3306"
+		}
+		network, addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+	}
+	q.Del("socket")
+	var options []string
+	for key := range q {
+		// The driver does not decode all values; none that it leaves has more
+		// than a comma.
+		options = append(options, key+"="+strings.ReplaceAll(url.QueryEscape(q.Get(key)), "%2C", ","))
+	}
+	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
+	if err != nil {
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
+	}
+	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
+	cfg.Timeout = 0 // ours also covers the login
+	cfg.Logger = &mysql.NopLogger{}
+	host, _, _ := net.SplitHostPort(addr)
+	guarded := network == "tcp" && !isLocal(host) && password != "" && !cfg.AllowCleartextPasswords
+	return target{
+		where:    addr,
+		password: password != "",
+		plain:    "make TLS a must (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
+		noVerify: "tls=skip-verify",
+		secrets:  []string{password},
+		connector: func(l *link) (driver.Connector, error) {
+			c := cfg.Clone()
+			c.DialFunc = l.dial
+			c.TLS = l.noteTLS(c.TLS)
+			l.hostile = manyColumns
+			if guarded {
+				l.leaks = tellsMySQL
+			}
+			return mysql.NewConnector(c)
+		},
+		alive: func(err error) (string, bool) {
+			var e *mysql.MySQLError
+			if !errors.As(err, &e) {
+				return "", false
+			}
+			return fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true
+		},
+	}, nil
+}
+
+// manyColumns refuses a result that declares more than 65535 columns: the driver
+// allocates as many as it is told.
+func manyColumns(answer []byte) error {
+	const (
+		first    = 1    // the number of an answer's first packet
+		threeLen = 0xfd // the number of columns takes three bytes,
+		eightLen = 0xfe // or eight
+	)
+	if answer[3] == first && (answer[4] == threeLen || answer[4] == eightLen) {
+		return errColumns
+	}
+	return nil
+}
+
+// tellsMySQL refuses, of what is written in a login, all answers to a server's
+// challenge but those that are known to keep the password to themselves. The others
+// are the password in the clear, and encrypted with whatever key the server gave.
+func tellsMySQL(out []byte) error {
+	const (
+		header   = 4
+		response = 1 // the number of the packet that answers the greeting
+		native   = 20
+		sha2     = 32
+		ed25519  = 64
+	)
+	if len(out) < header || out[3] <= response {
+		return nil
+	}
+	switch len(out) - header {
+	case 0, native, sha2, ed25519:
+		return nil
+	}
+	return errPlain
+}

@@ -1,0 +1,162 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Chat is the endpoints of a language model's server.
+type Chat struct {
+	names     []string
+	endpoints map[string]*openai.Endpoint
+	facts     map[string]sample.Path
+	limit     time.Duration // of a response
+}
+
+// responseTimeouts is how many times the longest wait for a token a whole
+// response may take.
+const responseTimeouts = 10
+
+// NewChat parses the URLs; it does not connect.
+func NewChat(at []Address, o openai.Options) (*Chat, error) {
+	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, limit: responseTimeouts * o.Timeout}
+	for _, w := range at {
+		e, err := openai.New(w.URL, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.Name, err)
+		}
+		c.names, c.endpoints[w.Name] = append(c.names, w.Name), e
+	}
+	return c, nil
+}
+
+// Names are the endpoints' in their order.
+func (c *Chat) Names() []string { return c.names }
+
+// Check has each endpoint answer once.
+func (c *Chat) Check(ctx context.Context) error {
+	for _, name := range c.names {
+		e := c.endpoints[name]
+		began := time.Now()
+		f, err := c.probe(ctx, e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
+		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS} {
+			if value != "" {
+				facts[fact] = value
+			}
+		}
+		c.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote.String(), Hops: []string{},
+			Built: time.Since(began).Seconds(), Facts: facts}
+	}
+	return nil
+}
+
+// Paths describes the endpoints as Check found them.
+func (c *Chat) Paths() []sample.Path { return paths(c.names, c.facts) }
+
+// talk is what the sessions of a visit saw.
+type talk struct {
+	mu         sync.Mutex // guards following
+	first, gap *hdrhistogram.Histogram
+	responses  []float64 // seconds
+	rates      []float64 // tokens a second from the first token on
+	connects   []float64
+	rtts       []float64
+	counts     map[string]int64
+}
+
+// Visit has each of the load's sessions make its requests, one after another.
+func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
+	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0, "glued": 0, "stalls": 0}}
+	began := time.Now()
+	sessions, o := max(1, l.Streams), workload.ChatOf(l)
+	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
+		s := c.endpoints[cell.Mode].Open()
+		defer s.Close()
+		for range max(1, o.Requests) {
+			r, err := c.ask(ctx, s)
+			if err != nil {
+				return err
+			}
+			t.note(r, o.Stall)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)), Connections: len(t.connects),
+		Counts: t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
+	v.Values = map[string]float64{"response": median(t.responses)}
+	if len(t.connects) > 0 {
+		v.Values["connect"] = median(t.connects)
+	}
+	if len(t.rates) > 0 {
+		v.Values["token_rate"] = median(t.rates)
+	}
+	v.Times, err = encoded(map[string]*hdrhistogram.Histogram{"first_token": t.first, "gap": t.gap})
+	return err
+}
+
+// probe asks once, within the limit of a whole response: a server may overlook
+// how few tokens are asked for.
+func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	return e.Probe(ctx)
+}
+
+// bounded is ctx with the limit of a whole response.
+func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
+}
+
+// ask has one response streamed, within the limit of a whole one.
+func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	r, err := s.Ask(ctx)
+	if err == nil && len(r.Arrivals) == 0 {
+		err = errors.New("the response has no token")
+	}
+	return r, err
+}
+
+// note adds a response; a gap longer than stall, in seconds, is one.
+func (t *talk) note(r *openai.Response, stall float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, n := r.Arrivals[0], len(r.Arrivals)
+	record(t.first, first)
+	for i := 1; i < n; i++ {
+		gap := r.Arrivals[i] - r.Arrivals[i-1]
+		record(t.gap, gap)
+		if gap.Seconds() > stall {
+			t.counts["stalls"]++
+		}
+	}
+	t.counts["tokens"] += int64(n)
+	t.counts["glued"] += int64(r.Glued)
+	t.responses = append(t.responses, r.End.Seconds())
+	if took := r.Arrivals[n-1] - first; took > 0 {
+		t.rates = append(t.rates, float64(n-1)/took.Seconds())
+	}
+	if r.Connect > 0 {
+		t.connects = append(t.connects, r.Connect.Seconds())
+	}
+	if r.RTT > 0 {
+		t.rtts = append(t.rtts, r.RTT.Seconds())
+	}
+}

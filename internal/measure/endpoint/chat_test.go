@@ -1,0 +1,383 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// model is a scripted server of a language model.
+type model struct {
+	*httptest.Server
+	requests atomic.Int64 // for completions
+	conns    atomic.Int64
+}
+
+// serves starts one: answer writes the n-th response, from 0.
+func serves(t *testing.T, answer func(w stream, n int64)) *model {
+	t.Helper()
+	m := &model{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"data":[{"id":"m-1"}]}`) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Server", "scripted/1")
+		answer(stream{w, r}, m.requests.Add(1)-1)
+	})
+	m.Server = httptest.NewUnstartedServer(mux)
+	m.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			m.conns.Add(1)
+		}
+	}
+	m.Start()
+	t.Cleanup(func() {
+		m.CloseClientConnections() // of handlers that wait
+		m.Close()
+	})
+	return m
+}
+
+type stream struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+// says sends tokens, all in one piece; false: the client has gone.
+func (s stream) says(tokens ...string) bool {
+	var b strings.Builder
+	for _, t := range tokens {
+		fmt.Fprintf(&b, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", t)
+	}
+	io.WriteString(s, b.String())
+	return http.NewResponseController(s.ResponseWriter).Flush() == nil
+}
+
+// waits is false if the client has gone.
+func (s stream) waits(d time.Duration) bool {
+	select {
+	case <-s.r.Context().Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (s stream) ends() { io.WriteString(s, "data: [DONE]\n\n") }
+
+// short is a response of two tokens.
+func short(s stream, _ int64) {
+	s.says("a")
+	s.says("b")
+	s.ends()
+}
+
+// chat makes endpoints, called a, b, ….
+func chat(t *testing.T, o openai.Options, urls ...string) *Chat {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = patience
+	}
+	var at []Address
+	for i, u := range urls {
+		at = append(at, Address{string(rune('a' + i)), u})
+	}
+	c, err := NewChat(at, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// visited makes a visit to endpoint a, in bounded time.
+func visited(t *testing.T, ctx context.Context, c *Chat, l sample.Load) (sample.Visit, error) {
+	t.Helper()
+	var v sample.Visit
+	began := time.Now()
+	err := c.Visit(ctx, sample.Cell{Mode: "a"}, l, &v)
+	if took := time.Since(began); took > patience {
+		t.Errorf("the visit took %s", took)
+	}
+	return v, err
+}
+
+// wants is the error with all the words.
+func wants(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", words)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q, want %q in it", err, w)
+		}
+	}
+}
+
+func TestNewChatNamesTheWay(t *testing.T) {
+	_, err := NewChat([]Address{{"good", "http://h"}, {"bad", "ftp://h"}}, openai.Options{})
+	wants(t, err, "bad: the URL must begin with http")
+	_, err = NewChat([]Address{{"bad", "http://app:hunter22@h"}}, openai.Options{})
+	if wants(t, err, "bad: ", "password"); strings.Contains(err.Error(), "hunter22") {
+		t.Error(err)
+	}
+}
+
+func TestChatCheck(t *testing.T) {
+	one, two := serves(t, short), serves(t, short)
+	c := chat(t, openai.Options{}, one.URL, two.URL+"/v1/")
+	if err := c.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if names := c.Names(); len(names) != 2 || names[0] != "a" || names[1] != "b" {
+		t.Errorf("names %v", names)
+	}
+	for i, p := range c.Paths() {
+		m := []*model{one, two}[i]
+		facts := map[string]string{"url": m.URL + "/v1/chat/completions", "model": "m-1", "http": "HTTP/1.1", "server": "scripted/1"}
+		if p.Mode != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != m.Listener.Addr().String() ||
+			p.Hops == nil || len(p.Hops) != 0 || p.Built <= 0 || fmt.Sprint(p.Facts) != fmt.Sprint(facts) {
+			t.Errorf("%+v, want facts %v", p, facts)
+		}
+	}
+}
+
+func TestChatCheckNamesTheWay(t *testing.T) {
+	good := serves(t, short)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	for _, tt := range []struct {
+		name, url string
+		words     []string
+	}{
+		{"refused", "http://" + l.Addr().String(), []string{"connection refused"}},
+		{"unauthorized", serves(t, func(s stream, _ int64) { http.Error(s, "who are you", http.StatusUnauthorized) }).URL, []string{"401", "who are you"}},
+		{"no-token", serves(t, func(s stream, _ int64) { s.ends() }).URL, []string{"without a token"}},
+		{"not-a-model", httptestServer(t, "<html>").URL, []string{"text/html"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := chat(t, openai.Options{}, good.URL, tt.url).Check(t.Context())
+			if wants(t, err, tt.words...); !strings.HasPrefix(err.Error(), "b: ") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q does not begin with the endpoint's name, or is several lines", err)
+			}
+		})
+	}
+}
+
+// httptestServer answers everything with a page.
+func httptestServer(t *testing.T, page string) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// The times are at least those of the script; how much longer is the machine's.
+func TestChatVisit(t *testing.T) {
+	const first, pause = 50 * time.Millisecond, 300 * time.Millisecond
+	m := serves(t, func(s stream, _ int64) {
+		s.waits(first)
+		s.says("one")
+		s.waits(pause)
+		s.says("two", "three") // in one piece
+		s.ends()
+	})
+	c := chat(t, openai.Options{}, m.URL)
+	v, err := visited(t, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: pause.Seconds() / 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := v.Client.Counts
+	if v.Client.Trips != 1 || v.Client.Connections != 1 || counts["tokens"] != 3 || counts["glued"] < 2 || counts["stalls"] < 1 {
+		t.Errorf("%+v", v.Client)
+	}
+	h := map[string]int64{"first_token": 1, "gap": 2}
+	for name, n := range h {
+		e := v.Times[name]
+		if e == nil {
+			t.Fatalf("no times of %s", name)
+		}
+		d, err := e.Decode()
+		if err != nil || d.TotalCount() != n {
+			t.Errorf("%s: %d values, want %d (%v)", name, d.TotalCount(), n, err)
+		}
+		h[name] = d.Max()
+	}
+	// A gap may be seen shorter, if the reader of its first token was kept waiting.
+	if got := time.Duration(h["first_token"]); got < first*99/100 {
+		t.Errorf("first token after %s", got)
+	}
+	if got := time.Duration(h["gap"]); got < pause/2 {
+		t.Errorf("longest gap %s", got)
+	}
+	least := (first + pause).Seconds()
+	if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 || v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
+		t.Errorf("window %v, values %v", v.Client.Window, v.Values)
+	}
+	if v.Client.TCP.RTT <= 0 || v.Latency != nil || v.Witness.OK {
+		t.Errorf("RTT %v, latency %v, witness %+v", v.Client.TCP.RTT, v.Latency, v.Witness)
+	}
+
+	if v, err = visited(t, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
+		t.Errorf("stalls of a shorter gap: %v (%v)", v.Client.Counts, err)
+	}
+}
+
+// A response of one token has no gap and no rate.
+func TestChatOneToken(t *testing.T) {
+	m := serves(t, func(s stream, _ int64) {
+		s.says("yes")
+		s.ends()
+	})
+	v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, rate := v.Values["token_rate"]; rate || v.Times["gap"] != nil || v.Times["first_token"] == nil || v.Client.Counts["tokens"] != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestChatSessionsAndRequests(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		close bool // by the server, after each response
+		conns int
+	}{{"kept", false, 3}, {"closed", true, 12}} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := serves(t, func(s stream, n int64) {
+				if tt.close {
+					s.Header().Set("Connection", "close")
+				}
+				short(s, n)
+			})
+			v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{Streams: 3, Options: workload.ChatOptions{Requests: 4}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Client.Trips != 12 || m.requests.Load() != 12 || v.Client.Counts["tokens"] != 24 {
+				t.Errorf("%d responses, %d requests, %v", v.Client.Trips, m.requests.Load(), v.Client.Counts)
+			}
+			if v.Client.Connections != tt.conns || m.conns.Load() != int64(tt.conns) {
+				t.Errorf("%d connections, the server saw %d, want %d", v.Client.Connections, m.conns.Load(), tt.conns)
+			}
+		})
+	}
+}
+
+// One session's failure stops the others, and is the error.
+func TestChatFailureStopsTheOthers(t *testing.T) {
+	m := serves(t, func(s stream, n int64) {
+		if n == 3 {
+			http.Error(s, "out of memory", http.StatusInternalServerError)
+			return
+		}
+		for s.says("a") && s.waits(10*time.Millisecond) {
+		}
+	})
+	v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{Streams: 4})
+	wants(t, err, "500", "out of memory")
+	if v.Values != nil || v.Times != nil {
+		t.Errorf("a failed visit has %+v", v)
+	}
+}
+
+func TestChatCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("stopped by hand")
+	m := serves(t, func(s stream, _ int64) {
+		s.says("a")
+		cancel(why)
+		s.waits(patience)
+	})
+	if _, err := visited(t, ctx, chat(t, openai.Options{}, m.URL), sample.Load{Streams: 2}); !errors.Is(err, why) {
+		t.Errorf("error %v", err)
+	}
+	if err := chat(t, openai.Options{}, m.URL).Check(ctx); !errors.Is(err, why) {
+		t.Errorf("check: %v", err)
+	}
+}
+
+func TestChatWithoutToken(t *testing.T) {
+	m := serves(t, func(s stream, _ int64) { s.ends() })
+	_, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{})
+	wants(t, err, "the response has no token")
+}
+
+func TestChatBrokenOff(t *testing.T) {
+	m := serves(t, func(s stream, _ int64) {
+		s.says("a")
+		panic(http.ErrAbortHandler)
+	})
+	_, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{})
+	wants(t, err, "after 1 token")
+}
+
+// A server whose tokens never end, none of which is late, does not keep the run.
+func TestChatEndless(t *testing.T) {
+	m := serves(t, func(s stream, _ int64) {
+		for s.says("a") && s.waits(5*time.Millisecond) {
+		}
+	})
+	c := chat(t, openai.Options{Timeout: patience}, m.URL)
+	c.limit = 200 * time.Millisecond
+	_, err := visited(t, t.Context(), c, sample.Load{Streams: 2})
+	wants(t, err, "not over within 200ms")
+	began := time.Now()
+	wants(t, c.Check(t.Context()), "a: ", "not over within 200ms")
+	if took := time.Since(began); took > patience {
+		t.Errorf("the check took %s", took)
+	}
+	if c := chat(t, openai.Options{Timeout: time.Second}, m.URL); c.limit != 10*time.Second {
+		t.Errorf("a response may take %s", c.limit)
+	}
+}
+
+// What is written down has no secret, wherever the server puts it.
+func TestChatPathsWithoutKey(t *testing.T) {
+	const key, param = "sk-hunter22", "param-hunter22"
+	var got atomic.Value
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", r.Header.Get("Authorization")+" "+r.URL.RawQuery)
+		if r.Method == http.MethodGet {
+			fmt.Fprintf(w, `{"data":[{"id":"m %s %s"}]}`, key, param)
+			return
+		}
+		got.Store(r.Header.Get("Authorization") + " " + r.URL.RawQuery)
+		w.Header().Set("Content-Type", "text/event-stream")
+		short(stream{w, r}, 0)
+	}))
+	defer s.Close()
+	c := chat(t, openai.Options{Key: key}, s.URL+"/?token="+url.QueryEscape(param))
+	if err := c.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Bearer " + key + " token=" + param; got.Load() != want {
+		t.Errorf("the server got %q, want %q", got.Load(), want)
+	}
+	text, err := json.Marshal(c.Paths())
+	if err != nil || strings.Contains(string(text), "hunter22") || !strings.Contains(string(text), "token=***") {
+		t.Errorf("%s (%v)", text, err)
+	}
+	if _, err := netip.ParseAddrPort(c.Paths()[0].Dial); err != nil {
+		t.Error(err)
+	}
+}

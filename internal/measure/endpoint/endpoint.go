@@ -1,0 +1,105 @@
+// Package endpoint visits external endpoints: a language model's server (chat) or
+// a database (sql), each reached by one or several routes. A route is a name and
+// an address; the same server's published port, container address and host
+// address are three. Each visit opens connections of its own, so that no visit
+// inherits another's.
+//
+// Both kinds fit engine.Endpoints: Check finds out once whether each route
+// answers, Paths describes them, Visit measures.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// maxAddresses bounds how many endpoints are compared.
+const maxAddresses = 32
+
+var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
+
+// Address is where an endpoint is reached, as the command line has it.
+type Address struct{ Name, URL string }
+
+// ParseAddresses reads NAME=URL or URL, whose name is its host and port then.
+// Names must differ. Errors say which word is wrong, not what is in it: an
+// address may hold a secret.
+func ParseAddresses(words []string) ([]Address, error) {
+	if len(words) > maxAddresses {
+		return nil, fmt.Errorf("%d endpoints, at most %d can be compared", len(words), maxAddresses)
+	}
+	var out []Address
+	seen := map[string]bool{}
+	for i, w := range words {
+		a := Address{URL: w}
+		if m := named.FindStringSubmatch(w); m != nil {
+			a = Address{m[1], m[2]}
+		} else if u, err := url.Parse(w); err == nil && u.Host != "" {
+			a.Name = u.Host
+		}
+		switch {
+		case a.URL == "":
+			return nil, fmt.Errorf("endpoint %d has no address", i+1)
+		case atBehindHost(a.URL):
+			return nil, fmt.Errorf("endpoint %d has an @ behind its host: write %%40 there, and no password at all", i+1)
+		case a.Name == "":
+			return nil, fmt.Errorf("endpoint %d is neither NAME=URL nor a URL with a host", i+1)
+		case seen[a.Name]:
+			return nil, fmt.Errorf("two endpoints are called %s: name them, as in published=%s", a.Name, "URL")
+		}
+		seen[a.Name] = true
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// atBehindHost reports whether an address has an @ where a URL's path or query
+// is. Most likely it ends a password with a / ? or # in it; the part before that
+// would be taken for a port, and printed.
+func atBehindHost(address string) bool {
+	_, rest, _ := strings.Cut(address, "//")
+	end := strings.IndexAny(rest, "/?#")
+	return end >= 0 && strings.Contains(rest[end:], "@")
+}
+
+// atOnce calls f for each of n sessions, all at once; if one fails the others are
+// stopped, and the first failure is the error.
+func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			if errs[i] = f(ctx, i); errs[i] != nil {
+				cancel(errOther)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, errOther) {
+			return err
+		}
+	}
+	return nil
+}
+
+// errOther is why a session stops whose fellow failed.
+var errOther = errors.New("another session failed")
+
+// paths describes endpoints by what was found at each.
+func paths(names []string, facts map[string]sample.Path) []sample.Path {
+	out := make([]sample.Path, len(names))
+	for i, w := range names {
+		out[i] = facts[w]
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// patience is far beyond any bound that is tested, on the slowest machine.
+const patience = 20 * time.Second
+
+func TestParseAddresses(t *testing.T) {
+	many := make([]string, maxAddresses)
+	for i := range many {
+		many[i] = fmt.Sprintf("http://h%d", i)
+	}
+	for _, tt := range []struct {
+		name  string
+		words []string
+		want  []Address // nil: an error
+		err   string
+	}{
+		{"none", nil, []Address{}, ""},
+		{"host", []string{"http://h:80/v1"}, []Address{{"h:80", "http://h:80/v1"}}, ""},
+		{"no-port", []string{"postgres://app@db/shop"}, []Address{{"db", "postgres://app@db/shop"}}, ""},
+		{"ipv6", []string{"http://[::1]:80"}, []Address{{"[::1]:80", "http://[::1]:80"}}, ""},
+		{"named", []string{"lan=http://h", "v.p-n_2=http://h"}, []Address{{"lan", "http://h"}, {"v.p-n_2", "http://h"}}, ""},
+		{"equals-in-query", []string{"http://h/?a=b"}, []Address{{"h", "http://h/?a=b"}}, ""},
+		{"named-equals", []string{"a=http://h/?a=b"}, []Address{{"a", "http://h/?a=b"}}, ""},
+		{"longest-name", []string{strings.Repeat("n", 40) + "=x"}, []Address{{strings.Repeat("n", 40), "x"}}, ""},
+		{"not-a-url", []string{"a=whatever"}, []Address{{"a", "whatever"}}, ""}, // whose it is says so
+		{"socket-named", []string{"s=postgres:///shop?host=/run"}, []Address{{"s", "postgres:///shop?host=/run"}}, ""},
+		{"most", many, nil, ""},
+
+		{"too-many", append(slices.Clone(many), "http://h"), nil, "33 endpoints, at most 32"},
+		{"empty", []string{"http://h", ""}, nil, "endpoint 2 has no address"},
+		{"empty-named", []string{"a="}, nil, "endpoint 1 has no address"},
+		{"empty-name", []string{"=http://h"}, nil, "endpoint 1 is neither"},
+		{"long-name", []string{strings.Repeat("n", 41) + "=x"}, nil, "endpoint 1 is neither"},
+		{"odd-name", []string{"a b=http://h"}, nil, "endpoint 1 is neither"},
+		{"no-scheme", []string{"h:80"}, nil, "endpoint 1 is neither"},
+		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 is neither"},
+		{"newline", []string{"http://h\n"}, nil, "endpoint 1 is neither"},
+		{"twice", []string{"http://h/v1", "http://h/v2"}, nil, "two endpoints are called h: name them"},
+		{"twice-named", []string{"h:1", "a=http://h", "a=http://g"}[1:], nil, "two endpoints are called a"},
+		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h"},
+
+		// A password with a slash begins where a host's port is.
+		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil, "endpoint 1 has an @ behind its host"},
+		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil, "endpoint 1 has an @ behind its host"},
+		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil, "endpoint 1 has an @ behind its host"},
+		{"password-slashes", []string{"//app:12/hunter22@db"}, nil, "endpoint 1 has an @ behind its host"},
+		{"password-no-port", []string{"http://app:hunter/22@db"}, nil, "endpoint 1 has an @ behind its host"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseAddresses(tt.words)
+			switch {
+			case tt.err != "":
+				if err == nil || !strings.Contains(err.Error(), tt.err) || got != nil {
+					t.Errorf("%+v, %v; want %q", got, err, tt.err)
+				}
+				if err != nil && (strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "12")) {
+					t.Errorf("the error has the password: %v", err)
+				}
+			case err != nil:
+				t.Error(err)
+			case tt.want != nil && !slices.Equal(got, tt.want), len(got) != len(tt.words):
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzParseAddresses puts a password where an address may have one, and demands that
+// it is in no error and no name.
+func FuzzParseAddresses(f *testing.F) {
+	for _, w := range []string{
+		"http://h:80/v1", "a=http://*@h", "postgres://app:*@db/shop", "a=mysql://app:*@db", "postgres://app@db/?password=*", "http://app:1/*@h",
+		"http://app:1?*@h", "//app:1#*@h", "http://[::1]:1/?k=*", "app:*@tcp(db)/x", "=*", "a=*", "http://h/*", "a==*", "http:// /*",
+	} {
+		f.Add(w, "http://h")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		const secret = "1/xyzzy"
+		if strings.Contains(a+b, "xyzzy") {
+			t.Skip()
+		}
+		// Only where an address has its password: before the @, behind the host.
+		for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "/*", "?k=*", "?password=*", "=*"} {
+			a = strings.ReplaceAll(a, at, strings.ReplaceAll(at, "*", secret))
+		}
+		got, err := ParseAddresses([]string{a, b})
+		if err != nil {
+			if strings.Contains(err.Error(), "xyzzy") || strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || got != nil {
+				t.Errorf("%q, %q: %+v, error %q", a, b, got, err)
+			}
+			return
+		}
+		if len(got) != 2 || got[0].Name == got[1].Name {
+			t.Errorf("%+v", got)
+		}
+		for i, w := range got {
+			if w.Name == "" || w.URL == "" || !strings.HasSuffix([]string{a, b}[i], w.URL) {
+				t.Errorf("%q is %+v", []string{a, b}[i], w)
+			}
+			if strings.Contains(w.Name, "xyzzy") {
+				t.Errorf("%q: the name has the password: %q", a, w.Name)
+			}
+		}
+	})
+}
+
+// The first failure is the error, not those of the sessions that it stopped.
+func TestAtOnce(t *testing.T) {
+	broken := errors.New("broken")
+	var running, most atomic.Int64
+	err := atOnce(t.Context(), 8, func(ctx context.Context, i int) error {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer running.Add(-1)
+		if i == 7 {
+			return broken
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("session %d: %w", i, context.Cause(ctx))
+		case <-time.After(patience):
+			return errors.New("nobody stopped it")
+		}
+	})
+	if !errors.Is(err, broken) || running.Load() != 0 {
+		t.Errorf("%v, %d still run", err, running.Load())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := atOnce(ctx, 2, func(ctx context.Context, _ int) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := atOnce(t.Context(), 2, func(context.Context, int) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		xs   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{2, 1}, 2}, {[]float64{9, 1, 5}, 5}} {
+		if got := median(tt.xs); got != tt.want {
+			t.Errorf("median(%v) = %v, want %v", tt.xs, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// SQL is the endpoints of a database.
+type SQL struct {
+	names     []string
+	endpoints map[string]*database.Database
+	facts     map[string]sample.Path
+}
+
+// NewSQL parses the DSNs; it does not connect.
+func NewSQL(at []Address, o database.Options) (*SQL, error) {
+	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}}
+	for _, w := range at {
+		d, err := database.New(w.URL, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.Name, err)
+		}
+		s.names, s.endpoints[w.Name] = append(s.names, w.Name), d
+	}
+	return s, nil
+}
+
+// Names are the endpoints' in their order.
+func (s *SQL) Names() []string { return s.names }
+
+// Check has each endpoint answer a page.
+func (s *SQL) Check(ctx context.Context) error {
+	for _, name := range s.names {
+		d := s.endpoints[name]
+		began := time.Now()
+		f, err := d.Probe(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		facts := map[string]string{"url": d.String(), "server": f.Server}
+		if f.TLS != "" {
+			facts["tls"] = f.TLS
+		}
+		s.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
+			Built: time.Since(began).Seconds(), Facts: facts}
+	}
+	return nil
+}
+
+// Paths describes the endpoints as Check found them.
+func (s *SQL) Paths() []sample.Path { return paths(s.names, s.facts) }
+
+// browse is what the sessions of a visit saw.
+type browse struct {
+	mu           sync.Mutex // guards following
+	page, query  *hdrhistogram.Histogram
+	party        sample.Party
+	connect, rtt []float64
+}
+
+// Visit has each of the load's sessions ask for pages: for the warm-up, and then
+// until the window is over. Pages count that began in it; the last one is waited
+// for.
+func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
+	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
+	n := max(1, l.Streams)
+	sessions := make([]*database.Session, n)
+	defer func() {
+		for _, session := range sessions {
+			if session != nil {
+				_ = session.Close() // never fails
+			}
+		}
+	}()
+	err := atOnce(ctx, n, func(ctx context.Context, i int) (err error) {
+		sessions[i], err = s.endpoints[cell.Mode].Open(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	from := time.Now().Add(seconds(l.Warmup))
+	until := from.Add(seconds(l.Window))
+	err = atOnce(ctx, n, func(ctx context.Context, i int) error { return b.read(ctx, sessions[i], from, until) })
+	if err != nil {
+		return err
+	}
+	b.party.Window /= float64(n)
+	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
+	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
+	v.Values = map[string]float64{"connect": median(b.connect)}
+	if v.Latency, err = sample.Encode(b.page); err != nil {
+		return err
+	}
+	v.Times, err = encoded(map[string]*hdrhistogram.Histogram{"query": b.query})
+	return err
+}
+
+// read asks for pages on one session.
+func (b *browse) read(ctx context.Context, s *database.Session, from, until time.Time) error {
+	for time.Now().Before(from) {
+		if _, err := s.Page(ctx, nil); err != nil {
+			return err
+		}
+	}
+	var pages, queries []time.Duration
+	sent, received := s.Bytes()
+	began := time.Now()
+	for time.Now().Before(until) || len(pages) == 0 {
+		page, err := s.Page(ctx, func(q time.Duration) { queries = append(queries, q) })
+		if err != nil {
+			return err
+		}
+		pages = append(pages, page)
+	}
+	took := time.Since(began)
+	sentNow, receivedNow := s.Bytes()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range pages {
+		record(b.page, p)
+	}
+	for _, q := range queries {
+		record(b.query, q)
+	}
+	b.party.Window += took.Seconds()
+	b.party.Trips += int64(len(queries))
+	b.party.Sent += sentNow - sent
+	b.party.Received += receivedNow - received
+	b.connect = append(b.connect, s.Connect.Seconds())
+	b.rtt = append(b.rtt, s.RTT().Seconds())
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

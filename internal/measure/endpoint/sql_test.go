@@ -1,0 +1,274 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// elephant speaks as much of PostgreSQL's protocol as a page needs.
+type elephant struct {
+	addr    string
+	conns   atomic.Int64 // that logged in
+	open    atomic.Int64 // of these
+	queries atomic.Int64
+	answer  func(c net.Conn, n int64) bool // the n-th query, from 1; false: it hangs up
+}
+
+// herd starts one. Its password, if it wants one, is sent in the clear.
+func herd(t *testing.T, password string, answer func(c net.Conn, n int64) bool) *elephant {
+	t.Helper()
+	for _, e := range os.Environ() { // what would change a DSN
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "PG") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("PGPASSFILE", "/nonexistent")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	e := &elephant{addr: l.Addr().String(), answer: answer}
+	if answer == nil {
+		e.answer = page
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go e.serve(c, password)
+		}
+	}()
+	return e
+}
+
+func message(kind byte, body string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
+}
+
+const ready = "Z\x00\x00\x00\x05I"
+
+var (
+	described = message('1', "") + message('t', "\x00\x00") +
+		message('T', "\x00\x01v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00") + ready
+	result = message('2', "") + message('D', "\x00\x01\x00\x00\x00\x14PostgreSQL 99 (test)") + message('C', "SELECT 1\x00") + ready
+)
+
+// page answers a query.
+func page(c net.Conn, _ int64) bool {
+	_, err := io.WriteString(c, result)
+	return err == nil
+}
+
+func (e *elephant) serve(c net.Conn, password string) {
+	defer c.Close()
+	b := make([]byte, 4096)
+	if n, err := c.Read(b); err != nil || n == 8 { // it asks for TLS, and comes again without
+		io.WriteString(c, "N")
+		return
+	}
+	if password != "" {
+		io.WriteString(c, message('R', "\x00\x00\x00\x03"))
+		if n, _ := c.Read(b); n < 6 || string(b[5:n-1]) != password {
+			io.WriteString(c, message('E', "SFATAL\x00VFATAL\x00C28P01\x00Mwrong password\x00\x00"))
+			return
+		}
+	}
+	e.conns.Add(1)
+	e.open.Add(1)
+	defer e.open.Add(-1)
+	io.WriteString(c, message('R', "\x00\x00\x00\x00")+ready)
+	for {
+		n, err := c.Read(b)
+		switch {
+		case err != nil || n == 0 || b[0] == 'X':
+			return
+		case b[0] == 'P': // prepare
+			io.WriteString(c, described)
+		case !e.answer(c, e.queries.Add(1)):
+			return
+		}
+	}
+}
+
+func (e *elephant) dsn() string { return "postgres://app@" + e.addr + "/shop?sslmode=disable" }
+
+// sqlEndpoints makes endpoints, called a, b, ….
+func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
+	t.Helper()
+	if o.Queries == 0 {
+		o.Queries = 3
+	}
+	if o.Timeout == 0 {
+		o.Timeout = patience
+	}
+	var at []Address
+	for i, d := range dsns {
+		at = append(at, Address{string(rune('a' + i)), d})
+	}
+	s, err := NewSQL(at, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// browsed makes a visit to endpoint a, in bounded time.
+func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.Visit, error) {
+	t.Helper()
+	var v sample.Visit
+	began := time.Now()
+	err := s.Visit(ctx, sample.Cell{Mode: "a"}, l, &v)
+	if took := time.Since(began); took > patience {
+		t.Errorf("the visit took %s", took)
+	}
+	return v, err
+}
+
+func TestNewSQLNamesTheWay(t *testing.T) {
+	_, err := NewSQL([]Address{{"good", "mysql://app@db"}, {"bad", "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
+	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(), "hunter22") {
+		t.Error(err)
+	}
+}
+
+func TestSQLCheck(t *testing.T) {
+	one, two := herd(t, "hunter22", nil), herd(t, "hunter22", nil)
+	s := sqlEndpoints(t, database.Options{Password: "hunter22"}, one.dsn(), two.dsn())
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range s.Paths() {
+		e := []*elephant{one, two}[i]
+		if p.Mode != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
+			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || len(p.Facts) != 2 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if text, err := json.Marshal(s.Paths()); err != nil || strings.Contains(string(text), "hunter22") {
+		t.Errorf("%s (%v)", text, err)
+	}
+	err := sqlEndpoints(t, database.Options{Password: "hunter23"}, one.dsn(), two.dsn()).Check(t.Context())
+	if wants(t, err, "a: ", "wrong password", "28P01"); strings.Contains(err.Error(), "hunter") {
+		t.Error(err)
+	}
+	var hint interface{ Hint() string }
+	if !errors.As(err, &hint) || hint.Hint() == "" {
+		t.Errorf("%v has no hint", err)
+	}
+}
+
+func TestSQLVisit(t *testing.T) {
+	const pause = 2 * time.Millisecond // of each query
+	e := herd(t, "", func(c net.Conn, n int64) bool {
+		time.Sleep(pause)
+		return page(c, n)
+	})
+	const sessions, queries, window = 3, 5, 0.1
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()), sample.Load{Streams: sessions, Options: workload.SQLOptions{Queries: queries}, Warmup: 0.02, Window: window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := v.Latency.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := v.Times["query"].Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := pages.TotalCount()
+	if n < sessions || v.Client.Trips != n*queries || asked.TotalCount() != v.Client.Trips || v.Client.Trips >= e.queries.Load() { // some were warm-up
+		t.Errorf("%d pages, %d and %d queries of %d", n, v.Client.Trips, asked.TotalCount(), e.queries.Load())
+	}
+	if time.Duration(pages.Min()) < queries*pause*99/100 || time.Duration(asked.Min()) < pause*9/10 {
+		t.Errorf("a page took %s, a query %s", time.Duration(pages.Min()), time.Duration(asked.Min()))
+	}
+	// A session's window begins with its first page after the warm-up, whenever a busy machine lets it.
+	if v.Client.Window < window/10 || v.Client.Connections != sessions || e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
+		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values, e.conns.Load())
+	}
+	if got := v.Client.Trips * int64(len(result)); v.Client.Received != got || v.Client.Sent <= 0 {
+		t.Errorf("received %d bytes, want %d; sent %d", v.Client.Received, got, v.Client.Sent)
+	}
+	for began := time.Now(); e.open.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%d connections are left open", e.open.Load())
+		}
+	}
+}
+
+// A page that is longer than the window is waited for, and counts.
+func TestSQLLongPage(t *testing.T) {
+	e := herd(t, "", func(c net.Conn, n int64) bool {
+		time.Sleep(30 * time.Millisecond)
+		return page(c, n)
+	})
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Options: workload.SQLOptions{Queries: 3}, Window: 0.001})
+	if err != nil || v.Client.Trips != 3 || v.Client.Window < 0.09 {
+		t.Errorf("%+v, %v", v.Client, err)
+	}
+}
+
+func TestSQLFailures(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer func(c net.Conn, n int64) bool
+		words  string
+	}{
+		{"hangs-up", func(c net.Conn, n int64) bool { return n < 20 && page(c, n) }, "closed the connection"},
+		{"error", func(c net.Conn, n int64) bool {
+			if n < 20 {
+				return page(c, n)
+			}
+			io.WriteString(c, message('E', "SERROR\x00VERROR\x00C53100\x00Mdisk full\x00\x00")+ready)
+			return true
+		}, "disk full"},
+		{"silent", func(c net.Conn, n int64) bool { return n >= 20 || page(c, n) }, "no complete answer within"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := herd(t, "", tt.answer)
+			s := sqlEndpoints(t, database.Options{Timeout: time.Second}, e.dsn())
+			v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}, Window: patience.Seconds()})
+			if wants(t, err, tt.words); v.Latency != nil {
+				t.Errorf("a failed visit has %+v", v)
+			}
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := herd(t, "", func(c net.Conn, n int64) bool {
+			if n == 20 {
+				cancel()
+			}
+			return page(c, n)
+		})
+		if _, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}, Window: 2 * patience.Seconds()}); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("gone", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		_, err = browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+l.Addr().String()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}})
+		wants(t, err, "connection refused")
+	})
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	// leastShare is the share below which an epoch is not worth its start.
+	leastShare = 0.2
+	// mostShare is the most that epochs are stretched to, so that they fill the budget.
+	mostShare = 1.5
+	// budgetShare is how much of the time that is left is planned for: epochs end with a
+	// whole cycle.
+	budgetShare = 0.98
+)
+
+// budget is how rounds are fitted into the time that there is.
+type budget struct {
+	length float64                 // of the slices of this round's epochs, in s; 0: as the plan has it
+	spent  map[sample.Cell]float64 // by turn, on all but slices, in s, the last time
+}
+
+// turnOf tells turns apart: a visit is its cell, an epoch its load.
+func turnOf(p sample.Plan, t plan.Turn) sample.Cell {
+	c := p.Cells[t.Cells[0]]
+	if t.Epoch {
+		return sample.Cell{Load: c.Load}
+	}
+	return c
+}
+
+// note notes what a turn took besides its slices.
+func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
+	if b.spent == nil {
+		b.spent = map[sample.Cell]float64{}
+	}
+	if t.Epoch {
+		took -= b.length
+	}
+	b.spent[turnOf(p, t)] = max(0, took)
+}
+
+// besides is what a round takes besides slices, and how many epochs it has.
+func (b *budget) besides(p sample.Plan, turns []plan.Turn) (seconds float64, epochs int) {
+	for _, t := range turns {
+		seconds += b.spent[turnOf(p, t)]
+		if t.Epoch {
+			epochs++
+		}
+	}
+	return seconds, epochs
+}
+
+// fits reports whether another round fits into so many seconds, at least a short one.
+func (b *budget) fits(p sample.Plan, turns []plan.Turn, left float64) bool {
+	seconds, epochs := b.besides(p, turns)
+	return seconds+float64(epochs)*leastShare*p.Epoch <= left
+}
+
+// plan chooses how long the epochs of the next round are, so that whole rounds fill the
+// seconds that are left.
+func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64) {
+	seconds, epochs := b.besides(p, turns)
+	switch {
+	case round == 0:
+		b.length = plan.FirstShare * p.Epoch
+	case p.Rounds > 0 || epochs == 0:
+		b.length = p.Epoch
+	default:
+		rounds := max(1, math.Round(left/(seconds+float64(epochs)*p.Epoch)))
+		b.length = (budgetShare*left/rounds - seconds) / float64(epochs)
+		b.length = min(max(b.length, leastShare*p.Epoch), mostShare*p.Epoch)
+	}
+}

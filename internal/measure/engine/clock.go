@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+// Monotonic is the machine's CLOCK_MONOTONIC.
+type Monotonic struct{}
+
+var _ Clock = Monotonic{}
+
+// Now is the clock in ns.
+func (Monotonic) Now() int64 { return clock.Now() }
+
+// Sleep returns at t, or with ctx's error when ctx ends.
+func (Monotonic) Sleep(ctx context.Context, t int64) error {
+	timer := time.NewTimer(time.Duration(t - clock.Now()))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

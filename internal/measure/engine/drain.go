@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// headroomShare is how much of the headroom a visit may plan to use up: rates vary, and
+// the last ports are slow to find.
+const headroomShare = 0.9
+
+// prepare makes a path as fresh for a visit of a load whose connections end as
+// it was for the first, and cuts the visit so that its connections do not run
+// out. For any other load it does nothing.
+func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load, error) {
+	if !workload.Of(l).Brief || p.Drain == nil {
+		return l, nil
+	}
+	headroom, err := p.Drain()
+	if err != nil {
+		return l, err
+	}
+	v.Headroom = &headroom
+	cut := fitted(l, headroom.Budget, r.opening(v.Cell, l))
+	if cut != l {
+		headroom.Window = cut.Window
+	}
+	return cut, nil
+}
+
+// drain sweeps up after such a visit, so that no other load on the path
+// inherits what is left.
+func (r *run) drain(p *path.Path, v *sample.Visit) {
+	if v.Headroom == nil {
+		return
+	}
+	headroom, err := p.Drain()
+	if err != nil { // the next visit will fail by it
+		v.Headroom.Error = err.Error()
+		return
+	}
+	v.Headroom.Left = headroom.TimeWait
+	if v.Headroom.Error == "" {
+		v.Headroom.Error = headroom.Error
+	}
+}
+
+// opening is how many connections a second the cell's last visit opened; 0 if it
+// had none. One that ran out in its warm-up opened at least so many.
+func (r *run) opening(cell int, l sample.Load) float64 {
+	for _, v := range slices.Backward(r.visits) {
+		switch c := v.Client; {
+		case v.Cell != cell || c.Connections == 0:
+		case c.Window > 0:
+			return float64(c.Trips) / c.Window
+		default:
+			return float64(c.Connections) / l.Warmup
+		}
+	}
+	return 0
+}
+
+// fitted is the load with a warm-up and a window that are shorter by as much as
+// it takes for so many connections to last at that rate.
+func fitted(l sample.Load, budget int, rate float64) sample.Load {
+	headroom := headroomShare*float64(budget) - rate*tail.Seconds()
+	if need := rate * (l.Warmup + l.Window); need > 0 && need > headroom {
+		share := max(0, headroom/need)
+		l.Warmup, l.Window = share*l.Warmup, max(share*l.Window, leastWindow)
+	}
+	return l
+}
+
+// leastWindow is the shortest window that a visit is cut to, in seconds.
+const leastWindow = 0.005
+
+// leastCut is the shortest window that a visit may have been cut to, in seconds.
+const leastCut = 0.01
+
+// exhausted reports whether the client used up v.Headroom. Such a visit
+// counts, without the machine's clocks, which ran on; one that ran out before
+// there was a window to speak of is an error.
+func exhausted(v *sample.Visit) (bool, error) {
+	if v.Client.Counts[workload.EndedEarly] == 0 {
+		return false, nil
+	}
+	v.Machine, v.Elapsed, v.Proxy = nil, 0, nil
+	if v.Client.Window >= leastCut {
+		return true, nil
+	}
+	return true, fmt.Errorf("%s after %d connections, before there was a window", exhaustion(v.Headroom), v.Client.Connections)
+}
+
+// exhaustion says what ran out.
+func exhaustion(r *sample.Headroom) string {
+	if r != nil && r.Limit == sample.LimitTracking {
+		return "conntrack-full: the connection table was full"
+	}
+	return "ports-exhausted: the client ran out of ephemeral ports"
+}

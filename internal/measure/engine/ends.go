@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// process is one that the run started, with the line to it.
+type process struct {
+	line interface{ Close() error }
+	proc *path.Process
+	role worker.Role
+}
+
+// hand is a worker.
+type hand struct {
+	*worker.Control
+	process
+}
+
+// start starts a worker.
+func start(place path.Place, role worker.Role) (*hand, error) {
+	p, err := place.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env()})
+	if err != nil {
+		return nil, err
+	}
+	s := worker.NewControl(p.In, p.Out)
+	return &hand{s, process{s, p, role}}, nil
+}
+
+// stop ends the process, which has so long to exit by itself, and says how it
+// ended if it had to be killed or died.
+func (h process) stop(now bool, limit time.Duration) error {
+	var errs []error
+	if now {
+		errs = append(errs, h.proc.Kill())
+	}
+	_ = h.line.Close() // a pipe whose reader is gone: the exit status says more
+	var exit error
+	ended := make(chan struct{})
+	go func() { exit = h.proc.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		if !now && exit != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", h.role, exit))
+		}
+	case <-time.After(limit):
+		errs = append(errs, h.proc.Kill())
+		<-ended
+	}
+	return errors.Join(errs...)
+}
+
+// ends are the workers of a visit: one for each server, and so many for each
+// client, client by client.
+type ends struct {
+	path    *path.Path
+	distant *distant
+	shape   sample.Shape
+	servers []*hand
+	clients []*hand
+	budget  int  // connections that the client may ask for; 0: any number
+	shared  bool // other ends are on the path, too
+}
+
+func newEnds(p *path.Path, s sample.Shape) *ends {
+	procs := max(1, s.Procs)
+	return &ends{path: p, distant: &distant{path: p}, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
+}
+
+// count is the number of workers.
+func (e *ends) count() int { return len(e.servers) + len(e.clients) }
+
+// all are the workers, the servers first.
+func (e *ends) all() []*hand { return append(append([]*hand{}, e.servers...), e.clients...) }
+
+// of is which of the path's clients worker i belongs to, and its number there.
+func (e *ends) of(i int) (client, proc int) {
+	procs := max(1, e.shape.Procs)
+	return i / procs, i % procs
+}
+
+// atOnce calls f for each i below n, all at once, and joins what they say.
+func atOnce(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return few(errs)
+}
+
+// few joins errors. There may be hundreds that say the same.
+func few(errs []error) error {
+	const most = 3
+	var out []error
+	n := 0
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if n++; n <= most {
+			out = append(out, err)
+		}
+	}
+	if n > most {
+		out = append(out, fmt.Errorf("and %d more", n-most))
+	}
+	return errors.Join(out...)
+}
+
+// start starts all workers.
+func (e *ends) start() error {
+	return atOnce(e.count(), func(i int) (err error) {
+		if i < len(e.servers) {
+			e.servers[i], err = start(e.path.Servers[i], worker.Server)
+			return err
+		}
+		i -= len(e.servers)
+		client, _ := e.of(i)
+		e.clients[i], err = start(e.path.Clients[client], worker.Client)
+		return err
+	})
+}
+
+// stop ends all workers.
+func (e *ends) stop(now bool) error {
+	all := append(append([]*hand{}, e.clients...), e.servers...)
+	limit := exitTimeout + time.Duration(len(all))*eachTimeout
+	if e.distant.far() {
+		limit += farExit
+	}
+	return atOnce(len(all), func(i int) error {
+		if all[i] == nil { // it was not started
+			return nil
+		}
+		return all[i].stop(now, limit)
+	})
+}
+
+// open brings all ends to where they wait for the schedule.
+func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
+	limit := openTimeout + time.Duration(e.count())*eachTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
+	defer cancel()
+	err := atOnce(len(e.servers), func(i int) error {
+		o := worker.Request{Role: worker.Server, Load: e.serverLoad(l, i), Addr: e.path.Servers[i].Listen, CPUs: pinned(cpus.Server, e.path.Servers[i].Machine), Crowd: e.shape.Crowd(), Shared: e.shared}
+		if err := e.servers[i].Open(ctx, o); err != nil {
+			return fmt.Errorf("server: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return atOnce(len(e.clients), func(i int) error {
+		client, _ := e.of(i)
+		to := e.path.Clients[client]
+		o := worker.Request{Role: worker.Client, Load: l, Addr: to.Dial, CPUs: pinned(cpus.Client, to.Machine), Crowd: e.shape.Crowd(), Client: i, Budget: e.budget}
+		if err := e.clients[i].Open(ctx, o); err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		return nil
+	})
+}
+
+// pinned are the CPUs of an end: those of the plan are this machine's.
+func pinned(cpus []int, m path.Machine) []int {
+	if m != nil {
+		return nil
+	}
+	return cpus
+}
+
+// serverLoad is the load of one server: a connection for each of its clients'.
+func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
+	if !e.shape.Crowd() {
+		return l
+	}
+	n := 0
+	for i := range e.clients {
+		if client, _ := e.of(i); e.path.Clients[client].Server == server {
+			n++
+		}
+	}
+	l.Streams = n * max(1, l.Streams)
+	return l
+}
+
+// schedule tells all ends when to run, each by its own clock.
+func (e *ends) schedule(when load.Schedule) error {
+	all := e.all()
+	return atOnce(len(all), func(i int) error { return all[i].Go(e.distant.shifted(when, e.machine(i))) })
+}
+
+// machine is the one that a worker of all is on; nil: this one.
+func (e *ends) machine(i int) path.Machine {
+	if i < len(e.servers) {
+		return e.path.Servers[i].Machine
+	}
+	client, _ := e.of(i - len(e.servers))
+	return e.path.Clients[client].Machine
+}
+
+// collect waits for all ends' words. If one fails the others are given a
+// moment to say why: what a client sees of a dead server is only a reset.
+func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
+	streams := len(e.clients) * max(1, l.Streams)
+	limit := doneTimeout + time.Duration(streams)*drainTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
+	defer cancel()
+	return e.replies(ctx)
+}
+
+// replies are all ends' words, for which it waits until ctx ends.
+func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	servers, clients = make([]worker.Reply, len(e.servers)), make([]worker.Reply, len(e.clients))
+	all := e.all()
+	err = atOnce(len(all), func(i int) error {
+		r, err := all[i].Done(ctx)
+		if i < len(servers) {
+			servers[i] = r
+		} else {
+			clients[i-len(servers)] = r
+		}
+		switch {
+		case errors.Is(err, context.Canceled): // it had nothing to say
+			return nil
+		case err != nil:
+			time.AfterFunc(graceTimeout, cancel)
+			return fmt.Errorf("%s: %w", all[i].role, err)
+		}
+		return nil
+	})
+	return servers, clients, err
+}

@@ -1,0 +1,309 @@
+// Package engine walks a plan: it builds each path once, then visits every cell
+// once a round in the plan's order, and writes each visit as it happens. It is
+// the only package that sees paths, workers and meters together, and it judges
+// nothing.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Meter reads the machine's clocks and those of processes.
+type Meter interface {
+	Read(pids ...int) (meter.Reading, error)
+}
+
+// Clock is CLOCK_MONOTONIC, or a test's own.
+type Clock interface {
+	Now() int64 // ns
+	// Sleep returns at t, or with ctx's error when ctx ends.
+	Sleep(ctx context.Context, t int64) error
+}
+
+// Config is what a run needs. All fields are required but those that say
+// otherwise.
+type Config struct {
+	Plan        sample.Plan
+	Environment sample.Environment
+	Builders    []path.Builder
+	Meter       Meter
+	Clock       Clock
+	Out         *sample.Writer
+	// Endpoints are what is measured instead of the builders' paths; nil: those.
+	Endpoints Endpoints
+	// Judge makes what is told of each visit and asked between the turns what is known;
+	// its plan is that of what was built. Nil: nothing is known before the end.
+	Judge func(sample.Plan) Judge
+	// MeshConverged is the same for a mesh, asked after each sweep but the first few.
+	MeshConverged func(sample.Plan, []sample.PairVisit) bool
+	// Throttled reads how often the cgroup's CPU limit has stopped this
+	// process; nil if there is no limit.
+	Throttled func() int
+	// Progress is told what comes next, before each visit. May be nil.
+	Progress func(Progress)
+}
+
+// Judge judges while a run goes on.
+type Judge interface {
+	Add(v sample.Visit)
+	// Known reports by cell whether more of it would change nothing: its verdict is
+	// certain, or its ratio as precise as the plan asks.
+	Known() []bool
+}
+
+// Endpoints are the external endpoints, by the cells' names.
+type Endpoints interface {
+	// Paths describes the ways.
+	Paths() []sample.Path
+	// Visit makes a visit: it puts into v what it measured.
+	Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error
+}
+
+// Progress is where a run is.
+type Progress struct {
+	Round   int // from 0
+	Cell    sample.Cell
+	Epoch   bool // all cells of Cell's load come next
+	Visit   int  // in this round, from 0
+	Visits  int  // in a round, epochs among them
+	Elapsed float64
+	Total   float64 // estimate of the whole run, seconds
+
+	// Of a mesh only: Round is one of so many Rounds of the Sweep (from 0), in which
+	// Pairs are visited at once.
+	Sweep, Rounds, Pairs int
+}
+
+// Check asks the builders for every path of the plan and moves the cells that
+// cannot be built here to Skipped, with the reason; also those that the builder
+// could not decide on.
+func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
+	p = skipApart(p, builders)
+	keys := paths(p)
+	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
+	if err != nil {
+		return p, err
+	}
+	if ctx.Err() != nil { // what an interrupted builder says is no answer
+		return p, context.Cause(ctx)
+	}
+	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
+}
+
+// paths lists the distinct paths of the plan in its order.
+func paths(p sample.Plan) []key {
+	var out []key
+	for _, c := range p.Cells {
+		if k := keyOf(p, c); !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// each calls f for every path at once, because the kernel makes callers wait
+// for its grace periods, and returns what each said.
+func each(keys []key, builders []path.Builder, f func(path.Builder, key) error) (map[key]error, error) {
+	var (
+		wg  sync.WaitGroup
+		mu  sync.Mutex // guards out
+		out = map[key]error{}
+	)
+	for _, k := range keys {
+		b, err := builder(builders, k.on)
+		if err != nil {
+			wg.Wait()
+			return nil, err
+		}
+		wg.Go(func() {
+			err := f(b, k)
+			mu.Lock()
+			defer mu.Unlock()
+			out[k] = err
+		})
+	}
+	wg.Wait()
+	return out, nil
+}
+
+func skipFor(c sample.Cell, err error) *sample.Skip {
+	if err == nil {
+		return nil
+	}
+	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Reason: err.Error()}
+	if sample.UDP(c.Load) { // over TCP it may be there
+		s.Load = c.Load
+	}
+	var hint interface{ Hint() string }
+	if errors.As(err, &hint) {
+		s.Remedy = hint.Hint()
+	}
+	return s
+}
+
+// key identifies a path among backends.
+type key struct {
+	on   string
+	spec path.Spec
+}
+
+func keyOf(p sample.Plan, c sample.Cell) key {
+	program := workload.ExecOf(p.LoadOf(c.Load)).Program
+	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune),
+		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load),
+		Second: program != nil && program.Second}}
+}
+
+func builder(all []path.Builder, name string) (path.Builder, error) {
+	for _, b := range all {
+		if b.Name() == name {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown backend %q", name)
+}
+
+// run is a run in progress.
+type run struct {
+	Config
+	paths    map[key]*path.Path
+	keepers  map[key]*pair // of paths on which programs ran
+	visits   []sample.Visit
+	fails    []int     // failures in a row, by cell
+	judge    Judge     // nil: there is none
+	known    []bool    // by cell, as the judge says
+	drains   []float64 // by cell, how long its slices drain, in s
+	began    int64
+	roundsIn int // complete rounds
+	sweepsIn int // of a mesh
+
+	inspection inspection
+	budget     budget
+}
+
+// Run makes the run and returns how it ended; the same is in the results
+// file. An error means that it could not go on, not that a cell failed. All
+// paths are gone when it returns.
+func Run(ctx context.Context, c Config) (end sample.End, err error) {
+	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{}, began: c.Clock.Now()}
+	defer func() { err = errors.Join(err, r.close()) }()
+	described, err := r.build(ctx)
+	if err != nil {
+		return r.end(ctx, sample.EndedByFailure, err), err
+	}
+	r.fails, r.drains = make([]int, len(r.Plan.Cells)), firstDrains(r.Plan)
+	if c.Judge != nil {
+		r.judge = c.Judge(r.Plan)
+	}
+	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Environment: c.Environment,
+		Plan: r.Plan, Paths: described}); err != nil {
+		return r.end(ctx, sample.EndedByFailure, err), err
+	}
+	r.survey()
+	visitAll := r.rounds
+	if r.Plan.Mesh != nil {
+		visitAll = r.mesh
+	}
+	reason, err := visitAll(ctx)
+	if err == nil { // else nothing can be written
+		if err = r.inspect(ctx, r.roundsIn); err != nil {
+			reason = sample.EndedByFailure
+		}
+	}
+	end = r.end(ctx, reason, err)
+	return end, errors.Join(err, c.Out.End(end))
+}
+
+func (r *run) end(ctx context.Context, reason string, err error) sample.End {
+	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed()}
+	if ctx.Err() != nil {
+		e.Reason = sample.EndedByInterrupt
+	} else if err != nil {
+		e.Detail = path.OneLine(err)
+	}
+	return e
+}
+
+func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
+
+// NothingBuiltError says that no path could be built, and why each failed. It
+// is a type because nothing was measured then, and nothing can be.
+type NothingBuiltError struct{ Err error }
+
+func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
+func (e *NothingBuiltError) Unwrap() error { return e.Err }
+
+// build builds every path once. One that fails although it was checked takes
+// its cells out of the plan, not the run down.
+func (r *run) build(ctx context.Context) ([]sample.Path, error) {
+	if r.Endpoints != nil {
+		return r.Endpoints.Paths(), nil
+	}
+	if r.Plan.Mesh != nil { // each visit builds its own
+		return nil, nil
+	}
+	var mu sync.Mutex // guards r.paths and took
+	took := map[key]float64{}
+	keys := paths(r.Plan)
+	failed, err := each(keys, r.Builders, func(b path.Builder, k key) error {
+		t := r.Clock.Now()
+		p, err := b.Build(ctx, k.spec)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		r.paths[k], took[k] = p, time.Duration(r.Clock.Now()-t).Seconds()
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case len(r.paths) == 0:
+		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
+	}
+	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(r.Plan, c)]) })
+	var out []sample.Path
+	for _, k := range paths(r.Plan) {
+		out = append(out, describe(k, r.paths[k], took[k]))
+	}
+	return out, nil
+}
+
+func describe(k key, p *path.Path, built float64) sample.Path {
+	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
+		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
+		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
+		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
+}
+
+// close takes all paths down at once.
+func (r *run) close() error {
+	for k := range r.keepers {
+		_ = r.dismiss(k, true)
+	}
+	errs := make(chan error, len(r.paths))
+	for _, p := range r.paths {
+		go func() { errs <- p.Close() }()
+	}
+	var all []error
+	for range r.paths {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}

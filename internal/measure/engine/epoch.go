@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// guest is a cell in an epoch. What goes wrong with it is its own: the others go on.
+type guest struct {
+	cell  int
+	load  sample.Load
+	path  *path.Path
+	ends  *ends
+	visit sample.Visit
+	err   error
+
+	before, after    []sample.Counters // of hops
+	read, readAgain  int64             // when
+	slots            []int             // its own, of the timetable's
+	when             load.Schedule
+	servers, clients []worker.Reply
+	fate             fate
+}
+
+// fate is how far a guest came, by which what it moved is known.
+type fate int
+
+const (
+	silent fate = iota // it was never told to begin: it moved nothing
+	begun
+	told // its ends said what they moved
+)
+
+func (g *guest) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
+
+// epoch measures the sliced cells of one load: the workers of all are connected,
+// then a timetable gives each its slices and its window, then counters are read.
+func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
+	all := make([]*guest, len(cells))
+	for i, cell := range cells {
+		c := r.Plan.Cells[cell]
+		all[i] = &guest{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Round: round, Cell: cell, At: r.elapsed()}}
+	}
+	r.host(ctx, round, all)
+	out := make([]sample.Visit, len(all))
+	for i, g := range all {
+		if g.err != nil {
+			// Whatever it looked like; and never with half of its figures.
+			g.err = cmp.Or(left(g.path), g.err)
+			g.visit.Failure, g.visit.Starved = path.OneLine(g.err), errors.Is(g.err, errStarved)
+		}
+		out[i] = g.visit
+	}
+	return out
+}
+
+// host runs the epoch. No worker is left when it returns.
+func (r *run) host(ctx context.Context, round int, all []*guest) {
+	each := func(f func(g *guest) error) { eachGuest(all, f) }
+	defer func() { // after a failure an end may be blocked for good
+		_ = atOnce(len(all), func(i int) error {
+			g := all[i]
+			if g.ends == nil {
+				return nil
+			}
+			err := g.ends.stop(g.err != nil || ctx.Err() != nil)
+			g.err = cmp.Or(g.err, err)
+			return nil
+		})
+	}()
+	each(func(g *guest) (err error) {
+		if err := left(g.path); err != nil {
+			return err
+		}
+		g.ends = newEnds(g.path, sample.Shape{})
+		if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
+			return err
+		}
+		return g.ends.start()
+	})
+	r.readPaths(all, func(g *guest, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
+	r.open(ctx, all)
+	table := r.timetable(round, all)
+	if err := r.follow(ctx, table, all); err != nil {
+		each(func(*guest) error { return err })
+		return
+	}
+	each(func(g *guest) (err error) {
+		if g.servers, g.clients, err = g.ends.collect(ctx, g.load); err != nil {
+			return err
+		}
+		g.fate = told
+		if err := g.ends.distant.note(ctx, &g.visit, func(took float64) bool { return fits(g.load, took) }); err != nil {
+			return err
+		}
+		err = g.ends.note(g.load, g.servers, g.clients, &g.visit)
+		if errors.Is(err, errStarved) { // the window alone is lost
+			g.visit.Client, g.visit.Server = g.visit.Client.WithoutWindow(), g.visit.Server.WithoutWindow()
+			g.visit.Machine, g.visit.Elapsed, err = nil, 0, nil
+		}
+		return err
+	})
+	r.takeSlices(table, all)
+	r.witness(all)
+}
+
+// open connects all ends: at once, but for those that may listen at one address. They
+// are on one path or, on a real machine, in one place of it.
+func (r *run) open(ctx context.Context, all []*guest) {
+	type address struct {
+		path *path.Path
+		port uint16
+	}
+	on := map[address][]*guest{}
+	for _, g := range all {
+		at := address{path: g.path}
+		if slices.ContainsFunc(g.hops(), func(h path.Hop) bool { return h.Shared != nil }) {
+			at = address{port: g.path.Servers[0].Listen.Port()}
+		}
+		on[at] = append(on[at], g)
+	}
+	var wg sync.WaitGroup
+	for _, sharing := range on {
+		wg.Go(func() {
+			for _, g := range sharing {
+				if g.err == nil {
+					g.ends.shared = len(sharing) > 1
+					if g.err = g.ends.open(ctx, g.load, r.Plan.CPUs); g.err != nil { // the next one needs its port
+						_ = g.ends.stop(true)
+						g.ends = nil
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// eachGuest calls f at once for all that are well.
+func eachGuest(all []*guest, f func(g *guest) error) {
+	_ = atOnce(len(all), func(i int) error {
+		if all[i].err == nil {
+			all[i].err = f(all[i])
+		}
+		return nil
+	})
+}
+
+// readPaths reads the counters of each path once, for all that are on it.
+func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) {
+	var first []*guest // of each path
+	for _, g := range all {
+		if g.err == nil && !slices.ContainsFunc(first, func(o *guest) bool { return o.path == g.path }) {
+			first = append(first, g)
+		}
+	}
+	_ = atOnce(len(first), func(i int) error {
+		counters, err := first[i].ends.distant.read(first[i].hops())
+		for _, g := range all {
+			if g.path != first[i].path || g.err != nil {
+				continue
+			}
+			if g.err = err; err == nil {
+				take(g, counters)
+			}
+		}
+		return nil
+	})
+}
+
+// timetable makes that of the guests that are well.
+func (r *run) timetable(round int, all []*guest) plan.Timetable {
+	var cells []int
+	pace := plan.Pace{Length: r.budget.length, Known: r.known, Drain: r.drains}
+	for _, g := range all {
+		if g.err == nil {
+			cells = append(cells, g.cell)
+			pace.Unsure = max(pace.Unsure, g.ends.distant.unsure().Seconds())
+			pace.Tail = max(pace.Tail, g.ends.distant.tail().Seconds())
+		}
+	}
+	if len(cells) == 0 {
+		return plan.Timetable{}
+	}
+	return plan.Epoch(r.Plan, cells, pace, round)
+}
+
+// schedule is the guest's own part of a timetable that begins at start.
+func (g *guest) schedule(t plan.Timetable, start int64) {
+	for i, s := range t.Slots {
+		if s.Cell != g.cell {
+			continue
+		}
+		slice := load.Slice{Start: start + s.Start, End: start + s.End}
+		if s.Measured() {
+			slice.From, slice.To = start+s.From, start+s.To
+		}
+		g.slots, g.when.Slices = append(g.slots, i), append(g.when.Slices, slice)
+	}
+	for _, w := range t.Windows {
+		if w.Cell == g.cell {
+			g.when.Start, g.when.From, g.when.To, g.when.End = start+w.Start, start+w.From, start+w.To, start+w.End
+			g.when.Hold = start + t.Length
+		}
+	}
+}
+
+// follow tells all ends their parts, and reads the meters at the windows' bounds.
+// An error is the whole epoch's.
+func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error {
+	if len(t.Windows) == 0 {
+		return nil // nobody is well
+	}
+	ahead, ends := lead, 0
+	for _, g := range all {
+		if g.err == nil {
+			ahead, ends = max(ahead, lead+g.ends.distant.lead()), ends+g.ends.count()
+		}
+	}
+	ahead += time.Duration(ends) * leadEach
+	resume, err := hushAll(ctx, all, ahead+time.Duration(t.Length))
+	defer resume()
+	if err != nil {
+		return err
+	}
+	start := r.Clock.Now() + int64(ahead)
+	eachGuest(all, func(g *guest) error {
+		g.schedule(t, start)
+		if err := g.ends.distant.sureOfSlices(g.when); err != nil {
+			return err
+		}
+		if err := g.ends.distant.meter(ctx, g.when.From, g.when.To); err != nil {
+			return err
+		}
+		g.fate = begun
+		return g.ends.schedule(g.when)
+	})
+	if err := r.Clock.Sleep(ctx, start); err != nil {
+		return err
+	}
+	eachGuest(all, func(g *guest) error { g.ends.distant.mark(); return nil })
+	for _, w := range t.Windows {
+		i := slices.IndexFunc(all, func(g *guest) bool { return g.cell == w.Cell })
+		if err := r.meterWindow(ctx, all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hushAll makes the channels to the guests' machines quiet for so long.
+func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func(), err error) {
+	var (
+		done []path.Channel
+		undo []func()
+	)
+	resume = func() {
+		for _, u := range undo {
+			u()
+		}
+	}
+	for _, g := range all {
+		if g.err != nil || g.path.Channel == nil || slices.Contains(done, g.path.Channel) {
+			continue
+		}
+		quiet, err := g.ends.distant.hush(ctx, took)
+		if err != nil {
+			return resume, err
+		}
+		done, undo = append(done, g.path.Channel), append(undo, quiet)
+	}
+	return resume, nil
+}
+
+// meterWindow reads the meters at the bounds of a guest's window.
+func (r *run) meterWindow(ctx context.Context, g *guest) error {
+	if g.err != nil {
+		return nil
+	}
+	far, pids := g.ends.distant, pidsOf(g.path, nil)
+	first, throttled, err := r.readAt(ctx, g.when.From, pids)
+	if err != nil {
+		return err
+	}
+	last, throttledNow, err := r.readAt(ctx, g.when.To, pids)
+	if err != nil {
+		return err
+	}
+	if r.Clock.Now() < g.when.End { // else the agents alone can tell
+		if g.err = far.quiet(); g.err != nil {
+			return nil
+		}
+	}
+	r.metered(g.load, far, first, last, throttledNow-throttled, &g.visit)
+	g.ends.proxyUse(first, last, &g.visit)
+	return nil
+}
+
+// fits reports whether a reading that took so long was of the load's window. One
+// that came too late also saw what is not: better no figure than a wrong one.
+func fits(l sample.Load, took float64) bool {
+	return math.Abs(took-l.Window) <= maxMeterError*l.Window
+}
+
+// metered notes what this machine did between two readings, if an end is here.
+func (r *run) metered(l sample.Load, far *distant, first, last meter.Reading, throttled int, v *sample.Visit) {
+	if !far.here() {
+		return
+	}
+	if took := last.At.Sub(first.At).Seconds(); fits(l, took) {
+		v.Machine, v.Elapsed = meter.Since(first, last), took
+	}
+	v.Throttled = throttled
+}

@@ -1,0 +1,383 @@
+package engine_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// sliced is a request whose loads are sliced.
+func sliced(rounds int) plan.Request {
+	r := request()
+	for i := range r.Loads {
+		r.Loads[i].Slice, r.Loads[i].Warmup, r.Loads[i].Window = 0.004, 0.02, 0.1
+	}
+	r.Epoch, r.Same, r.Rounds = 1, 0.03, rounds
+	return r
+}
+
+// A round is an epoch of each load, in the turns' order; a visit is a cell's epoch.
+func TestEpochs(t *testing.T) {
+	b := &fake.Builder{}
+	r := try(t, context.Background(), b, sliced(3), nil)
+	if r.err != nil || r.end.Reason != sample.EndedByRounds || len(r.file.Visits) != 3*6 {
+		t.Fatalf("end %+v, %v, %d visits", r.end, r.err, len(r.file.Visits))
+	}
+	p, i := r.file.Header.Plan, 0
+	for round := range 3 {
+		for _, turn := range plan.Turns(p, round) {
+			table := plan.Epoch(p, turn.Cells, pace(p, turn, round), round)
+			for _, cell := range turn.Cells {
+				v := r.file.Visits[i]
+				i++
+				if v.Cell != cell || v.Round != round || v.Failure != "" || !v.Witness.OK {
+					t.Fatalf("visit %+v, want cell %d in round %d", v, cell, round)
+				}
+				var want []int
+				for k, s := range table.Slots {
+					if s.Cell == cell && s.Measured() {
+						want = append(want, k)
+					}
+				}
+				if !slices.Equal(v.Slices.Slots, want) || v.Slices.Lost != 0 {
+					t.Errorf("slots %v, %d lost; the timetable has %v", v.Slices.Slots, v.Slices.Lost, want)
+				}
+				if bulk := p.Cells[cell].Load == "bulk"; bulk == (len(v.Slices.Medians) > 0) {
+					t.Errorf("%s has %d medians", p.Cells[cell].Load, len(v.Slices.Medians))
+				}
+				for _, rate := range v.Slices.Rates {
+					if math.Abs(rate/fake.DefaultRate-1) > 0.001 {
+						t.Errorf("rate %g", rate)
+					}
+				}
+				if math.Abs(v.Client.Window-0.1) > 1e-9 || v.Elapsed == 0 {
+					t.Errorf("window %g s, meters %g s", v.Client.Window, v.Elapsed)
+				}
+			}
+		}
+	}
+}
+
+// pace is what the engine knows when it makes an epoch of the fake backend: that
+// nothing drains, but for bulk's first.
+func pace(p sample.Plan, turn plan.Turn, round int) plan.Pace {
+	out := plan.Pace{Length: p.Epoch, Drain: make([]float64, len(p.Cells))}
+	if round == 0 {
+		out.Length *= 0.3
+	}
+	if round == 0 && p.Cells[turn.Cells[0]].Load == "bulk" {
+		for i := range out.Drain {
+			out.Drain[i] = 0.002
+		}
+	}
+	return out
+}
+
+// What is in the windows is not in the slices' way: a path that is slow for one
+// round only is slow against itself as well.
+func TestEpochRatiosSurviveDrift(t *testing.T) {
+	q := sliced(7)
+	q.Loads = q.Loads[:1]
+	r := try(t, context.Background(), &fake.Builder{Rate: drift}, q, nil)
+	if r.err != nil || len(r.report.Failed) > 0 {
+		t.Fatal(r.err, r.report.Failed)
+	}
+}
+
+// Slices that an end saw too short or too long are left out and counted.
+func TestLostSlices(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(x *load.SliceStats)
+	}{
+		{"never-began", func(x *load.SliceStats) { *x = load.SliceStats{} }},
+		{"starved", func(x *load.SliceStats) { x.Width /= 3 }},
+		{"stopped", func(x *load.SliceStats) { x.Width *= 5 }},
+		{"nothing-came", func(x *load.SliceStats) { x.Received = 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := sliced(1)
+			q.Loads = q.Loads[:1]
+			r := try(t, context.Background(), &fake.Builder{Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
+				if s == bridgeSpec && role == worker.Server && k%4 == 1 {
+					c.lose(x)
+				}
+			}}, q, nil)
+			if r.err != nil || len(r.report.Failed) > 0 {
+				t.Fatal(r.err, r.report.Failed)
+			}
+			for _, v := range r.file.Visits {
+				lost, n := v.Slices.Lost, len(v.Slices.Slots)
+				if mode := r.file.Header.Plan.Cells[v.Cell].Mode; (mode == "bridge") != (lost > 0) || mode == "bridge" && (lost < n/4 || lost > n/2) {
+					t.Errorf("%s lost %d slices and has %d", mode, lost, n)
+				}
+			}
+		})
+	}
+}
+
+// A slice whose bytes still drain in the next ones' time spoils those, and the cell
+// gets a longer rest in the next epoch.
+func TestDrainingSlices(t *testing.T) {
+	q := sliced(2)
+	q.Loads = q.Loads[:1]
+	const late = int64(6 * time.Millisecond)
+	r := try(t, context.Background(), &fake.Builder{Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
+		if s == bridgeSpec && role == worker.Server && k%3 == 0 {
+			x.Drained += late
+		}
+	}}, q, nil)
+	if r.err != nil || len(r.report.Failed) > 0 {
+		t.Fatal(r.err, r.report.Failed)
+	}
+	var lost [2]int
+	for _, v := range r.file.Visits {
+		if mode := r.file.Header.Plan.Cells[v.Cell].Mode; mode == "bridge" && v.Slices.Lost > 0 {
+			t.Errorf("round %d: it spoilt %d of its own", v.Round, v.Slices.Lost)
+		}
+		lost[v.Round] += v.Slices.Lost
+	}
+	if lost[0] < 4 || lost[1] != 0 {
+		t.Errorf("slices lost by round: %v", lost)
+	}
+}
+
+// An end that dies costs its cell the epoch, the others nothing; of two that share a
+// path nobody knows what moved on it.
+func TestDeathInAnEpoch(t *testing.T) {
+	q := sliced(3)
+	q.Loads = q.Loads[:1]
+	for _, c := range []struct {
+		dies path.Spec
+		want []string // modes that fail in round 1
+	}{
+		{bridgeSpec, []string{"bridge"}},
+		{hostSpec, []string{"host", "host"}},
+	} {
+		r := try(t, context.Background(), &fake.Builder{Die: func(s path.Spec, n int) bool {
+			if s == hostSpec { // the baseline and its control take turns
+				return s == c.dies && n == 2
+			}
+			return s == c.dies && n == 1
+		}}, q, nil)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		var failed []string
+		for _, v := range r.file.Visits {
+			if v.Failure != "" {
+				if v.Round != 1 {
+					t.Errorf("round %d: %s", v.Round, v.Failure)
+				}
+				failed = append(failed, r.file.Header.Plan.Cells[v.Cell].Mode)
+			}
+		}
+		if !slices.Equal(failed, c.want) {
+			t.Errorf("%s dies: failed %v, want %v", c.dies, failed, c.want)
+		}
+	}
+}
+
+// Bytes of any slice that a hop did not see, or that are not the load's, are found.
+func TestEpochWitness(t *testing.T) {
+	q := sliced(3)
+	q.Loads = q.Loads[:1]
+	r := try(t, context.Background(), &fake.Builder{Bypass: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 1 }}, q, nil)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	for _, v := range r.file.Visits {
+		bypassed := r.file.Header.Plan.Cells[v.Cell].Mode == "bridge" && v.Round == 1
+		if v.Witness.OK == bypassed || bypassed && !strings.Contains(v.Witness.Evidence, "the load moved") {
+			t.Errorf("round %d, cell %d: %+v", v.Round, v.Cell, v.Witness)
+		}
+	}
+}
+
+// A window of which the ends saw a tenth was starved: it is left out, the slices are
+// not. A cell that was starved of its slices is, which says nothing of the path.
+func TestStarvedEpoch(t *testing.T) {
+	q := sliced(6)
+	q.Loads = q.Loads[:1]
+	r := try(t, context.Background(), &fake.Builder{
+		Starve: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 2 },
+		Slice: func(s path.Spec, _ worker.Role, n, _ int, x *load.SliceStats) {
+			if s == bridgeSpec && n == 4 {
+				x.Width /= 10
+			}
+		}}, q, nil)
+	if r.err != nil || len(r.report.Failed) > 0 {
+		t.Fatal(r.err, r.report.Failed)
+	}
+	n := 0
+	for _, v := range r.file.Visits {
+		if r.file.Header.Plan.Cells[v.Cell].Mode != "bridge" {
+			continue
+		}
+		noWindow, noSlices := v.Client.Window == 0, v.Slices == nil
+		if v.Starved != (n == 4) || noSlices != (n == 4) || n == 2 != noWindow && n != 4 || noWindow && v.Elapsed != 0 {
+			t.Errorf("visit %d: %+v", n, v)
+		}
+		n++
+	}
+}
+
+// An interrupt within an epoch leaves no half of it in the file.
+func TestInterruptedEpoch(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	sleeps := 0
+	r := try(t, ctx, &fake.Builder{}, sliced(3), func(c *engine.Config) {
+		c.Clock.(*fake.Clock).OnSleep = func(int64) {
+			if sleeps++; sleeps == 9 { // a window of the second epoch
+				cancel()
+			}
+		}
+	})
+	if r.end.Reason != sample.EndedByInterrupt || len(r.file.Visits) != 3 {
+		t.Errorf("ended by %s with %d visits", r.end.Reason, len(r.file.Visits))
+	}
+}
+
+// Cells that are known give their slices to the others, and a load of which all is
+// known its epochs.
+func TestKnownCells(t *testing.T) {
+	q := sliced(0)
+	q.Budget = 40
+	known := func(p sample.Plan) engine.Judge { return fixed(p) }
+	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) { c.Judge = known })
+	if r.err != nil || r.end.Reason != sample.EndedByBudget {
+		t.Fatalf("%+v, %v", r.end, r.err)
+	}
+	epochs := map[string]int{}
+	for _, v := range r.file.Visits {
+		c := r.file.Header.Plan.Cells[v.Cell]
+		if !c.Control && c.Mode == "host" {
+			epochs[c.Load]++
+		}
+	}
+	if epochs["rr"] == 0 || 3*epochs["rr"] > epochs["bulk"] {
+		t.Errorf("epochs by load: %v", epochs)
+	}
+}
+
+// fixed is a judge to whom rr is known.
+type fixed sample.Plan
+
+func (fixed) Add(sample.Visit) {}
+
+func (f fixed) Known() []bool {
+	out := make([]bool, len(f.Cells))
+	for i, c := range f.Cells {
+		out[i] = c.Load == "rr"
+	}
+	return out
+}
+
+// A budget of 10 s takes no longer, however long an epoch is.
+func TestBudgetOfEpochs(t *testing.T) {
+	q := sliced(0)
+	q.Budget, q.Precision = 10, 1e-6
+	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) { c.Judge = nil })
+	if r.end.Reason != sample.EndedByBudget || r.end.Elapsed > 10.1 || r.end.Elapsed < 9 {
+		t.Errorf("%+v", r.end)
+	}
+}
+
+// What several paths cross on one machine counted the bytes of all; a writer that is
+// none of them is found all the same.
+func TestSharedHops(t *testing.T) {
+	for _, foreign := range []bool{false, true} {
+		q := sliced(3)
+		q.Loads = q.Loads[:1]
+		b := &fake.Builder{Common: true}
+		if foreign {
+			b.Foreign = 1 << 20
+		}
+		r := try(t, context.Background(), b, q, nil)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		for _, v := range r.file.Visits {
+			if v.Witness.OK == foreign || foreign && !strings.Contains(v.Witness.Evidence, "other traffic") {
+				t.Errorf("foreign %v: %+v", foreign, v.Witness)
+			}
+		}
+	}
+}
+
+// Of a cell that never began or that was starved it is known what it moved on hops that
+// others cross, too, and the others can have its port.
+func TestFailureBesideSharedHops(t *testing.T) {
+	starve := func(s path.Spec, _ worker.Role, _, _ int, x *load.SliceStats) {
+		if s == bridgeSpec {
+			x.Width /= 10
+		}
+	}
+	for _, c := range []struct {
+		name, fails string
+		b           *fake.Builder
+	}{
+		{"last-never-began", "bridge", &fake.Builder{Common: true, Deaf: func(s path.Spec) bool { return s == bridgeSpec }}},
+		{"first-never-began", "host", &fake.Builder{Common: true, Deaf: func(s path.Spec) bool { return s == hostSpec }}},
+		{"starved", "bridge", &fake.Builder{Common: true, Slice: starve}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := sliced(3)
+			q.Loads = q.Loads[:1]
+			r := try(t, context.Background(), c.b, q, nil)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			for _, v := range r.file.Visits {
+				fails := r.file.Header.Plan.Cells[v.Cell].Mode == c.fails
+				if fails != (v.Failure != "") || v.Witness.OK == fails || strings.Contains(v.Failure, "in use") {
+					t.Errorf("cell %d: %q, %+v", v.Cell, v.Failure, v.Witness)
+				}
+			}
+		})
+	}
+}
+
+// A clock that jumps while a window is measured, as that of a machine that slept,
+// costs the window its CPU figures and the run its time, nothing else.
+func TestClockThatJumps(t *testing.T) {
+	q := sliced(0)
+	q.Budget, q.Precision = 60, 1e-6
+	const jump = int64(20 * time.Second)
+	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) {
+		c.Judge = nil
+		clock := c.Clock.(*fake.Clock)
+		sleeps := 0
+		clock.OnSleep = func(now int64) {
+			if sleeps++; sleeps == 3 { // until the first window's end
+				_ = clock.Sleep(context.Background(), now+jump)
+			}
+		}
+	})
+	if r.err != nil || r.end.Reason != sample.EndedByBudget || r.end.Elapsed > 61 {
+		t.Fatalf("%+v, %v", r.end, r.err)
+	}
+	without := 0
+	for _, v := range r.file.Visits {
+		if v.Failure != "" || !v.Witness.OK || len(v.Slices.Slots) == 0 {
+			t.Errorf("visit %+v", v)
+		}
+		if v.Elapsed == 0 {
+			without++
+		}
+	}
+	if n := len(r.file.Visits); without == 0 || without > 6 || n < 6*5 {
+		t.Errorf("%d of %d visits have no CPU figures", without, n)
+	}
+}

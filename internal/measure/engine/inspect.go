@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	// inspectEvery is the least time between two readings of the paths' settings, and
+	// inspectShare the most of the run's time that they may take.
+	inspectEvery = 5 * time.Second
+	inspectShare = 0.01
+	// settle is how long a difference must last. Other programs rewrite rules in
+	// several steps.
+	settle = 200 * time.Millisecond
+)
+
+// inspection is what is known of the paths' settings.
+type inspection struct {
+	built map[key][]path.Setting // when all paths were there
+	lost  map[key]bool           // paths that are not what they were
+	at    int64                  // when they were read last, by the run's clock
+	took  time.Duration
+	right float64 // the same since the run's start
+	round int     // whose visits came next then
+}
+
+// survey reads what the paths are like before the first visit.
+func (r *run) survey() {
+	in := &r.inspection
+	in.built, in.lost = map[key][]path.Setting{}, map[key]bool{}
+	r.timed(0, func() {
+		for k, p := range r.paths {
+			if p.Inspect == nil {
+				continue
+			}
+			if all, err := p.Inspect(); err == nil { // else the next reading says so
+				in.built[k] = all
+			}
+		}
+	})
+}
+
+// timed notes when settings were read, before the visits of a round.
+func (r *run) timed(round int, read func()) {
+	in := &r.inspection
+	at := r.Clock.Now()
+	in.right, in.round = r.elapsed(), round
+	read()
+	in.at = r.Clock.Now()
+	in.took = time.Duration(in.at - at)
+}
+
+// inspectIfDue reads the paths' settings before a visit of the round, if it is time
+// to.
+func (r *run) inspectIfDue(ctx context.Context, round int) error {
+	in := &r.inspection
+	since := time.Duration(r.Clock.Now() - in.at)
+	if since < inspectEvery || in.took.Seconds() > inspectShare*since.Seconds() {
+		return nil
+	}
+	return r.inspect(ctx, round)
+}
+
+// inspect compares the paths' settings with what they were, and writes down what
+// is different. The cells of such a path are not visited again.
+func (r *run) inspect(ctx context.Context, round int) error {
+	in := &r.inspection
+	var changed []sample.Change
+	right, first := in.right, in.round
+	r.timed(round, func() {
+		for _, k := range paths(r.Plan) {
+			p := r.paths[k]
+			if p == nil || p.Inspect == nil || in.lost[k] {
+				continue
+			}
+			for _, d := range r.differences(ctx, k) {
+				in.lost[k] = true
+				changed = append(changed, sample.Change{Difference: d, Cells: r.cellsOn(k), Round: first, Right: right, Seen: r.elapsed()})
+			}
+			if in.lost[k] {
+				r.giveUp(k)
+			}
+		}
+	})
+	for _, c := range changed {
+		if err := r.Out.Change(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differences are those of a path that last.
+func (r *run) differences(ctx context.Context, k key) []sample.Difference {
+	found := r.compare(k)
+	if len(found) == 0 {
+		return nil
+	}
+	// An interrupted run compares at once.
+	_ = r.Clock.Sleep(ctx, r.Clock.Now()+int64(settle))
+	return r.compare(k)
+}
+
+// compare reads a path's settings. If they cannot be read, the path is not known
+// to be unchanged.
+func (r *run) compare(k key) []sample.Difference {
+	built, ok := r.inspection.built[k]
+	now, err := r.paths[k].Inspect()
+	switch {
+	case err != nil:
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}
+	case !ok:
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}
+	}
+	return path.Differences(built, now)
+}
+
+// cellsOn are the cells of a path.
+func (r *run) cellsOn(k key) []int {
+	var out []int
+	for i, c := range r.Plan.Cells {
+		if keyOf(r.Plan, c) == k {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// giveUp takes a path's cells out of what precision is asked of.
+func (r *run) giveUp(k key) {
+	for _, i := range r.cellsOn(k) {
+		r.fails[i] = giveUpAfter
+	}
+}

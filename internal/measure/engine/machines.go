@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	// farLead is added to lead where ends are on other machines, besides round trips
+	// to them: the request to start is relayed.
+	farLead = 50 * time.Millisecond
+	// leadTrips is how often the bound of a clock's error, which is half a round
+	// trip, is added, too.
+	leadTrips = 4
+	// farTail is added to tail there, so that no end's word is under way before a
+	// late meter was read.
+	farTail = 100 * time.Millisecond
+	// farExit is added to what an end may take to exit.
+	farExit = 2 * time.Second
+	// clockTimeout bounds the comparison of clocks.
+	clockTimeout = 10 * time.Second
+	// unsureShare is the share of a window by which clocks may be off where only that
+	// is measured, and unsureTime where an end's times depend on it.
+	unsureShare = 0.1
+	unsureTime  = 0.01
+)
+
+// skipApart takes loads that are not for them out of the cells of backends whose
+// paths are on other machines.
+func skipApart(p sample.Plan, builders []path.Builder) sample.Plan {
+	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
+		b, err := builder(builders, c.On)
+		if err != nil { // it is said later
+			return nil
+		}
+		why := workload.Of(p.LoadOf(c.Load)).Apart
+		if d, ok := b.(path.Distant); !ok || !d.Distant() || why == "" {
+			return nil
+		}
+		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Reason: why,
+			Remedy: "measure it with --on lab or docker, or rr, whose round trips have one clock"}
+	})
+}
+
+// left says which machine of a path is lost; nil if none is.
+func left(p *path.Path) error {
+	for _, m := range machinesOf(p) {
+		if err := m.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machinesOf are all other machines of a path, its ends' ways to them, too.
+func machinesOf(p *path.Path) []path.Machine {
+	out := slices.Clone(p.Machines)
+	add := func(m path.Machine) {
+		if m != nil && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	for _, s := range p.Servers {
+		add(s.Machine)
+	}
+	for _, c := range p.Clients {
+		add(c.Machine)
+	}
+	return out
+}
+
+// distant is the other machines of a path in a visit. Of a path on this machine
+// alone it has none and does nothing.
+type distant struct {
+	path      *path.Path
+	offsets   map[path.Machine]path.Offset // of all ways to them
+	meterings []path.Metering              // of Path.Machines
+	moved     uint64
+}
+
+// far reports whether there are any.
+func (d *distant) far() bool { return len(d.offsets) > 0 }
+
+// here reports whether an end is on this machine, so that its meters count.
+func (d *distant) here() bool {
+	return !d.far() || slices.ContainsFunc(d.path.Servers, func(s path.Server) bool { return s.Machine == nil }) ||
+		slices.ContainsFunc(d.path.Clients, func(c path.Client) bool { return c.Machine == nil })
+}
+
+// compareClocks asks all machines of a path for their clocks.
+func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
+	all := machinesOf(p)
+	d := &distant{path: p, offsets: make(map[path.Machine]path.Offset, len(all))}
+	ctx, cancel := context.WithTimeoutCause(ctx, clockTimeout, errors.New("its clock was not reported in time"))
+	defer cancel()
+	offsets := make([]path.Offset, len(all))
+	err := atOnce(len(all), func(i int) (err error) {
+		offsets[i], err = all[i].Clock(ctx)
+		return err
+	})
+	for i, m := range all {
+		d.offsets[m] = offsets[i]
+	}
+	return d, err
+}
+
+// unsure bounds by how much two of the clocks, put right, may differ.
+func (d *distant) unsure() time.Duration {
+	const ends = 2
+	most := time.Duration(0)
+	for _, o := range d.offsets {
+		most = max(most, o.Unsure)
+	}
+	return ends * most
+}
+
+// lead is how long beforehand the ends are told, and tail how long they go on.
+func (d *distant) lead() time.Duration {
+	if !d.far() {
+		return 0
+	}
+	return farLead + leadTrips*d.unsure()
+}
+
+func (d *distant) tail() time.Duration {
+	if !d.far() {
+		return 0
+	}
+	return farTail + d.unsure()
+}
+
+// sure refuses a window that the clocks cannot find.
+func (d *distant) sure(warmup, window float64) error {
+	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
+		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a warm-up of %.3g s and a window of %.3g s", u, warmup, window)
+	}
+	return nil
+}
+
+// sureOf refuses a time that is between instants of two ends.
+func (d *distant) sureOf(seconds float64) error {
+	if u := d.unsure().Seconds(); u > unsureTime*seconds {
+		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a transfer that took %.3g s", u, seconds)
+	}
+	return nil
+}
+
+// shifted is a schedule by a machine's own clock; nil is this machine.
+func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
+	by := int64(d.offsets[m].Ahead)
+	own := make([]load.Slice, len(when.Slices))
+	for i, s := range when.Slices {
+		s.Start, s.End = s.Start+by, s.End+by
+		if s.To > 0 {
+			s.From, s.To = s.From+by, s.To+by
+		}
+		own[i] = s
+	}
+	if when.Slices = own; len(own) == 0 {
+		when.Slices = nil
+	}
+	when.Start += by
+	when.From += by
+	when.To += by
+	for _, t := range []*int64{&when.End, &when.Hold} {
+		if *t != 0 {
+			*t += by
+		}
+	}
+	return when
+}
+
+// hush makes the channel quiet for so long.
+func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), err error) {
+	if d.path.Channel == nil || !d.far() {
+		return func() {}, nil
+	}
+	return d.path.Channel.Hush(ctx, took)
+}
+
+// mark notes what the channel has moved, and quiet refuses a window in which it
+// moved more.
+func (d *distant) mark() {
+	if d.path.Channel != nil {
+		d.moved = d.path.Channel.Moved()
+	}
+}
+
+func (d *distant) quiet() error {
+	if d.path.Channel == nil {
+		return nil
+	}
+	if n := d.path.Channel.Moved() - d.moved; n > 0 {
+		return fmt.Errorf("the channel to the agents carried %d bytes in the window", n)
+	}
+	return nil
+}
+
+// meter has the machines read their meters between two instants of this machine's
+// clock; an open end is 0.
+func (d *distant) meter(ctx context.Context, from, to int64) error {
+	d.meterings = make([]path.Metering, len(d.path.Machines))
+	return atOnce(len(d.path.Machines), func(i int) (err error) {
+		m := d.path.Machines[i]
+		ahead, end := int64(d.offsets[m].Ahead), int64(0)
+		if to != 0 {
+			end = to + ahead
+		}
+		d.meterings[i], err = m.Meter(ctx, from+ahead, end, pidsOf(d.path, m)...)
+		return err
+	})
+}
+
+// note puts what the machines did beside what this one did, if an end is here, and
+// refuses a visit into whose window the channel spoke. A reading that was not of a
+// window of about that length takes them all: fits tells.
+func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed float64) bool) error {
+	if !d.far() {
+		return nil
+	}
+	uses := make([]path.Use, len(d.meterings))
+	err := atOnce(len(d.meterings), func(i int) (err error) {
+		uses[i], err = d.meterings[i](ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	good := !d.here() || v.Elapsed > 0
+	n := 0
+	if v.Elapsed > 0 {
+		n = 1
+	}
+	for i, u := range uses {
+		m := d.path.Machines[i]
+		if u.Control.Bytes > 0 {
+			return fmt.Errorf("the channel to %s carried %d bytes in the window", m.Name(), u.Control.Bytes)
+		}
+		good = good && fits(u.Elapsed) && !math.IsNaN(u.Elapsed)
+		o := d.offsets[m]
+		v.Machines = append(v.Machines, sample.MachineUse{Name: m.Name(), CPUs: len(u.CPUs), Ahead: o.Ahead.Seconds(), Unsure: o.Unsure.Seconds(),
+			ControlPackets: u.Control.Packets})
+		v.Machine = append(v.Machine, u.CPUs...)
+		v.Elapsed += u.Elapsed
+		v.Throttled += u.Throttled
+		n++
+		noteProxies(d.path, m, u.Procs, v)
+	}
+	if !good {
+		v.Machine, v.Elapsed = nil, 0
+		for i := range v.Machines {
+			v.Machines[i].CPUs = 0
+		}
+		return nil
+	}
+	v.Elapsed /= float64(n)
+	return nil
+}
+
+// read reads the counters of hops: those of other machines at once, because each is
+// a round trip.
+func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
+	if !d.far() {
+		return path.ReadAll(hops)
+	}
+	out := make([]sample.Counters, len(hops))
+	return out, atOnce(len(hops), func(i int) error {
+		c, err := path.ReadAll(hops[i : i+1])
+		out[i] = c[0]
+		return err
+	})
+}
+
+// pidsOf are the processes on a machine that relay the load; nil is this machine.
+func pidsOf(p *path.Path, m path.Machine) (pids []int) {
+	for _, x := range p.Proxies {
+		if x.Machine == m {
+			pids = append(pids, x.PID)
+		}
+	}
+	return pids
+}
+
+// noteProxies adds what they spent there.
+func noteProxies(p *path.Path, m path.Machine, spent []float64, v *sample.Visit) {
+	i := 0
+	for _, x := range p.Proxies {
+		if x.Machine != m || i >= len(spent) {
+			continue
+		}
+		if v.Proxy == nil {
+			v.Proxy = &sample.ProxyUse{Name: x.Name}
+		}
+		v.Proxy.CPU += spent[i]
+		i++
+	}
+}

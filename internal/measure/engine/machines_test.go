@@ -1,0 +1,227 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// afar is the fake backend with paths between two machines.
+type afar struct {
+	*fake.Builder
+	a, b *remote
+	// moved is what the channel has moved, by readings.
+	moved  func(n int) uint64
+	asked  int
+	hushed int
+}
+
+func (*afar) Distant() bool { return true }
+
+func (f *afar) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	p, err := f.Builder.Build(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	p.Machines, p.Channel = []path.Machine{f.a, f.b}, f
+	for i := range p.Servers {
+		p.Servers[i].Machine = f.b
+	}
+	for i := range p.Clients {
+		p.Clients[i].Machine = f.a
+	}
+	p.Proxies = []path.Proxy{{Name: "relay", PID: 7, Machine: f.b}}
+	return p, nil
+}
+
+func (f *afar) Hush(context.Context, time.Duration) (func(), error) {
+	f.hushed++
+	return sync.OnceFunc(func() { f.hushed-- }), nil
+}
+
+func (f *afar) Moved() uint64 {
+	f.asked++
+	if f.moved == nil {
+		return 0
+	}
+	return f.moved(f.asked)
+}
+
+// remote is a scripted machine.
+type remote struct {
+	name   string
+	offset path.Offset
+	lost   func() error
+	use    path.Use
+	orders [][2]int64
+	pids   []int
+}
+
+func (m *remote) Name() string { return m.name }
+func (m *remote) Err() error {
+	if m.lost == nil {
+		return nil
+	}
+	return m.lost()
+}
+func (m *remote) Clock(context.Context) (path.Offset, error) { return m.offset, m.Err() }
+func (m *remote) Meter(_ context.Context, from, to int64, pids ...int) (path.Metering, error) {
+	m.orders = append(m.orders, [2]int64{from, to})
+	m.pids = pids
+	return func(context.Context) (path.Use, error) {
+		u := m.use
+		if u.Elapsed == 0 {
+			u.Elapsed = float64(to-from) / 1e9
+		}
+		return u, nil
+	}, nil
+}
+
+func apart() *afar {
+	cpu := sample.CPU{User: 0.1, Idle: 0.1}
+	return &afar{Builder: &fake.Builder{},
+		a: &remote{name: "node a", offset: path.Offset{Ahead: time.Hour, Unsure: 100 * time.Microsecond}, use: path.Use{CPUs: []sample.CPU{cpu}}},
+		b: &remote{name: "node b", offset: path.Offset{Ahead: -time.Minute, Unsure: 300 * time.Microsecond},
+			use: path.Use{CPUs: []sample.CPU{cpu, cpu}, Procs: []float64{0.125}, Throttled: 2, Control: path.Traffic{Packets: 3}}}}
+}
+
+func tryApart(t *testing.T, f *afar, q plan.Request) result {
+	t.Helper()
+	return try(t, context.Background(), f.Builder, q, func(c *engine.Config) {
+		c.Builders = []path.Builder{f}
+		var err error
+		if c.Plan, err = engine.Check(context.Background(), c.Plan, c.Builders); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func rounds(n int) plan.Request {
+	q := request()
+	q.Rounds = n
+	return q
+}
+
+func TestMachinesAreMeteredByTheirClocks(t *testing.T) {
+	f := apart()
+	r := tryApart(t, f, rounds(1))
+	if r.err != nil || len(r.file.Visits) != 6 || len(r.report.Failed) > 0 {
+		t.Fatalf("%v, %d visits, %+v", r.err, len(r.file.Visits), r.report.Failed)
+	}
+	for _, v := range r.file.Visits {
+		if len(v.Machine) != 3 || math.Abs(v.Elapsed-0.25) > 1e-9 || v.Throttled != 2 || v.Proxy == nil || v.Proxy.CPU != 0.125 || len(v.Machines) != 2 {
+			t.Fatalf("visit %+v", v)
+		}
+		a, b := v.Machines[0], v.Machines[1]
+		if a != (sample.MachineUse{Name: "node a", CPUs: 1, Ahead: 3600, Unsure: 1e-4}) ||
+			b != (sample.MachineUse{Name: "node b", CPUs: 2, Ahead: -60, Unsure: 3e-4, ControlPackets: 3}) {
+			t.Errorf("machines %+v", v.Machines)
+		}
+	}
+	for i, o := range f.a.orders {
+		if o[1]-o[0] != int64(250*time.Millisecond) || o[0]-f.b.orders[i][0] != int64(time.Hour+time.Minute) {
+			t.Errorf("order %v and %v", o, f.b.orders[i])
+		}
+	}
+	if len(f.b.pids) != 1 || f.b.pids[0] != 7 || len(f.a.pids) != 0 || f.hushed != 0 {
+		t.Errorf("processes %v and %v, %d hushes", f.a.pids, f.b.pids, f.hushed)
+	}
+}
+
+func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(*afar)
+		load *sample.Load // nil: those of request
+		want string       // in each visit's failure; "": good, without CPU figures
+	}{
+		{"word-here", func(f *afar) { f.moved = func(n int) uint64 { return uint64(n) } }, nil, "carried 1 bytes in the window"},
+		{"word-there", func(f *afar) { f.b.use.Control.Bytes = 40 }, nil, "the channel to node b carried 40 bytes"},
+		{"unsure", func(f *afar) { f.a.offset.Unsure = 20 * time.Millisecond }, nil, "clocks are only known to ± 0.04 s"},
+		{"lost", func(f *afar) { f.b.lost = func() error { return errors.New("node b left: it closed the connection") } }, nil, "node b left"},
+		{"late-meter", func(f *afar) { f.a.use.Elapsed = 0.3 }, nil, ""},
+		{"transfer", func(f *afar) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
+		{"unsure-transfer", func(f *afar) { f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1 },
+			&sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1e6}, Window: 0.25}, "clocks are only known to ± 0.012 s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := apart()
+			tt.set(f)
+			q := rounds(1)
+			if tt.load != nil {
+				q.Loads = []sample.Load{*tt.load}
+			}
+			r := tryApart(t, f, q)
+			if r.err != nil || len(r.file.Visits) == 0 {
+				t.Fatal(r.err)
+			}
+			for _, v := range r.file.Visits {
+				switch {
+				case tt.want == "good":
+					if v.Failure != "" || len(v.Machine) != 3 {
+						t.Errorf("visit %+v", v)
+					}
+				case tt.want == "":
+					if v.Failure != "" || len(v.Machine) > 0 || v.Elapsed != 0 || v.Machines[0].CPUs != 0 {
+						t.Errorf("visit %+v", v)
+					}
+				case !strings.Contains(v.Failure, tt.want):
+					t.Errorf("failure %q", v.Failure)
+				}
+			}
+		})
+	}
+}
+
+// What a failing visit looked like does not matter if its machine has left.
+func TestLostInAVisit(t *testing.T) {
+	f := apart()
+	n := 0
+	f.b.lost = func() error {
+		if n > 0 {
+			return errors.New("node b left: it gave no answer")
+		}
+		return nil
+	}
+	f.Die = func(path.Spec, int) bool { n++; return true }
+	r := tryApart(t, f, rounds(2))
+	for _, v := range r.file.Visits {
+		if v.Failure != "node b left: it gave no answer" {
+			t.Errorf("failure %q", v.Failure)
+		}
+	}
+	if r.err != nil || n == 0 {
+		t.Errorf("%v after %d deaths", r.err, n)
+	}
+}
+
+func TestLoadsOfOneClockAreSkippedAfar(t *testing.T) {
+	f := apart()
+	q := rounds(1)
+	q.Loads = append(q.Loads, sample.Load{Kind: "stream", Warmup: 0.1, Window: 0.25},
+		sample.Load{Kind: "exec", Options: workload.ExecOptions{Program: &sample.Program{Server: "s", Client: "c", Timeout: 1}}, Window: 1})
+	r := tryApart(t, f, q)
+	why := map[string]string{}
+	for _, s := range r.file.Header.Plan.Skipped {
+		why[s.Load] = s.Reason
+	}
+	if r.err != nil || !strings.Contains(why["stream"], "clocks of both ends") || !strings.Contains(why["exec"], "programs") || len(r.file.Visits) != 6 {
+		t.Errorf("%v, skipped %v, %d visits", r.err, why, len(r.file.Visits))
+	}
+	for _, v := range r.file.Visits {
+		if v.Failure != "" {
+			t.Error(v.Failure)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// meshed is the fake backend with paths between nodes, the first of which is
+// faulty.
+type meshed struct {
+	*fake.Builder
+	clock *fake.Clock
+	pairs int // of a round
+	// late is how long the faulty node takes to fail when its path is built, once the
+	// other pairs' ends were started; 0: it does not.
+	late time.Duration
+	// deaf is whether it refuses to meter; unsure, how well its clock is known.
+	deaf   bool
+	unsure time.Duration
+	// left is why it is gone: it does not meter, and its next paths cannot be built.
+	left error
+
+	mu      sync.Mutex // guards following
+	changed *sync.Cond // started
+	started int        // ends, in this round
+	hushed  int        // hushes that go on
+	rounds  []meshRound
+}
+
+// meshRound is what happened in a round.
+type meshRound struct {
+	hushes []hush
+	orders [][2]int64 // from and to of all meterings
+	kills  []int      // for each, the hushes that went on
+	failed int64      // when the faulty node's path did
+}
+
+type hush struct {
+	at int64
+	d  time.Duration
+}
+
+const faulty = "n0"
+
+func newMeshed(nodes int) *meshed {
+	b := &meshed{Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+func (*meshed) Distant() bool { return true }
+
+func (b *meshed) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	bad := s.Client == faulty || s.Server == faulty
+	if bad && b.late > 0 {
+		return nil, b.fail(ctx)
+	}
+	if bad && b.left != nil && len(b.rounds) > 1 {
+		return nil, fmt.Errorf("build it: %w", &path.LeftError{Node: faulty, Err: b.left})
+	}
+	p, err := b.Builder.Build(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	client, server := &meshNode{b, s.Client}, &meshNode{b, s.Server}
+	p.Machines, p.Channel = []path.Machine{client, server}, b
+	p.Clients[0].Machine, p.Clients[0].Place = client, meshPlace{p.Clients[0].Place, b}
+	p.Servers[0].Machine, p.Servers[0].Place = server, meshPlace{p.Servers[0].Place, b}
+	return p, nil
+}
+
+// fail fails when the other pairs have got as far as they can, and the clock further.
+func (b *meshed) fail(ctx context.Context) error {
+	b.mu.Lock()
+	for b.started < 2*(b.pairs-1) {
+		b.changed.Wait()
+	}
+	b.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	if err := b.clock.Sleep(ctx, b.clock.Now()+int64(b.late)); err != nil {
+		return err
+	}
+	b.note(func(r *meshRound) { r.failed = b.clock.Now() })
+	return errors.New("it failed late")
+}
+
+// round begins a round.
+func (b *meshed) round() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.started = 0
+	b.rounds = append(b.rounds, meshRound{})
+}
+
+// note notes what happens.
+func (b *meshed) note(f func(*meshRound)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(&b.rounds[len(b.rounds)-1])
+}
+
+func (b *meshed) Hush(_ context.Context, d time.Duration) (func(), error) {
+	b.note(func(r *meshRound) {
+		r.hushes = append(r.hushes, hush{b.clock.Now(), d})
+		b.hushed++
+	})
+	return sync.OnceFunc(func() { b.note(func(*meshRound) { b.hushed-- }) }), nil
+}
+
+func (*meshed) Moved() uint64 { return 0 }
+
+// meshNode is a node's machine.
+type meshNode struct {
+	of   *meshed
+	name string
+}
+
+func (n *meshNode) Name() string { return n.name }
+func (n *meshNode) Err() error {
+	if n.name == faulty {
+		return n.of.left
+	}
+	return nil
+}
+
+func (n *meshNode) Clock(context.Context) (path.Offset, error) {
+	if n.name == faulty {
+		return path.Offset{Unsure: n.of.unsure}, nil
+	}
+	return path.Offset{Unsure: 100 * time.Microsecond}, nil
+}
+
+func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Metering, error) {
+	if n.name == faulty && (n.of.deaf || n.of.left != nil) {
+		return nil, errors.New("it does not meter")
+	}
+	n.of.note(func(r *meshRound) { r.orders = append(r.orders, [2]int64{from, to}) })
+	return func(context.Context) (path.Use, error) {
+		return path.Use{CPUs: []sample.CPU{{User: 0.1, Idle: 0.1}}, Elapsed: float64(to-from) / 1e9}, nil
+	}, nil
+}
+
+// meshPlace counts the ends that are started, and notes when they are killed.
+type meshPlace struct {
+	path.Place
+	of *meshed
+}
+
+func (p meshPlace) Start(c path.Command) (*path.Process, error) {
+	x, err := p.Place.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	p.of.note(func(*meshRound) { p.of.started++ })
+	p.of.changed.Signal()
+	kill := x.Kill
+	x.Kill = func() error {
+		p.of.note(func(r *meshRound) { r.kills = append(r.kills, p.of.hushed) })
+		return kill()
+	}
+	return x, nil
+}
+
+// tryMesh makes one sweep.
+func tryMesh(t *testing.T, b *meshed) *sample.File {
+	t.Helper()
+	q := plan.MeshRequest{On: b.Name(), Mode: mode.Host, Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.25}},
+		Sweeps: 1, Budget: 60, Precision: 0.02, Seed: 1}
+	for i := range 2 * b.pairs {
+		q.Nodes = append(q.Nodes, sample.Node{Name: fmt.Sprintf("n%d", i)})
+	}
+	p, err := plan.Mesh(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records bytes.Buffer
+	_, err = engine.Run(t.Context(), engine.Config{Plan: p, Builders: []path.Builder{b}, Meter: fake.Meter{Clock: b.clock}, Clock: b.clock,
+		Out: sample.NewWriter(&records), Progress: func(engine.Progress) { b.round() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := sample.Read(&records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Open != 0 || b.hushed != 0 || len(f.Pairs) != b.pairs*(2*b.pairs-1) {
+		t.Fatalf("%d paths are open, %d hushes go on, %d visits", b.Open, b.hushed, len(f.Pairs))
+	}
+	return f
+}
+
+// meshFailures checks that the faulty node's visits failed, and no others.
+func meshFailures(t *testing.T, f *sample.File, want string) {
+	t.Helper()
+	for _, v := range f.Pairs {
+		switch bad := v.Pair[0] == 0 || v.Pair[1] == 0; {
+		case bad && (want == "" || !strings.Contains(v.Failure, want)):
+			t.Errorf("pair %v says %q, not %q", v.Pair, v.Failure, want)
+		case !bad && v.Failure != "":
+			t.Errorf("pair %v: %s", v.Pair, v.Failure)
+		}
+	}
+}
+
+// A pair that fails after seconds fails alone: the others begin when it has, and the
+// channel is hushed then, once for all of them and for as long as it takes.
+func TestPairThatFailsLate(t *testing.T) {
+	b := newMeshed(6)
+	b.late = 10 * time.Second
+	meshFailures(t, tryMesh(t, b), "it failed late")
+	for i, r := range b.rounds {
+		if len(r.hushes) != 1 || len(r.orders) != 4 {
+			t.Fatalf("round %d: %+v", i, r)
+		}
+		h := r.hushes[0]
+		if h.at < r.failed {
+			t.Errorf("round %d: hushed %s before the late one failed", i, time.Duration(r.failed-h.at))
+		}
+		for _, o := range r.orders {
+			start := o[0] - int64(100*time.Millisecond)
+			if o != r.orders[0] || start < r.failed || o[1]-o[0] != int64(250*time.Millisecond) {
+				t.Errorf("round %d: a window from %d to %d, after a failure at %d; another from %d", i, o[0], o[1], r.failed, r.orders[0][0])
+			}
+			if o[1] > h.at+int64(h.d) {
+				t.Errorf("round %d: the hush is over %s before the window", i, time.Duration(o[1]-h.at-int64(h.d)))
+			}
+		}
+	}
+}
+
+// The more pairs there are, the longer beforehand they are told.
+func TestPairsAreToldInTime(t *testing.T) {
+	leads := map[int]time.Duration{}
+	for _, nodes := range []int{4, 16} {
+		b := newMeshed(nodes)
+		tryMesh(t, b)
+		r := b.rounds[0]
+		leads[nodes] = time.Duration(r.orders[0][0] - r.hushes[0].at)
+	}
+	const more = 12 * 300 * time.Microsecond // of as many ends
+	if got := leads[16] - leads[4]; got != more {
+		t.Errorf("%s more for 6 more pairs, not %s", got, more)
+	}
+}
+
+// A pair that fails at the muster says nothing until the others' windows are over.
+func TestPairThatFailsAtTheMuster(t *testing.T) {
+	b := newMeshed(6)
+	b.deaf = true
+	meshFailures(t, tryMesh(t, b), "it does not meter")
+	for i, r := range b.rounds {
+		if len(r.hushes) != 1 || len(r.kills) != 2 {
+			t.Fatalf("round %d: %+v", i, r)
+		}
+		for _, hushes := range r.kills {
+			if hushes > 0 {
+				t.Errorf("round %d: an end was killed in the others' windows", i)
+			}
+		}
+	}
+	b = newMeshed(6)
+	b.unsure = 200 * time.Millisecond
+	meshFailures(t, tryMesh(t, b), "clocks are only known to ± 0.4 s")
+	for i, r := range b.rounds {
+		if len(r.kills) != 2 || len(r.orders) != 4 || r.kills[0]+r.kills[1] > 0 {
+			t.Errorf("round %d: %+v", i, r)
+		}
+	}
+}
+
+// Visits to a node that has left say so: that in which it left, and those whose
+// paths cannot be built any more. One that only fails has not.
+func TestNodeThatLeft(t *testing.T) {
+	for _, left := range []error{errors.New("node n0 left: it gave no answer for 15 s"), nil} {
+		b := newMeshed(4)
+		b.left, b.deaf = left, true
+		for _, v := range tryMesh(t, b).Pairs {
+			want := ""
+			if left != nil && (v.Pair[0] == 0 || v.Pair[1] == 0) {
+				want = faulty
+			}
+			if v.Left != want {
+				t.Errorf("pair %v in round %d: %q left, not %q (%s)", v.Pair, v.Round, v.Left, want, v.Failure)
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// moved is what each of the path's clients moved in the whole visit, as the
+// ends say, in so many seconds between the readings of the counters.
+func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
+	out := make([]path.Moved, len(e.path.Clients))
+	shape, segment := packetsOf(l), e.segment(l, servers, clients)
+	for i, r := range clients {
+		client, _ := e.of(i)
+		m := &out[client]
+		m.Backward += r.Done.TotalRecv
+		m.SentForward += r.Done.TotalSent
+		m.Connections += r.Done.Connections
+		m.Resent += r.Done.TCP.Resent
+		m.Brief = workload.Of(l).Brief
+		m.Failed += int(r.Done.Counts[workload.Failed])
+		m.Shape, m.Segment, m.Seconds = shape, segment, seconds
+	}
+	if e.shape.Crowd() {
+		e.eachFlow(servers, func(_ worker.Reply, client, _ int, f load.Flow) {
+			out[client].Forward += f.TotalRecv
+			out[client].Resent += f.Resent
+		})
+	} else {
+		out[0].Forward = servers[0].Done.TotalRecv
+		out[0].SentBackward = servers[0].Done.TotalSent
+		out[0].Resent += servers[0].Done.TCP.Resent
+	}
+	if workload.Of(l).UDP {
+		return lossy(l, servers[0].Done, clients[0].Done, out)
+	}
+	if workload.MessagesOf(l).Request > 0 {
+		for i := range out {
+			out[i].Trips = roundTrips(l, out[i])
+		}
+	}
+	return out
+}
+
+// roundTrips is how many a client made in the whole visit. Beside a stream only
+// rr's replies come back.
+func roundTrips(l sample.Load, m path.Moved) int64 {
+	sizes := workload.MessagesOf(l)
+	if workload.RROf(l).Beside {
+		return m.Backward / int64(max(1, sizes.Reply))
+	}
+	return m.Forward / int64(sizes.Request)
+}
+
+// lossy completes what a load over UDP moved: what arrived crossed every hop;
+// what did not was counted up to where it was lost. A trip is one only if both
+// of its datagrams arrived.
+func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path.Moved {
+	m := &out[0]
+	m.SentForward, m.SentBackward = 0, 0 // as Resent has it
+	m.Resent = max(0, client.TotalSent-server.TotalRecv) + max(0, server.TotalSent-client.TotalRecv)
+	if s := workload.MessagesOf(l); s.Request > 0 && s.Reply > 0 {
+		m.Trips = min(m.Forward/int64(s.Request), m.Backward/int64(s.Reply))
+	}
+	return out
+}
+
+// packetsOf is what bounds the packets of a load.
+func packetsOf(l sample.Load) path.Shape {
+	m := workload.MessagesOf(l)
+	s := path.Shape{Request: m.Request, Reply: m.Reply, Write: workload.WriteOf(l), Beside: workload.RROf(l).Beside, Datagrams: workload.Of(l).UDP}
+	if n := workload.StreamOf(l).Tokens; n > 0 {
+		s.Request, s.Reply = load.StreamMessages(n)
+	}
+	if n := workload.UDPOf(l).Size; n > 0 {
+		s.Request, s.Reply = n, n
+	}
+	return s
+}
+
+// Headers of a datagram: IPv6's and UDP's.
+const datagramHeaders = 40 + 8
+
+// segment is the least payload of a full packet, as the ends' kernels and the
+// path's devices say; 0: they do not.
+func (e *ends) segment(l sample.Load, servers, clients []worker.Reply) int {
+	least := 0
+	take := func(n int) {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	if workload.Of(l).UDP {
+		for _, link := range e.path.Links {
+			take(link.MTU - datagramHeaders)
+		}
+		return least
+	}
+	for _, r := range append(append([]worker.Reply{}, servers...), clients...) {
+		take(int(r.Done.TCP.MSS))
+	}
+	return least
+}

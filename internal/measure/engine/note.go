@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// note puts what the ends said into the visit, and refuses one whose window
+// was another than the plan's.
+func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
+	v.Server, v.Client = together(servers), together(clients)
+	var err error
+	if v.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Latency }); err != nil {
+		return err
+	}
+	for name := range clients[0].Times {
+		if v.Times == nil {
+			v.Times = map[string]*sample.EncodedHisto{}
+		}
+		if v.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Times[name] }); err != nil {
+			return err
+		}
+	}
+	if workload.BulkOf(l).Bytes > 0 { // no window was planned
+		return nil
+	}
+	if !e.shape.Crowd() {
+		if cut, err := exhausted(v); cut { // the window is shorter on purpose
+			return errors.Join(err, punctual(l.Window, v.Server))
+		}
+		return punctual(l.Window, v.Client, v.Server)
+	}
+	for _, s := range servers { // the clients' own windows count for nothing
+		if err := punctual(l.Window, *s.Done); err != nil {
+			return err
+		}
+	}
+	v.Rates = e.rates(l, servers)
+	return nil
+}
+
+// together is what several ends did as one. Of one end it is that end's own.
+func together(replies []worker.Reply) sample.Party {
+	if len(replies) == 1 {
+		return *replies[0].Done
+	}
+	var parties []sample.Party
+	shared := int64(0)
+	for _, r := range replies {
+		p := *r.Done
+		p.RSS -= r.Shared
+		parties = append(parties, p)
+		shared = max(shared, r.Shared)
+	}
+	out := sample.Together(parties)
+	out.RSS += shared
+	return out
+}
+
+// merged are the same histograms of all ends in one; nil if they have none.
+func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
+	if len(clients) == 1 {
+		return of(clients[0]), nil
+	}
+	all := sample.NewHistogram()
+	timed := false
+	for _, c := range clients {
+		e := of(c)
+		if e == nil {
+			continue
+		}
+		h, err := e.Decode()
+		if err != nil {
+			return nil, err
+		}
+		h.MergeInto(all)
+		timed = true
+	}
+	if !timed {
+		return nil, nil
+	}
+	return sample.Encode(all)
+}
+
+// rates are what came through a second for each client's processes, as the
+// servers counted it.
+func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
+	out := make([][]float64, len(e.path.Clients))
+	for i := range out {
+		out[i] = make([]float64, e.shape.Procs)
+	}
+	e.eachFlow(servers, func(s worker.Reply, client, proc int, f load.Flow) {
+		moved := f.Received
+		switch {
+		case workload.MessagesOf(l).Request > 0:
+			moved = f.Trips
+		case workload.BulkOf(l).Reverse:
+			moved = f.Sent
+		}
+		out[client][proc] += float64(moved) / s.Done.Window
+	})
+	return out
+}
+
+// eachFlow calls f for each connection of a crowd whose number is one of the
+// clients'.
+func (e *ends) eachFlow(servers []worker.Reply, f func(s worker.Reply, client, proc int, flow load.Flow)) {
+	for _, s := range servers {
+		for _, flow := range s.Flows {
+			if client, proc := e.of(flow.Client); flow.Client >= 0 && flow.Client < len(e.clients) {
+				f(s, client, proc, flow)
+			}
+		}
+	}
+}

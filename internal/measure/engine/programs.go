@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// pair are the keepers of the programs on a path. They stay for the whole run,
+// and the memory that a server may keep its files in with them.
+type pair struct{ server, client *keeper }
+
+type keeper struct {
+	*program.Control
+	process
+}
+
+// keptOutput is how much of an end's output a visit keeps, in bytes of each
+// stream.
+const keptOutput = 4 << 10
+
+// keeperExit is how long a keeper may take to exit, its programs included.
+const keeperExit = 3 * time.Second
+
+// keepersOf are the keepers on a path, which it starts if there are none.
+func (r *run) keepersOf(k key) (*pair, error) {
+	if p := r.keepers[k]; p != nil {
+		return p, nil
+	}
+	p := r.paths[k]
+	server, err := startKeeper(p.Servers[0], worker.Server)
+	if err != nil {
+		return nil, err
+	}
+	client, err := startKeeper(p.Clients[0], worker.Client)
+	if err != nil {
+		return nil, errors.Join(err, server.stop(true, keeperExit))
+	}
+	r.keepers[k] = &pair{server, client}
+	return r.keepers[k], nil
+}
+
+func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
+	p, err := place.Start(path.Command{Args: []string{program.Arg}, Apart: true})
+	if err != nil {
+		return nil, err
+	}
+	s := program.NewControl(p.In, p.Out)
+	return &keeper{s, process{s, p, role}}, nil
+}
+
+// dismiss ends the keepers on a path and with them all programs there: now, or
+// by the end of their input, which says how one ended that has died.
+func (r *run) dismiss(k key, now bool) error {
+	p := r.keepers[k]
+	if p == nil {
+		return nil
+	}
+	delete(r.keepers, k) // the next visit has new ones
+	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
+}
+
+// runPrograms makes a visit of a pair of foreign programs: the server is started
+// and gets ready, the client runs to its end, the server is stopped. Meters and
+// hops are read around the client.
+func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
+	p := r.paths[k]
+	if len(machinesOf(p)) > 0 {
+		return errors.New(workload.Of(sample.Load{Kind: workload.Exec}).Apart)
+	}
+	both, err := r.keepersOf(k)
+	if err != nil {
+		return err
+	}
+	if p.Drain != nil { // of what the last one left: its ports, in TIME_WAIT
+		if _, err := p.Drain(); err != nil {
+			return err
+		}
+	}
+	v.Output = &sample.Output{}
+	err = r.serve(ctx, both, p, l, v)
+	if errors.Is(err, worker.ErrDied) {
+		return errors.Join(err, r.dismiss(k, false))
+	}
+	// Both: what a client leaves running would be in the next visits.
+	_, clientErr := both.client.Do(ctx, program.Request{Op: program.Stop})
+	stopped, stopErr := both.server.Do(ctx, program.Request{Op: program.Stop})
+	stopErr = errors.Join(clientErr, stopErr)
+	if v.Output.Server == "" { // it was started
+		v.Output.Server = kept(stopped)
+	}
+	var told *program.Error
+	if stopErr != nil || err != nil && !errors.As(err, &told) {
+		_ = r.dismiss(k, true) // they are killed: how they ended says nothing
+	}
+	return errors.Join(err, stopErr)
+}
+
+func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Program, v *sample.Visit) error {
+	limit := time.Duration(l.Timeout * float64(time.Second))
+	listen := program.Fill{Addr: p.Servers[0].Listen, Second: p.Second, Seconds: l.Seconds}
+	_, err := both.server.Do(ctx, program.Request{Op: program.Start, Command: listen.Into(l.Server), Ready: l.Ready,
+		Port: listen.Addr.Port(), NoRoot: l.NoRoot, Limit: limit})
+	if err != nil {
+		v.Output.Server = kept(stateOf(err))
+		return fmt.Errorf("server: %w", err)
+	}
+	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
+	before, err := path.ReadAll(hops)
+	if err != nil {
+		return err
+	}
+	arrivedBefore, err := arrived(p)
+	if err != nil {
+		return err
+	}
+	client, err := r.client(ctx, both, p, l, limit, v)
+	v.Output.Client = kept(client)
+	if err != nil {
+		return err
+	}
+	after, err := path.ReadAll(hops)
+	if err != nil {
+		return err
+	}
+	arrivedAfter, err := arrived(p)
+	if err != nil {
+		return err
+	}
+	v.Hops = readings(hops, before, after)
+	v.Witness = path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore)
+	return values(l, client, v)
+}
+
+// arrived is what has come to the server of a path so far; NaN: unknown.
+func arrived(p *path.Path) (float64, error) {
+	if p.Arrived == nil {
+		return math.NaN(), nil
+	}
+	n, err := p.Arrived()
+	return float64(n), err
+}
+
+// client runs the client to its end, between two readings of the meters.
+func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Program, limit time.Duration, v *sample.Visit) (program.State, error) {
+	pids := pidsOf(p, nil)
+	served, err := both.server.Do(ctx, program.Request{Op: program.Read})
+	if err != nil {
+		return served, fmt.Errorf("server: %w", err)
+	}
+	first, throttled, err := r.readAt(ctx, 0, pids)
+	if err != nil {
+		return program.State{}, err
+	}
+	dial := program.Fill{Addr: p.Clients[0].Dial, Second: p.Second, Seconds: l.Seconds}
+	if st, err := both.client.Do(ctx, program.Request{Op: program.Start, Command: dial.Into(l.Client), NoRoot: l.NoRoot, Limit: limit}); err != nil {
+		return st, fmt.Errorf("client: %w", err)
+	}
+	st, err := both.client.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
+	if err != nil {
+		return st, fmt.Errorf("client: %w", err)
+	}
+	last, throttledNow, err := r.readAt(ctx, 0, pids)
+	if err != nil {
+		return st, err
+	}
+	if st.Exit != "" {
+		st.Error = "it failed"
+		return st, fmt.Errorf("client: %w", &program.Error{State: st})
+	}
+	servedNow, err := both.server.Do(ctx, program.Request{Op: program.Read})
+	if err != nil {
+		return st, fmt.Errorf("server: %w", err)
+	}
+	v.Client = sample.Party{Window: st.Elapsed.Seconds()}
+	v.Server = v.Client
+	if st.Known {
+		v.Client.CPU = st.CPU.Seconds()
+	}
+	if served.Known && servedNow.Known {
+		v.Server.CPU = max(0, (servedNow.CPU - served.CPU).Seconds())
+	}
+	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
+	v.Throttled = throttledNow - throttled
+	(&ends{path: p}).proxyUse(first, last, v)
+	return st, nil
+}
+
+// values puts what the client printed into the visit.
+func values(l sample.Program, client program.State, v *sample.Visit) error {
+	v.Values = map[string]float64{sample.Elapsed: client.Elapsed.Seconds()}
+	for _, g := range l.Gauges {
+		x, err := program.Extract(g, client.Stdout+"\n"+client.Stderr)
+		if err != nil {
+			client.Error = err.Error()
+			return fmt.Errorf("client: %w", &program.Error{State: client})
+		}
+		v.Values[g.Name] = x
+	}
+	return nil
+}
+
+func stateOf(err error) program.State {
+	var told *program.Error
+	if errors.As(err, &told) {
+		return told.State
+	}
+	return program.State{}
+}
+
+// kept is the end of what a program wrote.
+func kept(s program.State) string {
+	out := program.Kept(s.Stdout, keptOutput)
+	if s.Stderr == "" {
+		return out
+	}
+	if out != "" {
+		out += "\n"
+	}
+	return out + program.Kept(s.Stderr, keptOutput)
+}

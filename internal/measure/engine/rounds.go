@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// A cell that failed giveUpAfter times in a row is only tried in every
+// retryEvery-th round: one that hangs would eat the budget of all others, and
+// one that a busy machine starved comes back.
+const (
+	giveUpAfter = 3
+	retryEvery  = 4
+)
+
+// rounds visits the cells until precision, budget, the number of rounds or
+// ctx ends it.
+func (r *run) rounds(ctx context.Context) (reason string, err error) {
+	for round := 0; ; round++ {
+		turns := r.busy(round)
+		r.budget.plan(r.Plan, turns, round, r.Plan.Budget-r.elapsed())
+		for i, turn := range turns {
+			if err := r.inspectIfDue(ctx, round); err != nil {
+				return sample.EndedByFailure, err
+			}
+			began := r.elapsed()
+			// What was found between the turns may have taken cells out.
+			turn.Cells = slices.DeleteFunc(turn.Cells, func(cell int) bool { return r.skipped(round, cell) })
+			if len(turn.Cells) == 0 {
+				continue
+			}
+			r.tell(round, i, len(turns), turn)
+			if reason, err := r.take(ctx, round, turn); reason != "" {
+				return reason, err
+			}
+			r.budget.note(r.Plan, turn, r.elapsed()-began)
+		}
+		r.roundsIn++
+		if reason := r.enough(round + 1); reason != "" {
+			return r.confirm(ctx, round, reason)
+		}
+	}
+}
+
+// skipped reports whether a cell is left out of a round.
+func (r *run) skipped(round, cell int) bool {
+	return r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
+}
+
+// idle reports whether an epoch would only measure what is known. Now and then it
+// is made all the same: a path may break.
+func (r *run) idle(round int, cells []int) bool {
+	const seldom = 4
+	return r.Plan.Rounds == 0 && round%seldom != 0 &&
+		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
+}
+
+// take makes a turn and writes its visits; what it returns ends the run.
+func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
+	var made []sample.Visit
+	if t.Epoch {
+		made = r.epoch(ctx, round, t.Cells)
+	} else {
+		made = []sample.Visit{r.visit(ctx, round, t.Cells[0])}
+	}
+	if ctx.Err() != nil {
+		return sample.EndedByInterrupt, nil
+	}
+	for _, v := range made {
+		r.fails[v.Cell]++
+		if r.Plan.Counts(v) {
+			r.fails[v.Cell] = 0
+		}
+		if r.judge != nil {
+			r.judge.Add(v)
+		}
+		r.visits = append(r.visits, v)
+		if err := r.Out.Visit(v); err != nil {
+			return sample.EndedByFailure, err
+		}
+	}
+	return "", nil
+}
+
+// confirm visits those cells once more whose last visit failed and the one before
+// did not: a path that broke in the last round must not pass for a visit that a
+// busy machine spoilt. Endpoints are not ours, and asking them may cost money.
+func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
+	if r.Endpoints != nil {
+		return ended, nil
+	}
+	for _, t := range r.busy(round + 1) {
+		if !slices.ContainsFunc(t.Cells, func(cell int) bool { return r.fails[cell] == 1 }) {
+			continue
+		}
+		again := round
+		if t.Epoch { // slices are only compared with those of their own epoch
+			again++
+		}
+		if reason, err := r.take(ctx, again, t); reason != "" {
+			return reason, err
+		}
+	}
+	return ended, nil
+}
+
+// enough says what ends the run after so many rounds; "" if nothing does.
+func (r *run) enough(rounds int) string {
+	alive := slices.ContainsFunc(r.fails, func(n int) bool { return n < giveUpAfter })
+	switch {
+	case !alive: // however many rounds were asked for: nothing is measured any more
+		return sample.EndedByFailure
+	case r.Plan.Rounds > 0 && rounds >= r.Plan.Rounds:
+		return sample.EndedByRounds
+	case r.Plan.Rounds > 0:
+		return ""
+	case rounds < plan.LeastRounds(r.Plan):
+		return ""
+	case r.judged():
+		return sample.EndedByPrecision
+	case !r.budget.fits(r.Plan, r.busy(rounds), r.Plan.Budget-r.elapsed()):
+		return sample.EndedByBudget
+	}
+	return ""
+}
+
+// judged asks the judge, and reports whether all is known. What failed for good does
+// not hold it up.
+func (r *run) judged() bool {
+	if r.judge == nil {
+		return false
+	}
+	r.known = r.judge.Known()
+	for i, known := range r.known {
+		if !known && r.fails[i] < giveUpAfter {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) tell(round, i, n int, t plan.Turn) {
+	if r.Progress == nil {
+		return
+	}
+	total := plan.LeastTime(r.Plan)
+	if r.Plan.Rounds == 0 {
+		total = max(total, r.Plan.Budget)
+	}
+	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
+}
+
+// busy are the turns of a round that have something to do.
+func (r *run) busy(round int) []plan.Turn {
+	var out []plan.Turn
+	for _, t := range plan.Turns(r.Plan, round) {
+		t.Cells = slices.DeleteFunc(t.Cells, func(cell int) bool { return r.skipped(round, cell) })
+		if len(t.Cells) > 0 && (!t.Epoch || !r.idle(round, t.Cells)) {
+			out = append(out, t)
+		}
+	}
+	return out
+}

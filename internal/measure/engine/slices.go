@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	// mostDrain bounds the rest that a cell gets after its slices, in s. One that
+	// queues more spoils its neighbours' slices, which are then left out.
+	mostDrain = 0.025
+	// firstDrain is that rest as long as nothing is known of the cell.
+	firstDrain = 0.002
+	// drainShare is how many of its slices are over by then.
+	drainShare = 0.95
+	// leastSlices is how many slices an epoch of a cell has at least to be of use.
+	leastSlices = 2
+	// figures is to how many digits a slice's rate is written.
+	figures = 6
+)
+
+// firstDrains are how long cells may drain before anything is known of them: bulk
+// alone leaves bytes behind.
+func firstDrains(p sample.Plan) []float64 {
+	out := make([]float64, len(p.Cells))
+	for i, c := range p.Cells {
+		if !workload.Of(sample.Load{Kind: c.Load}).Trips {
+			out[i] = firstDrain
+		}
+	}
+	return out
+}
+
+// takeSlices gives each visit what its cell did in its slices. A slice is lost that
+// its end saw too short or too long, or into which an earlier one still drained.
+func (r *run) takeSlices(t plan.Timetable, all []*guest) {
+	spoilt := make([]bool, len(t.Slots))
+	for _, g := range all {
+		if g.err == nil && !g.timesTrips() { // trips leave nothing behind
+			g.spill(t, spoilt)
+			r.learn(g)
+		}
+	}
+	for _, g := range all {
+		if g.err == nil {
+			g.err = g.take(t, spoilt)
+		}
+	}
+}
+
+// counts are the ends whose slices say what came through: those that receive, or that
+// make the trips.
+func (g *guest) counts() []worker.Reply {
+	switch {
+	case workload.BulkOf(g.load).Bidir:
+		return []worker.Reply{g.servers[0], g.clients[0]}
+	case g.timesTrips() || workload.BulkOf(g.load).Reverse:
+		return g.clients
+	}
+	return g.servers
+}
+
+// drained is when the last byte of its k-th slot came, by this machine's clock; 0 if
+// that is not known.
+func (g *guest) drained(k int) int64 {
+	last := int64(0)
+	for i, side := range [][]worker.Reply{g.servers, g.clients} {
+		m := g.path.Clients[0].Machine
+		if i == 0 {
+			m = g.path.Servers[0].Machine
+		}
+		if s := side[0].Slices; k < len(s) && s[k].Drained > 0 {
+			last = max(last, s[k].Drained-int64(g.ends.distant.offsets[m].Ahead))
+		}
+	}
+	return last
+}
+
+// spill marks the slots of others into which one of the guest's own still drained.
+func (g *guest) spill(t plan.Timetable, spoilt []bool) {
+	for k, slot := range g.slots {
+		until := g.drained(k)
+		begin := g.when.Slices[k].Start - t.Slots[slot].Start // of the epoch
+		for i := slot + 1; i < len(t.Slots) && t.Slots[i].Cell != g.cell && until > begin+t.Slots[i].From && until > begin+t.Slots[i].Start; i++ {
+			spoilt[i] = true
+		}
+	}
+}
+
+// learn notes how long the guest's slices drain.
+func (r *run) learn(g *guest) {
+	var after []float64
+	for k := range g.slots {
+		if at := g.drained(k); at > 0 {
+			after = append(after, time.Duration(max(0, at-g.when.Slices[k].End)).Seconds())
+		}
+	}
+	if len(after) == 0 {
+		return
+	}
+	slices.Sort(after)
+	r.drains[g.cell] = min(mostDrain, after[int(drainShare*float64(len(after)-1))])
+}
+
+// take puts the slices that are good into the visit.
+func (g *guest) take(t plan.Timetable, spoilt []bool) error {
+	ends := g.counts()
+	for _, e := range ends {
+		if len(e.Slices) != len(g.slots) {
+			return fmt.Errorf("%d slices were due, an end had %d", len(g.slots), len(e.Slices))
+		}
+	}
+	out := &sample.Slices{}
+	for k, slot := range g.slots {
+		if !t.Slots[slot].Measured() {
+			continue
+		}
+		rate, median, ok := g.slice(ends, k)
+		if !ok || spoilt[slot] {
+			out.Lost++
+			continue
+		}
+		out.Slots, out.Rates, out.CPU = append(out.Slots, slot), append(out.Rates, rate), append(out.CPU, rounded(g.cpu(k)/rate))
+		if g.timesTrips() {
+			out.Medians = append(out.Medians, median)
+		}
+	}
+	if len(out.Slots) < leastSlices {
+		return fmt.Errorf("%w: of %d slices only %d were on time", errStarved, len(out.Slots)+out.Lost, len(out.Slots))
+	}
+	g.visit.Slices = out
+	return nil
+}
+
+func (g *guest) timesTrips() bool { return workload.Of(g.load).Trips }
+
+// slice is what the ends did in the guest's k-th slot.
+func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool) {
+	for _, e := range ends {
+		s := e.Slices[k]
+		width := time.Duration(s.Width).Seconds()
+		if width < g.load.Slice/stretch || width > g.load.Slice*stretch {
+			return 0, 0, false
+		}
+		n := float64(s.Received)
+		if g.timesTrips() {
+			n = float64(s.Trips) / float64(max(1, workload.QueryOf(g.load).Queries))
+			if s.Median == 0 {
+				return 0, 0, false
+			}
+			median = time.Duration(s.Median).Seconds()
+		}
+		rate += n / width
+	}
+	return rounded(rate), median, rate > 0
+}
+
+// cpu is how many CPUs both ends kept busy in the guest's k-th slot.
+func (g *guest) cpu(k int) (busy float64) {
+	for _, e := range []worker.Reply{g.servers[0], g.clients[0]} {
+		if k < len(e.Slices) && e.Slices[k].Width > 0 {
+			busy += float64(e.Slices[k].CPU) / float64(e.Slices[k].Width)
+		}
+	}
+	return busy
+}
+
+// rounded is x to so many digits: a file has thousands.
+func rounded(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	scale := math.Pow10(figures - 1 - int(math.Floor(math.Log10(math.Abs(x)))))
+	return math.Round(x*scale) / scale
+}
+
+// sureOfSlices refuses slices that the clocks of distant ends cannot find.
+func (d *distant) sureOfSlices(when load.Schedule) error {
+	for _, s := range when.Slices {
+		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {
+			return fmt.Errorf("the machines' clocks are only known to ± %s, too little for slices of %s", d.unsure(), time.Duration(width))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// slowest is the rate, in bytes a second, below which a transfer is given up,
+// unless the wire itself is about that slow.
+const slowest = 10e6
+
+// leastMetered is the shortest transfer whose CPU time is recorded, in seconds:
+// /proc/stat counts in ticks of 10 ms.
+const leastMetered = 0.05
+
+// transferLimit is how long a transfer of a number of bytes may take.
+func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
+	rate := slowest
+	if w != nil && w.Rate > 0 {
+		const (
+			bitsPerByte = 8
+			half        = 2 // headers, and what is lost
+		)
+		rate = min(rate, float64(w.Rate)/bitsPerByte/half)
+	}
+	seconds := float64(workload.BulkOf(l).Bytes) * float64(max(1, l.Streams)) / rate
+	return openTimeout + time.Duration(seconds*float64(time.Second))
+}
+
+// transfer runs a load that its bytes end, not the clock: there is no warm-up,
+// and the meters are read at the common start and when both ends have ended.
+func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
+	limit := transferLimit(l, r.Plan.Wire)
+	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
+	far := e.distant
+	if err := far.meter(ctx, when.Start, 0); err != nil {
+		return nil, nil, err
+	}
+	if err := e.schedule(when); err != nil {
+		return nil, nil, err
+	}
+	pids := pidsOf(e.path, nil)
+	first, throttled, err := r.readAt(ctx, when.Start, pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s", workload.BulkOf(l).Bytes, limit.Round(time.Second)))
+	defer cancel()
+	if servers, clients, err = e.replies(ctx); err != nil {
+		return nil, nil, err
+	}
+	last, throttledNow, err := r.readAt(ctx, r.Clock.Now(), pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.note(l, servers, clients, v); err != nil {
+		return nil, nil, err
+	}
+	// Over a shorter one the meters see ticks, and the ends' own coming and going.
+	planned := max(v.Client.Window, v.Server.Window)
+	fits := func(took float64) bool { return took >= leastMetered && took <= planned*(1+maxMeterError) }
+	if far.here() {
+		v.Throttled = throttledNow - throttled
+		if took := last.At.Sub(first.At).Seconds(); fits(took) {
+			v.Machine, v.Elapsed = meter.Since(first, last), took
+		}
+	}
+	e.proxyUse(first, last, v)
+	if err := far.note(ctx, v, fits); err != nil {
+		return nil, nil, err
+	}
+	return servers, clients, far.sureOf(planned)
+}

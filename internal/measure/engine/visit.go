@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	// lead is the time from the schedule's sending to the common start.
+	lead = 3 * time.Millisecond
+	// leadEach is added for each worker that must be told, in all visits that are made
+	// at once: its machine's meters are told, too, and this toll tells all.
+	leadEach = 300 * time.Microsecond
+	// tail is how long the load goes on after the window, for the meters.
+	tail = 10 * time.Millisecond
+	// openTimeout bounds how long the ends may take to be connected.
+	openTimeout = 8 * time.Second
+	// doneTimeout bounds how long after the window they may take to finish.
+	doneTimeout = 3 * time.Second
+	// drainTimeout is added for each stream: what is queued must arrive.
+	drainTimeout = 50 * time.Millisecond
+	// graceTimeout is how long one end may go on after the other failed.
+	graceTimeout = 100 * time.Millisecond
+	// exitTimeout is how long a worker may take to exit by itself.
+	exitTimeout = 500 * time.Millisecond
+	// eachTimeout is added to both for each worker of a visit.
+	eachTimeout = 30 * time.Millisecond
+)
+
+// visit visits a cell. What goes wrong is in the visit's Failure.
+func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
+	c := r.Plan.Cells[cell]
+	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
+	k, l := keyOf(r.Plan, c), loadOf(r.Plan, c)
+	programs := workload.ExecOf(l).Program
+	var err error
+	switch {
+	case r.Endpoints != nil:
+		err = r.ask(ctx, c, l, &v)
+	case programs != nil:
+		err = r.runPrograms(ctx, k, *programs, &v)
+	default:
+		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
+	}
+	if err != nil {
+		v.Failure, v.Starved = path.OneLine(err), errors.Is(err, errStarved)
+	}
+	return v
+}
+
+// ask makes a visit to an endpoint, between two readings of the meters.
+func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
+	first, throttled, err := r.readAt(ctx, 0, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.Endpoints.Visit(ctx, c, l, v); err != nil {
+		return err
+	}
+	last, throttledNow, err := r.readAt(ctx, 0, nil)
+	if err != nil {
+		return err
+	}
+	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
+	v.Throttled = throttledNow - throttled
+	return nil
+}
+
+// loadOf is the cell's load with the tune that is the load's own.
+func loadOf(p sample.Plan, c sample.Cell) sample.Load {
+	l := p.LoadFor(c)
+	if t, ok := mode.Tunes(c.Tune).Get(mode.Nodelay); ok {
+		l.Nodelay = t.Value
+	}
+	return l
+}
+
+// measure makes one visit: workers, counters, warm-up, window, counters.
+func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) error {
+	return r.measureBeside(ctx, p, l, shape, v, newMuster(r.Clock, 1).begin)
+}
+
+// measureBeside makes a visit that begins when others do.
+func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {
+	if err := left(p); err != nil { // at once: nothing there will answer any more
+		return err
+	}
+	defer func() {
+		if err != nil { // whatever it looked like
+			err = cmp.Or(left(p), err)
+		}
+	}()
+	if l, err = r.prepare(p, l, v); err != nil {
+		return err
+	}
+	defer r.drain(p, v) // once the ends are gone
+	e := newEnds(p, shape)
+	if e.distant, err = compareClocks(ctx, p); err != nil {
+		return err
+	}
+	if v.Headroom != nil {
+		e.budget = v.Headroom.Budget
+	}
+	defer func() {
+		// After a failure the other ends may be blocked for good: kill all.
+		err = errors.Join(err, e.stop(err != nil))
+	}()
+	began := r.Clock.Now()
+	if err := e.start(); err != nil {
+		return err
+	}
+	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
+	read := r.Clock.Now()
+	before, err := e.distant.read(hops)
+	if err != nil {
+		return err
+	}
+	if err := e.open(ctx, l, r.Plan.CPUs); err != nil {
+		return err
+	}
+	if shape.Crowd() {
+		v.Setup = time.Duration(r.Clock.Now() - began).Seconds()
+	}
+	servers, clients, err := r.window(ctx, e, l, v, begin)
+	if err != nil {
+		return err
+	}
+	after, err := e.distant.read(hops)
+	if err != nil {
+		return err
+	}
+	v.Hops = readings(hops, before, after)
+	seconds := time.Duration(r.Clock.Now() - read).Seconds()
+	v.Witness = path.Witness(hops, before, after, e.moved(l, servers, clients, seconds)...)
+	return nil
+}
+
+// readings are the hops' counters as a visit has them.
+func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopReading {
+	out := make([]sample.HopReading, len(hops))
+	for i, h := range hops {
+		out[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where, Before: before[i], After: after[i]}
+	}
+	return out
+}
+
+// window runs the load, reads the meters at the window's bounds and notes what
+// the ends say.
+func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, begin beginning) (servers, clients []worker.Reply, err error) {
+	far := e.distant
+	took := time.Duration(ns(l.Warmup + l.Window))
+	if workload.BulkOf(l).Bytes > 0 { // its bytes end it
+		took = transferLimit(l, r.Plan.Wire)
+	} else if err := far.sure(l.Warmup, l.Window); err != nil {
+		return nil, nil, err
+	}
+	start, resume, err := begin(ctx, far, needs{lead: lead + far.lead(), ends: e.count(), took: took + tail + far.tail()})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resume()
+	when := load.Schedule{Start: start, From: start + ns(l.Warmup), To: start + ns(l.Warmup+l.Window)}
+	when.End = when.To + int64(tail+far.tail())
+	if workload.BulkOf(l).Bytes > 0 {
+		return r.transfer(ctx, e, l, when, v)
+	}
+	if err := far.meter(ctx, when.From, when.To); err != nil {
+		return nil, nil, err
+	}
+	if err := e.schedule(when); err != nil {
+		return nil, nil, err
+	}
+	pids := pidsOf(e.path, nil)
+	first, throttled, err := r.readAt(ctx, when.From, pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	far.mark()
+	last, throttledNow, err := r.readAt(ctx, when.To, pids)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Clock.Now() < when.End { // else the agents alone can tell
+		if err := far.quiet(); err != nil {
+			return nil, nil, err
+		}
+	}
+	resume()
+	r.metered(l, far, first, last, throttledNow-throttled, v)
+	e.proxyUse(first, last, v)
+	if servers, clients, err = e.collect(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	if err := far.note(ctx, v, func(took float64) bool { return fits(l, took) }); err != nil {
+		return nil, nil, err
+	}
+	return servers, clients, e.note(l, servers, clients, v)
+}
+
+// proxyUse notes what the proxies of this machine spent between two readings.
+func (e *ends) proxyUse(first, last meter.Reading, v *sample.Visit) {
+	var spent []float64
+	for i := range last.Procs {
+		spent = append(spent, last.Procs[i]-first.Procs[i])
+	}
+	noteProxies(e.path, nil, spent, v)
+}
+
+func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {
+	if err := r.Clock.Sleep(ctx, t); err != nil {
+		return meter.Reading{}, 0, err
+	}
+	reading, err := r.Meter.Read(pids...)
+	throttled := 0
+	if r.Throttled != nil {
+		throttled = r.Throttled()
+	}
+	return reading, throttled, err
+}
+
+// maxMeterError is by how much the meters' window may differ from the load's.
+const maxMeterError = 0.1
+
+// stretch is how much shorter or longer than planned a window may have been.
+const stretch = 2
+
+// errStarved is the failure of a visit that may go well if it is made again.
+var errStarved = errors.New("the machine was too busy")
+
+// punctual refuses a visit whose ends were kept off their CPUs for so long
+// that they measured another window than the plan's: its rates mean nothing.
+func punctual(planned float64, ends ...sample.Party) error {
+	for _, e := range ends {
+		if e.Window < planned/stretch || e.Window > planned*stretch {
+			return fmt.Errorf("%w: a window of %.3g s was planned, and %.3g s were measured", errStarved, planned, e.Window)
+		}
+	}
+	return nil
+}
+
+func ns(seconds float64) int64 { return int64(seconds * float64(time.Second)) }

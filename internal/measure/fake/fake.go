@@ -1,0 +1,351 @@
+// Package fake is a backend without a kernel: its places run scripted workers in
+// this process and its hops count what the script says. With a fake clock the
+// engine runs end to end without waiting and always gives the same numbers.
+package fake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Builder is the fake backend. The zero value builds every path and moves
+// DefaultRate over it.
+type Builder struct {
+	// Unsupported and Broken say which paths Check and Build refuse.
+	Unsupported, Broken map[path.Spec]error
+	// Rate is the bytes a second of bulk, or the round trips a second of rr,
+	// in the n-th visit to a path (from 0); nil means DefaultRate always.
+	Rate func(s path.Spec, load string, n int) float64
+	// Die says which visits' servers die in mid-load, Bypass which visits'
+	// bytes no hop sees; nil means none.
+	Die, Bypass func(s path.Spec, n int) bool
+	// Share is what part of the rate each process of a crowd's clients gets; nil
+	// means the same for all.
+	Share func(s path.Spec, client, proc int) float64
+	// Deaf says which paths' clients cannot connect; nil means none.
+	Deaf func(s path.Spec) bool
+	// Starve says which visits' ends measure a tenth of the window only.
+	Starve func(s path.Spec, n int) bool
+	// Common says that all paths have one hop, which counts the bytes of all, and Foreign
+	// what other programs move there between two readings of it.
+	Common  bool
+	Foreign uint64
+	// Slice changes what an end says of its k-th slice (the run-in is 0) in the n-th
+	// visit to the path; nil means that all are as the rate has them.
+	Slice func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats)
+	// Program is what the keeper of a path's programs says to a request of the n-th
+	// visit to the path (from 0), and thereby what they do; nil means that they do
+	// well and print nothing. Die is asked about their clients, and Bypass too.
+	Program func(s path.Spec, o program.Request, n int) program.State
+	// Headroom is what a path has for connections that end, and is asked each time
+	// that one is drained; nil means that paths cannot be.
+	Headroom func(s path.Spec) sample.Headroom
+	// Settings are what a path's settings are after so many visits to it; nil means
+	// that the backend cannot tell.
+	Settings func(s path.Spec, visits int) ([]path.Setting, error)
+
+	mu     sync.Mutex // guards following
+	Open   int        // paths that were built and not closed
+	Visits []path.Spec
+	Loads  []sample.Load // of Visits
+	// Keepers counts those that were started on each path, and Kept those that
+	// still run.
+	Keepers map[path.Spec]int
+	Kept    int
+	common  sample.Counters
+	listen  int // servers that share their address and wait for their client
+}
+
+// DefaultRate is bytes or round trips a second.
+const DefaultRate = 1e6
+
+var _ path.Builder = (*Builder)(nil)
+
+// Name is "fake".
+func (b *Builder) Name() string { return "fake" }
+
+// Check refuses what is in Unsupported.
+func (b *Builder) Check(_ context.Context, s path.Spec) error { return b.Unsupported[s] }
+
+// Build builds a path with one hop.
+func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
+	if err := b.Broken[s]; err != nil {
+		return nil, err
+	}
+	l := &line{builder: b, spec: s, visits: map[int64]int{}}
+	addr := netip.MustParseAddrPort("192.0.2.1:5201")
+	p := &path.Path{Spec: s,
+		Hops: []path.Hop{{Kind: mode.HopVeth, Name: "fake0", Where: "nowhere", Read: l.read}}}
+	if b.Common {
+		p.Hops[0].Read = b.read
+		path.Share(p, func(path.Hop) bool { return true })
+	}
+	if b.Headroom != nil {
+		p.Drain = func() (sample.Headroom, error) { return b.Headroom(s), nil }
+	}
+	if b.Settings != nil {
+		p.Inspect = func() ([]path.Setting, error) { return b.Settings(s, b.visited(s)) }
+	}
+	servers, clients := s.Count()
+	for i := range servers {
+		p.Servers = append(p.Servers, path.Server{Place: place{l, i}, Listen: addr})
+	}
+	for i := range clients {
+		p.Clients = append(p.Clients, path.Client{Place: place{l, i}, Dial: addr, Server: i % servers})
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Open++
+	p.Undo.Push("close", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.Open--
+		return nil
+	})
+	return p, nil
+}
+
+// visited is how often the path was visited.
+func (b *Builder) visited(s path.Spec) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.Visits {
+		if v == s {
+			n++
+		}
+	}
+	return n
+}
+
+// line is the path's state.
+type line struct {
+	builder *Builder
+	spec    path.Spec
+
+	mu      sync.Mutex // guards following
+	counted sample.Counters
+	visits  map[int64]int // start of a visit's schedule -> its number
+	served  int           // servers of programs that were started
+}
+
+// read reads the common hop.
+func (b *Builder) read() (sample.Counters, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.common.ForwardBytes += b.Foreign
+	return b.common, nil
+}
+
+func (l *line) read() (sample.Counters, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counted, nil
+}
+
+type place struct {
+	*line
+	number int // of the server or client
+}
+
+func (place) Name() string { return "nowhere" }
+
+// Start runs a scripted worker or keeper.
+func (p place) Start(c path.Command) (*path.Process, error) {
+	work := p.work
+	if c.Args[0] == program.Arg {
+		work = p.keep
+		p.builder.count(p.spec, 1)
+	}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := work(inR, outW)
+		_ = errors.Join(inR.Close(), outW.Close())
+		done <- err
+	}()
+	return &path.Process{PID: 1, In: inW, Out: outR,
+		Wait: func() error { return <-done },
+		Kill: func() error { return errors.Join(inR.CloseWithError(errors.New("killed")), outW.Close()) }}, nil
+}
+
+func (b *Builder) count(s path.Spec, keepers int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Kept += keepers; keepers > 0 {
+		if b.Keepers == nil {
+			b.Keepers = map[path.Spec]int{}
+		}
+		b.Keepers[s]++
+	}
+}
+
+// keep answers orders until the input ends.
+func (p place) keep(in io.Reader, out io.Writer) error {
+	defer p.builder.count(p.spec, -1)
+	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var o program.Request
+		if err := dec.Decode(&o); err != nil {
+			return nil
+		}
+		st, err := p.follow(o)
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(st); err != nil {
+			return nil
+		}
+	}
+}
+
+// programBytes are what the hop counts each way of a client's visit.
+const programBytes = 4096
+
+// follow does what a request says. Only a server is waited for until it is ready.
+func (p place) follow(o program.Request) (program.State, error) {
+	b := p.builder
+	p.mu.Lock()
+	if o.Op == program.Start && o.Ready != "" {
+		p.served++
+	}
+	n := p.served - 1
+	if o.Op == program.Wait && (b.Bypass == nil || !b.Bypass(p.spec, n)) {
+		p.counted = p.counted.Add(sample.Counters{ForwardBytes: programBytes, ForwardPackets: 4, BackwardBytes: programBytes, BackwardPackets: 4})
+	}
+	p.mu.Unlock()
+	if o.Op == program.Wait && b.Die != nil && b.Die(p.spec, n) {
+		return program.State{}, errDied
+	}
+	if b.Program == nil {
+		return program.State{}, nil
+	}
+	return b.Program(p.spec, o, n), nil
+}
+
+// errDied is how a scripted death looks to the one who waits for it.
+var errDied = errors.New("signal: killed")
+
+func (p place) work(in io.Reader, out io.Writer) error {
+	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
+	var o worker.Request
+	if err := dec.Decode(&o); err != nil {
+		return nil // stopped before it began
+	}
+	ready, leave := p.open(o)
+	defer leave()
+	if err := enc.Encode(ready); err != nil || !ready.Ready {
+		return nil
+	}
+	var when load.Schedule
+	if err := dec.Decode(&when); err != nil {
+		return nil
+	}
+	reply, err := p.move(o, when)
+	if err != nil {
+		return err
+	}
+	if err := enc.Encode(reply); err != nil {
+		return nil
+	}
+	_, _ = dec.Token()
+	return nil
+}
+
+// open is an end's answer to its request, and what is left to be done when it ends. An
+// address that is shared is taken until the client is connected.
+func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
+	b := p.builder
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case o.Role == worker.Client && b.Deaf != nil && b.Deaf(p.spec):
+		return worker.Reply{Error: "connection timed out"}, func() {}
+	case o.Role == worker.Client:
+		b.listen = 0
+	case o.Shared && b.listen > 0:
+		return worker.Reply{Error: "address already in use"}, func() {}
+	case o.Shared:
+		b.listen++
+		return worker.Reply{Ready: true}, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.listen = 0
+		}
+	}
+	return worker.Reply{Ready: true}, func() {}
+}
+
+// visit numbers a path's visits; both ends of one have the same start.
+func (l *line) visit(when load.Schedule) int {
+	if _, ok := l.visits[when.Start]; !ok {
+		l.visits[when.Start] = len(l.visits)
+	}
+	return l.visits[when.Start]
+}
+
+// count is what the hop sees of one end's receiving.
+func (p place) count(role worker.Role, party sample.Party) {
+	var c sample.Counters
+	if role == worker.Server {
+		c.ForwardBytes = uint64(party.TotalRecv)
+	} else {
+		c.BackwardBytes = uint64(party.TotalRecv)
+	}
+	p.counted = p.counted.Add(c)
+	p.builder.mu.Lock()
+	defer p.builder.mu.Unlock()
+	p.builder.common = p.builder.common.Add(c)
+}
+
+// Clock is a clock that only moves when a caller sleeps.
+type Clock struct {
+	mu  sync.Mutex // guards following
+	now int64
+	// OnSleep is called with the time before each sleep; may be nil.
+	OnSleep func(now int64)
+}
+
+// Now is the clock in ns.
+func (c *Clock) Now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Sleep moves the clock to t.
+func (c *Clock) Sleep(ctx context.Context, t int64) error {
+	if c.OnSleep != nil {
+		c.OnSleep(c.Now())
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = max(c.now, t)
+	return nil
+}
+
+// Meter reads two CPUs, each half busy by the clock.
+type Meter struct{ Clock *Clock }
+
+// Read reads the clock as CPU time.
+func (m Meter) Read(pids ...int) (meter.Reading, error) {
+	s := float64(m.Clock.Now()) / 1e9
+	cpu := sample.CPU{User: s / 4, System: s / 4, Idle: s / 2}
+	return meter.Reading{At: time.Unix(0, m.Clock.Now()), CPUs: []sample.CPU{cpu, cpu}, Procs: make([]float64, len(pids))}, nil
+}

@@ -1,0 +1,33 @@
+package load
+
+// glances reports whether trips may be few and long. A watched thread's window is
+// its watcher's.
+func (t *thread) glances() bool {
+	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
+}
+
+// requestsClient and requestsServer choose rr's loops.
+func requestsClient(t *thread) {
+	switch {
+	case t.beside():
+		source(t)
+	case t.rr.Rate > 0:
+		pacedClient(t)
+	case t.glances():
+		glancingClient(t)
+	default:
+		rrClient(t)
+	}
+}
+
+func requestsServer(t *thread) {
+	t.serves = true
+	switch {
+	case t.beside():
+		sink(t)
+	case t.glances():
+		glancingServer(t)
+	default:
+		rrServer(t)
+	}
+}

@@ -1,0 +1,373 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// crr is connect, request, response and close, then the next connection, as
+// netperf's TCP_CRR. The client closes first and so has the TIME_WAIT, and its
+// ephemeral port with it; the server closes when it sees that.
+
+var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange}
+
+// Indexes into failures.
+const (
+	timedOut = iota
+	refused
+	noPort
+	otherConnect
+	exchangeFailed
+)
+
+// brief is the state of a thread whose connections end with each trip. It is
+// made before the load starts, so that its loop allocates nothing.
+type brief struct {
+	listener int // of the server
+	family   int
+	to       []byte // a raw sockaddr
+	nodelay  int32  // 0 or 1
+	quota    int64  // connections that the thread may ask for; 0: any number
+	limit    unix.Timeval
+	deadline int64 // of the calls; a signal must not restart their limit
+
+	opened, failed int64 // in the whole visit
+	failures       [len(failures)]int64
+	cut            bool
+}
+
+// connections are those that the thread had in the whole visit.
+func (t *thread) connections() int {
+	if t.brief == nil {
+		return max(1, len(t.fds))
+	}
+	return int(t.brief.opened)
+}
+
+// briefServer opens nothing: the loop accepts.
+func briefServer(listener int) func(*thread) error {
+	return func(t *thread) error {
+		t.brief = &brief{listener: listener}
+		return nil
+	}
+}
+
+// briefClient makes a connection to see that the server can be reached.
+func briefClient(addr netip.AddrPort, o Options, nodelay bool) func(*thread) error {
+	quota := 0
+	if o.Budget > 0 {
+		quota = max(1, o.Budget/withDefaults(o.Load).Streams)
+	}
+	return func(t *thread) error {
+		t.brief = newBrief(addr, nodelay)
+		t.brief.quota = int64(quota)
+		fd, err := connect(addr, nodelay)
+		if err != nil {
+			return err
+		}
+		t.brief.opened++
+		return unix.Close(fd)
+	}
+}
+
+func newBrief(addr netip.AddrPort, nodelay bool) *brief {
+	b := &brief{listener: -1}
+	port := [2]byte{byte(addr.Port() >> 8), byte(addr.Port())}
+	if addr.Addr().Is4() {
+		b.family = unix.AF_INET
+		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: addr.Addr().As4()}
+		*(*[2]byte)(unsafe.Pointer(&sa.Port)) = port
+		b.to = append(b.to, (*[unix.SizeofSockaddrInet4]byte)(unsafe.Pointer(&sa))[:]...)
+	} else {
+		b.family = unix.AF_INET6
+		sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: addr.Addr().As16()}
+		*(*[2]byte)(unsafe.Pointer(&sa.Port)) = port
+		b.to = append(b.to, (*[unix.SizeofSockaddrInet6]byte)(unsafe.Pointer(&sa))[:]...)
+	}
+	if nodelay {
+		b.nodelay = 1
+	}
+	return b
+}
+
+// Bounds of how long a connection may stand still before it counts as failed,
+// in ns: a lost SYN is only sent again after a second, which no short window
+// has. What is left of the warm-up or the window counts, and a share of the
+// window at least: windows hold ten round trips.
+const (
+	leastPatience = int64(50 * time.Millisecond)
+	mostPatience  = int64(time.Second)
+	patienceShare = 4
+)
+
+// patience is how long an end waits for the other in the middle of nothing.
+func patience(s Schedule) int64 {
+	return min(max((s.To-s.From)/patienceShare, leastPatience), mostPatience)
+}
+
+// crrClient makes connections until the load is over or there are none to be
+// had.
+func crrClient(t *thread) {
+	b := t.brief
+	least := patience(t.when)
+	for {
+		if b.quota > 0 && b.opened+b.failed >= b.quota {
+			t.cutShort()
+			break
+		}
+		b.until(min(max(t.next-clock.Now(), least), int64(connectTimeout)))
+		c := t.connectOnce()
+		timed := t.inWindow()
+		if c.failure >= 0 {
+			b.failed++
+			if timed {
+				b.failures[c.failure]++
+			}
+			timed = false
+		} else {
+			t.trips++
+		}
+		if c.failure == noPort { // none comes back within a window
+			t.cutShort()
+			break
+		}
+		over := t.passed(c.end)
+		if timed {
+			_ = t.hist.RecordValue(c.end - c.begin) // over a minute: the window is long over
+			_ = t.times[workload.TimeConnect].RecordValue(c.connected - c.begin)
+		}
+		if over {
+			break
+		}
+	}
+	t.note()
+	if !b.cut {
+		t.farewell()
+	}
+}
+
+// once is what became of one connection: when, and which of failures or -1.
+type once struct {
+	begin, connected, end int64
+	failure               int
+}
+
+// connectOnce makes one connection, from socket to close.
+func (t *thread) connectOnce() once {
+	b := t.brief
+	fd, e := b.socket()
+	if e != 0 {
+		return once{end: clock.Now(), failure: otherConnect}
+	}
+	begin := clock.Now()
+	if e := b.connect(fd); e != 0 {
+		closeRaw(fd)
+		return once{end: clock.Now(), failure: connectFailure(e)}
+	}
+	connected := clock.Now()
+	t.fd = fd
+	ok := t.sendFull(t.sizes.Request) && t.recvInTime(t.sizes.Reply)
+	closeRaw(fd)
+	end := clock.Now()
+	t.fd = -1
+	if !ok {
+		t.err = nil // of this connection, not of the load
+		return once{end: end, failure: exchangeFailed}
+	}
+	b.opened++
+	return once{begin, connected, end, -1}
+}
+
+// connectFailure is what an error of connect counts as.
+func connectFailure(e syscall.Errno) int {
+	switch e {
+	case unix.EINPROGRESS, unix.EALREADY, unix.ETIMEDOUT: // the first two are SO_SNDTIMEO's
+		return timedOut
+	case unix.ECONNREFUSED:
+		return refused
+	case unix.EADDRNOTAVAIL:
+		return noPort
+	}
+	return otherConnect
+}
+
+// cutShort ends the thread's window here: a rate over the rest would be one of
+// standing still.
+func (t *thread) cutShort() {
+	t.brief.cut = true
+	now := clock.Now()
+	for t.bounds < windowBounds {
+		t.cross(now)
+	}
+}
+
+// note leaves the counts for the statistics.
+func (t *thread) note() {
+	t.counts = map[string]int64{workload.Failed: t.brief.failed}
+	for i, name := range failures {
+		t.counts[name] = t.brief.failures[i]
+	}
+	t.counts[workload.EndedEarly] = 0
+	if t.brief.cut {
+		t.counts[workload.EndedEarly] = 1
+	}
+}
+
+// farewell is a connection that says nothing: after the load's end one of the
+// server's threads ends with it. If it is lost that thread ends a little later.
+func (t *thread) farewell() {
+	b := t.brief
+	b.until(leastPatience)
+	fd, e := b.socket()
+	if e != 0 {
+		return
+	}
+	if b.connect(fd) == 0 {
+		b.opened++
+	}
+	closeRaw(fd)
+}
+
+// crrServer accepts, answers and waits for the client to close, until a
+// connection without a request or a silence comes after the load's end.
+func crrServer(t *thread) {
+	b := t.brief
+	quiet := patience(t.when)
+	limit := unix.NsecToTimeval(quiet)
+	// It bounds accept(2), and, because accepted sockets have it too, how long a
+	// client that is gone keeps the thread.
+	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		t.err = fmt.Errorf("limit accept: %w", err)
+		return
+	}
+	for {
+		b.deadline = clock.Now() + quiet
+		fd, e := b.accept()
+		served := false
+		switch e {
+		case 0:
+			b.deadline = clock.Now() + quiet
+			served = t.serve(fd)
+		case unix.EAGAIN, unix.ECONNABORTED:
+		default:
+			t.failed("accept", e)
+			return
+		}
+		if t.passed(clock.Now()) && !served {
+			return
+		}
+	}
+}
+
+// serve answers one connection; false if it had no request.
+func (t *thread) serve(fd int) bool {
+	t.fd = fd
+	t.brief.opened++
+	ok := t.recvInTime(t.sizes.Request) && t.sendFull(t.sizes.Reply)
+	if ok {
+		t.trips++
+		_, _ = t.brief.recv(fd, t.buf) // until the client has closed: the end that closes first has the TIME_WAIT
+	}
+	closeRaw(fd)
+	t.fd, t.err = -1, nil // a client that broke off is for the client to count
+	return ok
+}
+
+// The calls of the loops, without Go's scheduler, as send and recv are.
+
+// socket makes a socket whose calls give up after b.limit.
+func (b *brief) socket() (int, syscall.Errno) {
+	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if e != 0 {
+		return -1, e
+	}
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // connect is bounded as a send is
+		_, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option,
+			uintptr(unsafe.Pointer(&b.limit)), unsafe.Sizeof(b.limit), 0)
+		if e != 0 {
+			closeRaw(int(fd))
+			return -1, e
+		}
+	}
+	if b.nodelay != 0 {
+		if _, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_NODELAY,
+			uintptr(unsafe.Pointer(&b.nodelay)), unsafe.Sizeof(b.nodelay), 0); e != 0 {
+			closeRaw(int(fd))
+			return -1, e
+		}
+	}
+	return int(fd), 0
+}
+
+// until bounds the calls that follow, from now.
+func (b *brief) until(limit int64) {
+	b.limit, b.deadline = unix.NsecToTimeval(limit), clock.Now()+limit
+}
+
+// again reports whether a call that a signal broke off has time left.
+func (b *brief) again(e syscall.Errno) bool { return e == syscall.EINTR && clock.Now() < b.deadline }
+
+// connect asks again after a signal: a blocking socket then waits on.
+func (b *brief) connect(fd int) syscall.Errno {
+	for {
+		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
+		switch {
+		case b.again(e):
+		case e == syscall.EINTR:
+			return syscall.ETIMEDOUT
+		default:
+			return e
+		}
+	}
+}
+
+// accept is EAGAIN after a silence.
+func (b *brief) accept() (int, syscall.Errno) {
+	for {
+		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+		switch {
+		case b.again(e):
+		case e == syscall.EINTR:
+			return -1, syscall.EAGAIN
+		default:
+			return int(fd), e
+		}
+	}
+}
+
+func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
+	for {
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
+		if !b.again(e) {
+			return int(n), e
+		}
+	}
+}
+
+// recvInTime receives exactly n bytes; false if they do not come.
+func (t *thread) recvInTime(n int) bool {
+	for got := 0; got < n; {
+		k, e := t.brief.recv(t.fd, t.buf[got:n])
+		if e != 0 || k == 0 {
+			return false
+		}
+		got += k
+		t.recvd += int64(k)
+	}
+	return true
+}
+
+// closeRaw closes a socket; Linux frees the descriptor whatever it says.
+func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// errBriefCrowd says that a crowd has connections that stay.
+var errBriefCrowd = errors.New("a load whose connections end cannot be one of a crowd")

@@ -1,0 +1,94 @@
+package load
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+// Loops of rr for trips that may be few and long: of a slow rate, of one among
+// many connections, or beside a stream. They look at the clock also while
+// nothing comes, so that the window's bounds are passed on time. The timeout
+// that this takes costs each wait a timer, which rr alone does without.
+
+// glances is how often in a window a thread looks at the clock if nothing comes.
+const glances = 50
+
+// glance has waits end that often.
+func (t *thread) glance() bool {
+	every := unix.NsecToTimeval(max((t.when.To-t.when.From)/glances, int64(time.Millisecond)))
+	if err := unix.SetsockoptTimeval(t.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &every); err != nil {
+		t.err = fmt.Errorf("set SO_RCVTIMEO: %w", err)
+		return false
+	}
+	return true
+}
+
+// glancingClient is rrClient, but it times the trips that began in the window,
+// however late they end: a stall until after the window is one of them.
+func glancingClient(t *thread) {
+	if !t.glance() {
+		return
+	}
+	now := clock.Now()
+	for {
+		sentAt, counts := now, t.inWindow()
+		if !t.sendFull(t.sizes.Request) || !t.recvGlancing(t.sizes.Reply) {
+			return // the server ends first only if it fails
+		}
+		now = clock.Now()
+		t.trips++
+		if counts {
+			t.timed(now - sentAt)
+			_ = t.hist.RecordValue(now - sentAt) // over a minute: the window is long over
+		}
+		if t.passed(now) {
+			break
+		}
+		if t.rested() {
+			now = clock.Now()
+		}
+	}
+	t.finish()
+}
+
+// glancingServer is rrServer.
+func glancingServer(t *thread) {
+	if !t.glance() {
+		return
+	}
+	for t.recvGlancing(t.sizes.Request) {
+		if !t.sendFull(t.sizes.Reply) {
+			return
+		}
+		t.trips++
+		t.passed(clock.Now())
+	}
+	if t.err == nil {
+		t.passed(clock.Now())
+	}
+}
+
+// recvGlancing is recvFull on a socket with a timeout.
+func (t *thread) recvGlancing(n int) bool {
+	for got := 0; got < n; {
+		k, e := recv(t.fd, t.buf[got:n])
+		switch {
+		case e == syscall.EAGAIN:
+			t.passed(clock.Now())
+			continue
+		case e != 0:
+			t.failed("receive", e)
+			return false
+		case k == 0:
+			return false
+		}
+		got += k
+		t.recvd += int64(k)
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+// Package load is the traffic. A workload is a short table over shared
+// loops: raw blocking socket calls on locked, pinned threads, without Go's
+// network poller, without allocation and without a garbage collection while
+// it runs. It knows nothing of modes, files or other processes: it is given
+// addresses, CPUs and three instants, and says what it moved.
+//
+// All instants are CLOCK_MONOTONIC nanoseconds, which processes of one
+// machine share across its namespaces.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"golang.org/x/sys/unix"
+)
+
+// withDefaults are the options with what the loops use for those that are not given.
+func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
+
+// Schedule is when the load starts and which part of it is measured.
+type Schedule struct {
+	Start int64 `json:"start"` // first byte
+	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
+	To    int64 `json:"to"`    // end of the window
+	// End is when the load stops, so that meters which are read a little late
+	// still see it run; 0 is To.
+	End int64 `json:"end,omitempty"`
+	// Slices come before Start, in the order of time; none: the load has none.
+	Slices []Slice `json:"slices,omitempty"`
+	// Hold is until when an end says nothing of what it did: others are measured.
+	Hold int64 `json:"hold,omitempty"`
+}
+
+// first is when the first byte is sent.
+func (s Schedule) first() int64 {
+	if len(s.Slices) > 0 {
+		return s.Slices[0].Start
+	}
+	return s.Start
+}
+
+// Stats is what one end of a load did.
+type Stats struct {
+	Window      int64 // ns, as this end's threads crossed its bounds, on average
+	Sent        int64 // payload bytes in the window
+	Received    int64
+	Trips       int64 // request/response pairs in the window
+	TotalSent   int64 // from the first byte to the last
+	TotalRecv   int64
+	Connections int
+	CPU         int64 // ns of CPU time of the whole process in the window
+	Busiest     float64
+	Involuntary int64 // involuntary context switches in the window
+	Late        int64 // ns from Start to the first byte of the last thread; 0 of the end that does not send first
+	Retransmits int64 // segments in the window
+	Resent      int64 // bytes sent again, from the first byte to the last
+	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
+	Cwnd, MSS   int64 // segments, bytes; mean over connections
+	// Latency holds each trip of the window in ns; nil if the load has none.
+	Latency *hdrhistogram.Histogram
+	// Times and Counts are what only this workload times (ns) and counts in the
+	// window, by name.
+	Times  map[string]*hdrhistogram.Histogram
+	Counts map[string]int64
+	// Slices are what was done in each of the schedule's.
+	Slices []SliceStats
+	// Flows are the connections one by one, if the load is one of a crowd.
+	Flows []Flow
+}
+
+// Flow is what one connection did in the window.
+type Flow struct {
+	Client    int   // the number that the client's end gave itself
+	Sent      int64 // payload bytes that the other end's kernel acknowledged
+	Received  int64 // payload bytes
+	Trips     int64
+	TotalRecv int64 // from the first byte to the last
+	Resent    int64 // bytes that this end sent again, likewise
+}
+
+// loops are what each end does on one connection.
+type loops struct {
+	client, server func(t *thread)
+	// threads is how many share the connections, where threads have several each; nil: each
+	// has one.
+	threads func(o Options) int
+}
+
+// table has the loops of each load of the catalogue that is ours.
+var table = map[string]loops{
+	workload.Bulk:   {client: bulkClient, server: bulkServer},
+	workload.RR:     {client: requestsClient, server: requestsServer},
+	workload.CRR:    {client: crrClient, server: crrServer},
+	workload.UDP:    {client: udpClient, server: udpServer},
+	workload.UDPRR:  {client: udpRRClient, server: udpRRServer},
+	workload.Stream: {client: streamClient, server: streamServer, threads: streamThreads},
+	workload.Query:  {client: queryClient, server: rrServer}, // it is answered as requests are
+}
+
+// Options are common to both ends.
+type Options struct {
+	Load sample.Load
+	CPUs []int // threads are pinned to them in turn; empty: not pinned
+	// Crowd says that the end is one of many. Then its counts are taken at the
+	// window's bounds by a watcher, because a thread that starves comes past
+	// them late or never, and each connection begins with its client's number.
+	Crowd  bool
+	Client int // that number, of the client's end
+	// Budget is how many connections the client's end may ask for (crr); 0: any
+	// number.
+	Budget int
+	// Shared says that another end listens at the same address, too, before or after this
+	// one: it listens until its connections are there and waits for the other to have its own.
+	Shared bool
+	// NewHistogram makes the histogram of a thread that times trips.
+	NewHistogram func() *hdrhistogram.Histogram
+}
+
+// job is a load that can be run: its loops and what the catalogue says of it.
+type job struct {
+	loops
+	workload.Workload
+	nodelay bool
+}
+
+// job finds the load's loops and refuses options that they cannot serve.
+func (o Options) job() (job, error) {
+	own, ok := table[o.Load.Kind]
+	if !ok {
+		return job{}, fmt.Errorf("unknown load %q", o.Load.Kind)
+	}
+	w := job{own, workload.Of(o.Load), false}
+	l := withDefaults(o.Load)
+	switch l.Nodelay {
+	case "":
+		w.nodelay = w.Nodelay
+	case "on", "off":
+		w.nodelay = l.Nodelay == "on"
+	default:
+		return w, fmt.Errorf("load %+v: nodelay must be on or off", l)
+	}
+	if w.Brief && o.Crowd {
+		return w, fmt.Errorf("load %s: %w", l.Kind, errBriefCrowd)
+	}
+	m, write := workload.MessagesOf(l), workload.WriteOf(l) // 0 of loads that have none
+	if l.Streams < 1 || min(write, m.Request, m.Reply) < 0 || max(write, m.Request, m.Reply) > workload.MaxMessage {
+		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", l, workload.MaxMessage)
+	}
+	if w.UDP {
+		return w, o.fitUDP(l)
+	}
+	if w.threads != nil {
+		if o.Crowd {
+			return w, fmt.Errorf("load %s: not of a crowd", l.Kind)
+		}
+		return w, checkTokens(l)
+	}
+	if err := o.together(); err != nil {
+		return w, fmt.Errorf("load %s: %w", l.Kind, err)
+	}
+	return w, nil
+}
+
+// Threads is how many threads an end has, for Prepare.
+func (o Options) Threads() int {
+	if w := table[o.Load.Kind]; w.threads != nil {
+		return w.threads(o)
+	}
+	return threads(o.Load)
+}
+
+// Server is the server's end: it listens from the start.
+type Server struct {
+	*crew
+	listener int
+	closed   atomic.Bool // the listener
+}
+
+// Listen makes the server's end on addr and starts accepting.
+func Listen(addr netip.AddrPort, o Options) (*Server, error) {
+	w, err := o.job()
+	if err != nil {
+		return nil, err
+	}
+	if w.UDP {
+		return listenDatagrams(addr, o, w)
+	}
+	fd, err := o.patient(func() (int, error) { return listen(addr) })
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	s := &Server{listener: fd}
+	open := o.seated(func(t *thread) (err error) {
+		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
+			return err
+		}
+		t.client, err = greeted(t.fd)
+		return err
+	}, true)
+	switch {
+	case w.threads != nil:
+		open = func(t *thread) error {
+			return t.several(func(n int) ([]int, error) { return acceptMany(fd, n, w.nodelay) }, true)
+		}
+	case w.Brief:
+		open = briefServer(fd)
+		if err := setNodelay(fd, w.nodelay); err != nil { // accepted sockets have it too
+			return nil, errors.Join(err, unix.Close(fd))
+		}
+	}
+	s.crew = newCrew(o, w, w.server, s.brieflyIf(o, open))
+	bulk := workload.BulkOf(o.Load)
+	s.begins = bulk.Reverse || bulk.Bidir
+	return s, nil
+}
+
+// Client is the client's end: it is connected when Dial returns.
+type Client struct{ *crew }
+
+// Dial makes the client's end with all its connections to addr.
+func Dial(addr netip.AddrPort, o Options) (*Client, error) {
+	w, err := o.job()
+	if err != nil {
+		return nil, err
+	}
+	open := o.seated(func(t *thread) (err error) {
+		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
+			err = greet(t.fd, o.Client)
+		}
+		return err
+	}, false)
+	switch {
+	case w.threads != nil:
+		open = func(t *thread) error {
+			return t.several(func(n int) ([]int, error) { return connectMany(addr, n, w.nodelay) }, false)
+		}
+	case w.Brief:
+		open = briefClient(addr, o, w.nodelay)
+	case w.UDP:
+		open = func(t *thread) error { return dialUDP(t, addr) }
+	}
+	c := &Client{newCrew(o, w, w.client, func(t *thread) error {
+		if err := open(t); err != nil {
+			return fmt.Errorf("connect to %s: %w", addr, err)
+		}
+		return nil
+	})}
+	c.begins = !workload.BulkOf(o.Load).Reverse
+	return c, c.open()
+}

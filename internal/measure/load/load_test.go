@@ -1,0 +1,361 @@
+package load
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	warmup = 20 * time.Millisecond
+	window = 60 * time.Millisecond
+)
+
+func options(s sample.Load) Options {
+	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
+}
+
+// freePort is an address that nothing listens on.
+func freePort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// both runs the two ends of a load over the loopback device.
+func both(t *testing.T, s sample.Load) (client, server Stats) {
+	t.Helper()
+	Prepare(2 * max(1, s.Streams))
+	addr := freePort(t)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	begin := clock.Now() + int64(5*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	type answer struct {
+		Stats
+		error
+	}
+	fromServer := make(chan answer, 1)
+	go func() {
+		st, err := srv.Run(when)
+		fromServer <- answer{st, err}
+	}()
+	client, err = cli.Run(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := <-fromServer
+	if a.error != nil {
+		t.Fatal(a.error)
+	}
+	return client, a.Stats
+}
+
+func TestBulk(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+	}{
+		{"one-stream", sample.Load{Kind: "bulk"}},
+		{"three-streams", sample.Load{Kind: "bulk", Streams: 3}},
+		{"small-writes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 100}}},
+		{"reverse", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, server := both(t, c.spec)
+			from, to := client, server
+			if workload.BulkOf(c.spec).Reverse {
+				from, to = server, client
+			}
+			if to.TotalRecv == 0 || to.TotalRecv != from.TotalSent {
+				t.Errorf("sent %d bytes, %d arrived", from.TotalSent, to.TotalRecv)
+			}
+			if to.Received <= 0 || to.Received >= to.TotalRecv {
+				t.Errorf("%d of %d bytes in the window", to.Received, to.TotalRecv)
+			}
+			if from.TotalRecv != 0 || to.TotalSent != 0 {
+				t.Errorf("bytes in the wrong direction: %d, %d", from.TotalRecv, to.TotalSent)
+			}
+			if n := max(1, c.spec.Streams); client.Connections != n || server.Connections != n {
+				t.Errorf("connections %d, %d", client.Connections, server.Connections)
+			}
+			for _, s := range []Stats{client, server} {
+				if s.Window < int64(window)/2 || s.Latency != nil || s.CPU <= 0 {
+					t.Errorf("stats %+v", s)
+				}
+			}
+		})
+	}
+}
+
+func TestRequestResponse(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+	}{
+		{"one-byte", sample.Load{Kind: "rr"}},
+		{"uneven", sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 100, Reply: 70_000}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, server := both(t, c.spec)
+			s := withDefaults(c.spec)
+			if client.Trips <= 0 || client.Latency == nil {
+				t.Fatalf("client %+v", client)
+			}
+			// A trip that began in the warm-up is not timed.
+			if n := client.Latency.TotalCount(); n > client.Trips || n < client.Trips-1 {
+				t.Errorf("%d trips, %d timed", client.Trips, n)
+			}
+			if client.Sent != client.Trips*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				t.Errorf("client %+v", client)
+			}
+			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+			// The trips fill the window: their mean times their number is its length.
+			if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()); whole > 1.1*float64(client.Window) || whole < 0.8*float64(client.Window) {
+				t.Errorf("%d trips of %.0f ns in a window of %d ns", client.Trips, client.Latency.Mean(), client.Window)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	addr := taken.Addr().(*net.TCPAddr).AddrPort()
+	if _, err := Listen(addr, options(sample.Load{Kind: "bulk"})); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), addr.String()) {
+		t.Errorf("a port that is taken: %v", err)
+	}
+	if _, err := Dial(freePort(t), options(sample.Load{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a port that nobody listens on: %v", err)
+	}
+	for _, s := range []sample.Load{{Kind: "ftp"}, {Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: -1}}}, {Kind: "bulk", Options: workload.BulkOptions{Write: workload.MaxMessage + 1}}, {Kind: "bulk", Streams: -2}} {
+		if _, err := Listen(addr, options(s)); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+	if _, err := Dial(addr, Options{Load: sample.Load{Kind: "rr"}, CPUs: []int{1023}}); err == nil || !strings.Contains(err.Error(), "pin to CPU 1023") {
+		t.Errorf("a CPU that is not there: %v", err)
+	}
+}
+
+// TCP_NODELAY is as the workload has it, or as it was asked for, on both ends.
+func TestNodelay(t *testing.T) {
+	for _, tt := range []struct {
+		spec sample.Load
+		want int
+	}{
+		{sample.Load{Kind: "bulk"}, 0}, {sample.Load{Kind: "bulk", Nodelay: "on"}, 1},
+		{sample.Load{Kind: "rr"}, 1}, {sample.Load{Kind: "rr", Nodelay: "off"}, 0},
+		{sample.Load{Kind: "stream"}, 1}, {sample.Load{Kind: "stream", Nodelay: "off"}, 0},
+	} {
+		addr := freePort(t)
+		srv, err := Listen(addr, options(tt.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cli, err := Dial(addr, options(tt.spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.open(); err != nil { // the client's connections are open already
+			t.Fatal(err)
+		}
+		for who, c := range map[string]*crew{"client": cli.crew, "server": srv.crew} {
+			got, err := unix.GetsockoptInt(c.threads[0].fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
+			if err != nil || got != tt.want {
+				t.Errorf("%+v: %s has TCP_NODELAY %d, %v", tt.spec, who, got, err)
+			}
+		}
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Listen(freePort(t), options(sample.Load{Kind: "rr", Nodelay: "perhaps"})); err == nil {
+		t.Error("nodelay=perhaps was taken")
+	}
+}
+
+// An end whose other end goes away says so and does not hang.
+func TestBrokenConnection(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}()
+	Prepare(2)
+	cli, err := Dial(ln.Addr().(*net.TCPAddr).AddrPort(), options(sample.Load{Kind: "bulk"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cli.Close()
+	begin := clock.Now()
+	_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(10*time.Second)})
+	if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+// crowd runs a server's end and so many clients' ends, one connection each, over
+// the loopback device. Those that are idle send nothing in the window.
+func crowd(t *testing.T, s sample.Load, clients int, idle func(i int) bool) Stats {
+	t.Helper()
+	Prepare(4 * clients)
+	addr := freePort(t)
+	o := options(s)
+	o.Crowd = true
+	o.Load.Streams = clients
+	srv, err := Listen(addr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := clock.Now() + int64(30*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	ended := make(chan error, clients)
+	for i := range clients {
+		o := options(s)
+		o.Crowd, o.Client = true, 100+i
+		cli, err := Dial(addr, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := when
+		if idle(i) { // it starts when all is over
+			mine.Start = when.To + int64(window)
+		}
+		go func() {
+			_, err := cli.Run(mine)
+			ended <- errors.Join(err, cli.Close())
+		}()
+	}
+	got, err := srv.Run(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range clients {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+// A crowd is counted flow by flow at the window's bounds, and a client that
+// starves counts nothing instead of being missing.
+func TestCrowd(t *testing.T) {
+	for _, spec := range []sample.Load{{Kind: "bulk"}, {Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 10}}}, {Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}} {
+		name := spec.Kind
+		if workload.BulkOf(spec).Reverse {
+			name += "-reverse"
+		}
+		t.Run(name, func(t *testing.T) {
+			const clients, starving = 6, 3
+			idle := func(i int) bool { return !workload.BulkOf(spec).Reverse && i == starving }
+			got := crowd(t, spec, clients, idle)
+			seen := map[int]Flow{}
+			var sum, trips, acked int64
+			for _, f := range got.Flows {
+				seen[f.Client] = f
+				sum, trips, acked = sum+f.Received, trips+f.Trips, acked+f.Sent
+			}
+			if len(seen) != clients {
+				t.Fatalf("flows %+v", got.Flows)
+			}
+			for c, f := range seen {
+				if c < 100 || c >= 100+clients {
+					t.Errorf("client %d", c)
+				}
+				if moved := f.Received + f.Trips + f.Sent; (moved == 0) != idle(c-100) {
+					t.Errorf("flow %+v", f)
+				}
+			}
+			if sum != got.Received || trips != got.Trips || (workload.BulkOf(spec).Reverse && acked == 0) {
+				t.Errorf("flows' sums %d, %d; %+v", sum, trips, got)
+			}
+			if got.Window < int64(window)/2 || got.Window > 3*int64(window) {
+				t.Errorf("window %d", got.Window)
+			}
+			if got.CPU <= 0 || got.Busiest <= 0 {
+				t.Errorf("no CPU time: %+v", got)
+			}
+		})
+	}
+}
+
+// Each load of the catalogue that is ours has loops, and there are no others.
+func TestEachLoadHasLoops(t *testing.T) {
+	for _, w := range workload.All {
+		if own, ok := table[w.Name]; ok == w.Foreign || ok && (own.client == nil || own.server == nil) {
+			t.Errorf("%s, foreign: %t: loops %+v", w.Name, w.Foreign, own)
+		}
+		if _, ok := table[w.Name]; ok != (w.Gist != "") {
+			t.Errorf("%s has loops: %t, and to the command it is %q", w.Name, ok, w.Gist)
+		}
+	}
+	for name := range table {
+		if _, ok := workload.Find(name); !ok {
+			t.Errorf("the loops of %q have no load", name)
+		}
+	}
+}
+
+// A client times what the catalogue says that its load records.
+func TestLoadsTimeWhatIsListed(t *testing.T) {
+	for name := range table {
+		l := sample.Load{Kind: name}
+		switch name { // short responses, an open loop, and no search for the highest rate
+		case workload.Stream:
+			l.Options = workload.StreamOptions{Tokens: 3, Pace: 100}
+		case workload.RR:
+			l.Options = workload.RROptions{Rate: 1e4}
+		case workload.UDP:
+			l.Options = workload.UDPOptions{Rate: 1e8}
+		}
+		client, _ := between(t, l, windows(warmup, 5*window), direct)
+		w := workload.Of(l)
+		if (client.Latency != nil) != w.Trips || len(client.Times) != len(w.Times(l)) {
+			t.Errorf("%s: latencies %v, times %v; the catalogue has %v", name, client.Latency != nil, client.Times, w.Times(l))
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package load
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// between runs the two ends over a path that via makes of the server's address,
+// and waits for both.
+func between(t *testing.T, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
+	t.Helper()
+	Prepare(2 * threads(s))
+	addr := freePort(t)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(via(addr), options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sched := when(clock.Now() + int64(10*time.Millisecond))
+	var fromServer error
+	done := make(chan struct{})
+	go func() { server, fromServer = srv.Run(sched); close(done) }()
+	client, err = cli.Run(sched)
+	<-done
+	if err := errors.Join(err, fromServer, cli.Close(), srv.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+func direct(a netip.AddrPort) netip.AddrPort { return a }
+
+// windows is a schedule with so long a warm-up and window.
+func windows(warmup, window time.Duration) func(int64) Schedule {
+	return func(begin int64) Schedule {
+		return Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	}
+}
+
+// Both ways every byte arrives, and each connection counts once.
+func TestBothWays(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+		via  func(*testing.T) func(netip.AddrPort) netip.AddrPort
+	}{
+		{"one", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, nil},
+		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: workload.BulkOptions{Bidir: true}}, nil},
+		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads, Options: workload.BulkOptions{Write: 4096, Bidir: true}}, nil},
+		{"odd-writes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 7, Bidir: true}}, nil},
+		{"zerocopy", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true, Send: workload.SendZerocopy}}, nil},
+		{"relayed", sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Write: 4096, Bidir: true}}, func(t *testing.T) func(netip.AddrPort) netip.AddrPort {
+			return func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, time.Millisecond) }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			via := direct
+			if c.via != nil {
+				via = c.via(t)
+			}
+			from, long := warmup, 3*window
+			if threads(c.spec) > ManyThreads { // each must have its turn
+				from, long = 10*warmup, 10*window
+			}
+			client, server := between(t, c.spec, windows(from, long), via)
+			if client.TotalSent != server.TotalRecv || server.TotalSent != client.TotalRecv {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+			n := max(1, c.spec.Streams)
+			for _, s := range []Stats{client, server} {
+				if s.Received <= 0 || s.Sent <= 0 || s.Connections != n || s.Window <= 0 || s.CPU <= 0 {
+					t.Errorf("stats %+v", s)
+				}
+			}
+		})
+	}
+}
+
+// A number of bytes is moved exactly, and the receiver's window is the time that
+// it took from the common start.
+func TestBytes(t *testing.T) {
+	const n = 3<<20 + 17
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+	}{
+		{"one", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}}},
+		{"less-than-a-write", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1}}},
+		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: workload.BulkOptions{Bytes: n}}},
+		{"reverse", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n, Reverse: true}}},
+		{"both-ways", sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Bytes: n, Bidir: true}}},
+		{"zerocopy", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n, Send: workload.SendZerocopy}}},
+		{"sendfile", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 1000, Bytes: n, Send: workload.SendFile}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client, server := between(t, c.spec, windows(0, time.Minute), direct)
+			want := workload.BulkOf(c.spec).Bytes * int64(max(1, c.spec.Streams))
+			up, down := want, int64(0)
+			switch {
+			case workload.BulkOf(c.spec).Bidir:
+				down = want
+			case workload.BulkOf(c.spec).Reverse:
+				up, down = 0, want
+			}
+			if client.TotalSent != up || server.TotalRecv != up || server.TotalSent != down || client.TotalRecv != down {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+			if client.Received != down || server.Received != up || client.Sent != up {
+				t.Errorf("in the window: client %+v\nserver %+v", client, server)
+			}
+		})
+	}
+}
+
+// Over a path with a known delay nothing arrives before that delay has passed.
+func TestBytesTakeTheirWay(t *testing.T) {
+	const delay = 20 * time.Millisecond
+	_, server := between(t, sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
+		func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, delay) })
+	if took := time.Duration(server.Window); took < delay || took > 20*delay {
+		t.Errorf("1000 bytes over %s took %s", delay, took)
+	}
+}
+
+// A stream that ends early is not a transfer of so many bytes.
+func TestBytesThatDoNotCome(t *testing.T) {
+	addr := freePort(t)
+	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	fd, err := connect(addr, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(fd, make([]byte, 10))
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := srv.Run(windows(0, time.Minute)(clock.Now())); err == nil {
+		t.Error("10 bytes passed for 1000")
+	}
+}
+
+func TestSenders(t *testing.T) {
+	for _, send := range []string{workload.SendZerocopy, workload.SendFile} {
+		for _, reverse := range []bool{false, true} {
+			name := send
+			if reverse {
+				name += "-reverse"
+			}
+			t.Run(name, func(t *testing.T) {
+				client, server := between(t, sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
+				from, to := client, server
+				if reverse {
+					from, to = server, client
+				}
+				if to.TotalRecv == 0 || to.TotalRecv != from.TotalSent {
+					t.Errorf("sent %d bytes, %d arrived", from.TotalSent, to.TotalRecv)
+				}
+				if send != workload.SendZerocopy {
+					return
+				}
+				sends, copied := from.Counts[workload.CountZerocopy], from.Counts[workload.CountZerocopyCopied]
+				// To a socket of this machine the kernel copies all of them.
+				if sends <= 0 || copied != sends {
+					t.Errorf("%d of %d sends were copied", copied, sends)
+				}
+				if at := from.Sent / workload.DefaultWrite; sends < at/4 {
+					t.Errorf("%d sends reported, at least %d were made", sends, at)
+				}
+			})
+		}
+	}
+	if err := CanSend("pigeon"); err == nil {
+		t.Error("pigeons were taken")
+	}
+}
+
+// report is a message of the error queue.
+func reported(level, kind int32, ee unix.SockExtendedErr) []byte {
+	b := make([]byte, unix.CmsgSpace(16))
+	if unix.SizeofPtr == 8 {
+		binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(16)))
+	} else {
+		binary.NativeEndian.PutUint32(b, uint32(unix.CmsgLen(16)))
+	}
+	at := unix.CmsgLen(0)
+	binary.NativeEndian.PutUint32(b[at-8:], uint32(level))
+	binary.NativeEndian.PutUint32(b[at-4:], uint32(kind))
+	binary.NativeEndian.PutUint32(b[at:], ee.Errno)
+	b[at+4], b[at+5], b[at+6] = ee.Origin, ee.Type, ee.Code
+	binary.NativeEndian.PutUint32(b[at+8:], ee.Info)
+	binary.NativeEndian.PutUint32(b[at+12:], ee.Data)
+	return b
+}
+
+func TestCompleted(t *testing.T) {
+	zero := unix.SockExtendedErr{Origin: unix.SO_EE_ORIGIN_ZEROCOPY, Info: 5, Data: 7}
+	copied := zero
+	copied.Code = unix.SO_EE_CODE_ZEROCOPY_COPIED
+	wrapped := zero
+	wrapped.Info, wrapped.Data = 1<<32-1, 1
+	icmp := zero
+	icmp.Origin = unix.SO_EE_ORIGIN_ICMP
+	for _, tt := range []struct {
+		name   string
+		b      []byte
+		sends  int
+		copied bool
+	}{
+		{"v4", reported(unix.SOL_IP, unix.IP_RECVERR, zero), 3, false},
+		{"v6-copied", reported(unix.SOL_IPV6, unix.IPV6_RECVERR, copied), 3, true},
+		{"wrapped", reported(unix.SOL_IP, unix.IP_RECVERR, wrapped), 3, false},
+		{"another-origin", reported(unix.SOL_IP, unix.IP_RECVERR, icmp), 0, false},
+		{"another-kind", reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), 0, false},
+		{"second", append(reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), reported(unix.SOL_IP, unix.IP_RECVERR, copied)...), 3, true},
+		{"cut", reported(unix.SOL_IP, unix.IP_RECVERR, zero)[:20], 0, false},
+		{"empty", nil, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if n, c := completed(tt.b); n != tt.sends || c != tt.copied {
+				t.Errorf("%d sends, copied %v; want %d, %v", n, c, tt.sends, tt.copied)
+			}
+		})
+	}
+}
+
+func FuzzCompleted(f *testing.F) {
+	zero := unix.SockExtendedErr{Origin: unix.SO_EE_ORIGIN_ZEROCOPY, Info: 5, Data: 7}
+	f.Add(reported(unix.SOL_IP, unix.IP_RECVERR, zero))
+	f.Add(reported(unix.SOL_IPV6, unix.IPV6_RECVERR, zero)[:17])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, copied := completed(b)
+		if n < 0 || n > 1<<32 || (copied && n == 0) {
+			t.Errorf("%d sends, copied %v", n, copied)
+		}
+	})
+}
+
+// The end of a stream is found however it is cut into pieces, and only there.
+func TestTail(t *testing.T) {
+	text := append([]byte("payload before the end"), binary.BigEndian.AppendUint64(nil, endMark)...)
+	for step := 1; step <= len(text); step++ {
+		var last tail
+		for at := 0; at < len(text); at += step {
+			end := min(at+step, len(text))
+			if got := last.after(text[at:end]) == endMark; got != (end == len(text)) {
+				t.Errorf("pieces of %d: at %d of %d the end is %v", step, end, len(text), got)
+			}
+		}
+	}
+}
+
+func TestThreads(t *testing.T) {
+	for _, tt := range []struct {
+		spec sample.Load
+		want int
+	}{
+		{sample.Load{}, 1}, {sample.Load{Streams: 5}, 5}, {sample.Load{Streams: 5, Options: workload.BulkOptions{Bidir: true}}, 10}, {sample.Load{Options: workload.RROptions{Beside: true}}, 2}, {sample.Load{Streams: 3, Options: workload.RROptions{Beside: true}}, 4},
+	} {
+		if got := threads(tt.spec); got != tt.want {
+			t.Errorf("%+v: %d threads, want %d", tt.spec, got, tt.want)
+		}
+	}
+}
+
+func TestOptionsThatDoNotGoTogether(t *testing.T) {
+	for _, o := range []Options{
+		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true, Reverse: true}}},
+		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: -1}}},
+		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Rate: -1}}},
+		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: "pigeon"}}},
+		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 10}}, Crowd: true},
+		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, Crowd: true},
+		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 10}}, Crowd: true},
+		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}, Crowd: true},
+	} {
+		if s, err := Listen(freePort(t), o); err == nil {
+			t.Errorf("%+v was taken", o)
+			_ = s.Close()
+		}
+	}
+}

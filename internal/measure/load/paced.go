@@ -1,0 +1,114 @@
+package load
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// An open loop: requests are due at a fixed rate, whatever became of those
+// before. Each connection has one under way at a time; what falls due while a
+// reply is outstanding is sent as soon as the reply is there, and its latency is
+// counted from when it was due, as wrk2 counts it. A stall is thus in the
+// latency of every request that it held up, not of one.
+
+// lateSend is by how much a send is late that is counted as late, in ns: more
+// than it takes to wake a thread on an idle CPU of a virtual machine.
+const lateSend = 200_000
+
+// pace is when a connection's requests are due.
+type pace struct {
+	first float64 // ns on the clock
+	each  float64 // ns
+}
+
+// paceOf spreads a rate evenly: the connections take turns.
+func paceOf(s sample.Load, seat int, start int64) pace {
+	each := float64(s.Streams) * 1e9 / workload.RROf(s).Rate
+	return pace{float64(start) + each*float64(seat)/float64(s.Streams), each}
+}
+
+func (p pace) due(n int64) int64 { return int64(p.first + float64(n)*p.each) }
+
+func pacedClient(t *thread) {
+	exactTimers()
+	if !t.glance() {
+		return
+	}
+	var (
+		p    = paceOf(t.spec, t.seat, t.when.Start)
+		late = t.times[workload.TimeOwnLateness]
+		now  = clock.Now()
+		// In the window; as variables, because a map costs time.
+		sends, held, tardy int64
+	)
+	for n := int64(0); ; n++ {
+		due := p.due(n)
+		own, slept := int64(0), false
+		for now < due {
+			// The window's bounds are passed on time also if nothing is due.
+			sleepUntil(min(due, t.next))
+			slept = true
+			if now = clock.Now(); now >= t.next && t.passed(now) {
+				t.paced(sends, held, tardy)
+				return
+			}
+		}
+		if slept {
+			own = now - due
+		}
+		counts := t.inWindow()
+		if !t.sendFull(t.sizes.Request) || !t.recvGlancing(t.sizes.Reply) {
+			return // the server ends first only if it fails
+		}
+		now = clock.Now()
+		t.trips++
+		if counts {
+			_ = t.hist.RecordValue(now - due) // over a minute: the window is long over
+			sends++
+			if slept {
+				if late != nil {
+					_ = late.RecordValue(own)
+				}
+			} else {
+				held++
+			}
+			if own >= lateSend {
+				tardy++
+			}
+		}
+		if t.passed(now) {
+			t.paced(sends, held, tardy)
+			return
+		}
+	}
+}
+
+// paced ends the client's loop.
+func (t *thread) paced(sends, held, tardy int64) {
+	t.count(workload.CountSends, sends)
+	t.count(workload.CountSendsHeld, held)
+	t.count(workload.CountSendsLate, tardy)
+	t.finish()
+}
+
+// exactTimers takes the slack of 50 µs off the calling thread's sleeps. A kernel
+// that refuses leaves the client later than need be, which is timed.
+func exactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
+// sleepUntil blocks the thread until the clock shows t, without Go's scheduler.
+func sleepUntil(t int64) {
+	ts := unix.NsecToTimespec(t)
+	const absolute = 1 // TIMER_ABSTIME
+	for {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		if e != syscall.EINTR {
+			return
+		}
+	}
+}

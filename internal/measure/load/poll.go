@@ -1,0 +1,106 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+// poller waits for many connections and for an instant at once, in raw system
+// calls as the loops do: epoll, and a timerfd, whose instants are exact where
+// epoll's own timeouts are ms with a slack.
+type poller struct {
+	ep, timer int
+	armed     int64 // the timer is set to it; 0: it is not
+	events    []unix.EpollEvent
+}
+
+// timerID marks the timer's events; connections have numbers from 0.
+const timerID = -1
+
+func newPoller(connections int) (*poller, error) {
+	const batch = 64
+	p := &poller{ep: -1, timer: -1, events: make([]unix.EpollEvent, min(batch, connections+1))}
+	var err error
+	if p.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("make epoll: %w", err)
+	}
+	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("make timer: %w", err), p.close())
+	}
+	// Edge-triggered, so that the timer is told once and need not be read.
+	if err := p.control(unix.EPOLL_CTL_ADD, p.timer, timerID, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *poller) close() error {
+	var errs []error
+	for _, fd := range []int{p.timer, p.ep} {
+		if fd >= 0 {
+			errs = append(errs, unix.Close(fd))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// watch tells of fd, as number id, when it is readable.
+func (p *poller) watch(fd, id int) error { return p.control(unix.EPOLL_CTL_ADD, fd, id, unix.EPOLLIN) }
+
+// change tells of what, instead of what was watched before.
+func (p *poller) change(fd, id int, what uint32) error {
+	return p.control(unix.EPOLL_CTL_MOD, fd, id, what)
+}
+
+// forget tells of fd no more.
+func (p *poller) forget(fd int) error { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
+
+func (p *poller) control(op, fd, id int, what uint32) error {
+	if err := unix.EpollCtl(p.ep, op, fd, &unix.EpollEvent{Events: what, Fd: int32(id)}); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// wait returns what is ready, at the latest at until. Slept says that nothing
+// was ready when it was called.
+func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e syscall.Errno) {
+	if ready, e = p.poll(0); len(ready) > 0 || e != 0 || until <= clock.Now() {
+		return ready, false, e
+	}
+	if p.armed != until {
+		p.armed = until
+		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until)}
+		if _, _, e := syscall.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(p.timer), unix.TFD_TIMER_ABSTIME,
+			uintptr(unsafe.Pointer(&spec)), 0, 0, 0); e != 0 {
+			return nil, false, e
+		}
+	}
+	ready, e = p.poll(-1)
+	return ready, true, e
+}
+
+// poll waits so many ms; -1 is for ever.
+func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(ms), 0, 0)
+	switch {
+	case e == syscall.EINTR:
+		return nil, 0
+	case e != 0:
+		return nil, e
+	}
+	ready := p.events[:n]
+	for _, ev := range ready {
+		if ev.Fd == timerID { // once it has expired it must be set again
+			p.armed = 0
+		}
+	}
+	return ready, 0
+}

@@ -1,0 +1,54 @@
+package load
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// query is a chatty application: a page is so many small queries, one after
+// another on one connection, the next as soon as the last reply is there. Pages
+// are timed as latencies, queries beside them.
+
+func queryClient(t *thread) {
+	var (
+		request, reply = t.sizes.Request, t.sizes.Reply
+		page           = workload.QueryOf(t.spec).Queries
+		queries        = t.times[workload.TimeQuery]
+		began          = clock.Now() // the page
+		asked          = began       // the query
+		whole          bool          // the page began in the window
+		took           int64
+		timed          bool
+	)
+	for n := 1; ; n++ {
+		if !t.sendFull(request) {
+			return
+		}
+		// The last query is recorded while this one is under way.
+		if timed && queries != nil {
+			_ = queries.RecordValue(took) // over a minute: the window is long over
+		}
+		if !t.recvFull(reply) {
+			return // the server ends first only if it fails
+		}
+		now := clock.Now()
+		t.trips++
+		timed, took = t.inWindow(), now-asked
+		if n == page {
+			if whole && t.timed(now-began) {
+				_ = t.hist.RecordValue(now - began)
+			}
+			n = 0
+		}
+		if t.passed(now) {
+			break
+		}
+		if asked = now; t.rested() { // a new page begins
+			asked, n = clock.Now(), 0
+		}
+		if n == 0 {
+			began, whole = asked, t.inWindow()
+		}
+	}
+	t.finish()
+}

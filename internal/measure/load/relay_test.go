@@ -1,0 +1,185 @@
+package load
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// delayed is a relay in user space to a server on the loopback device, which
+// passes on what it gets by delay later, in order, both ways; for loads whose
+// arithmetic is tested on a path with a known delay. It ends with the test.
+func delayed(t *testing.T, to netip.AddrPort, delay time.Duration) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp4", to.String())
+			if err != nil {
+				c.Close()
+				continue
+			}
+			wg.Go(func() { pass(s, c, delay) })
+			wg.Go(func() { pass(c, s, delay) })
+		}
+	})
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// pass copies from one connection to the other, each piece by delay later.
+func pass(to, from net.Conn, delay time.Duration) {
+	type piece struct {
+		at time.Time
+		b  []byte
+	}
+	const queued = 1 << 12
+	line := make(chan piece, queued)
+	go func() {
+		defer close(line)
+		for {
+			b := make([]byte, 64<<10)
+			n, err := from.Read(b)
+			if n > 0 {
+				line <- piece{time.Now().Add(delay), b[:n]}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range line {
+		time.Sleep(time.Until(p.at))
+		if _, err := to.Write(p.b); err != nil {
+			break
+		}
+	}
+	for range line { // let the reader go on to its end
+	}
+	if c, ok := to.(*net.TCPConn); ok {
+		_ = c.CloseWrite()
+	}
+}
+
+// lossy is a relay of datagrams to a server on the loopback device. It passes
+// on those for which keep is true, n being their number from 0, by delay later;
+// answers it passes back at once. It ends with the test.
+func lossy(t *testing.T, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
+	t.Helper()
+	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = in.SetReadBuffer(8 << 20)
+	out, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		wg     sync.WaitGroup
+		mu     sync.Mutex // guards client
+		client netip.AddrPort
+	)
+	t.Cleanup(func() {
+		if err := errors.Join(in.Close(), out.Close()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+	wg.Go(func() {
+		b := make([]byte, 64<<10)
+		for n := 0; ; n++ {
+			k, from, err := in.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			client = from
+			mu.Unlock()
+			if !keep(n) {
+				continue
+			}
+			if delay == 0 {
+				_, _ = out.Write(b[:k])
+				continue
+			}
+			late := append([]byte{}, b[:k]...)
+			wg.Go(func() {
+				time.Sleep(delay)
+				_, _ = out.Write(late)
+			})
+		}
+	})
+	wg.Go(func() {
+		b := make([]byte, 64<<10)
+		for {
+			k, err := out.Read(b)
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				continue // refused: the server is not there yet
+			}
+			mu.Lock()
+			to := client
+			mu.Unlock()
+			_, _ = in.WriteToUDPAddrPort(b[:k], to)
+		}
+	})
+	return in.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// A path that delays each way by a known time makes round trips that long.
+func TestRequestResponseOverADelay(t *testing.T) {
+	const delay = 2 * time.Millisecond
+	got := overDelay(t, sample.Load{Kind: "rr"}, delay)
+	if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
+		t.Errorf("a round trip over %s each way takes %s", delay, p50)
+	}
+}
+
+// overDelay runs a load over a path that delays each way, and is what the client
+// did.
+func overDelay(t *testing.T, s sample.Load, delay time.Duration) Stats {
+	t.Helper()
+	addr := freePort(t)
+	Prepare(2)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(delayed(t, addr, delay), options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := clock.Now() + int64(5*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := srv.Run(when)
+		answered <- err
+	}()
+	got, err := cli.Run(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
+		t.Error(err)
+	}
+	return got
+}

@@ -1,0 +1,61 @@
+package load
+
+import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
+
+// rr is request and response on one connection, the next request as soon as
+// the last response is there: TCP_NODELAY, each round trip timed.
+
+func rrClient(t *thread) {
+	var (
+		request = t.sizes.Request
+		reply   = t.sizes.Reply
+		sentAt  = clock.Now()
+		took    int64
+		timed   bool
+	)
+	for {
+		if !t.sendFull(request) {
+			return
+		}
+		// The last trip is recorded while this one is under way.
+		if timed {
+			_ = t.hist.RecordValue(took) // over a minute: the window is long over
+		}
+		if !t.recvFull(reply) {
+			return // the server ends first only if it fails
+		}
+		now := clock.Now()
+		t.trips++
+		took = now - sentAt
+		timed = t.timed(took)
+		if t.passed(now) {
+			break
+		}
+		if sentAt = now; t.rested() {
+			sentAt = clock.Now()
+		}
+	}
+	if timed {
+		_ = t.hist.RecordValue(took)
+	}
+	t.finish()
+}
+
+// clockEvery is how many trips the server makes for each look at the clock:
+// on one core its time is the client's latency, and its own window may be a
+// few trips off.
+const clockEvery = 8
+
+func rrServer(t *thread) {
+	for t.recvFull(t.sizes.Request) {
+		if !t.sendFull(t.sizes.Reply) {
+			return
+		}
+		if t.trips++; t.watched || t.trips%clockEvery == 0 {
+			t.passed(clock.Now())
+		}
+	}
+	if t.err == nil {
+		t.passed(clock.Now())
+	}
+}

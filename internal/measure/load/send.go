@@ -1,0 +1,221 @@
+package load
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// putter gives the kernel up to n bytes to send.
+type putter interface {
+	put(n int) (int, syscall.Errno)
+	// settle waits, not for long, for what the kernel has still to say of them.
+	settle()
+}
+
+// CanSend reports whether this kernel has a way to send; nil if so. The error
+// says what is missing.
+func CanSend(how string) error {
+	switch how {
+	case "":
+		return nil
+	case workload.SendZerocopy:
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+		if err != nil {
+			return fmt.Errorf("make socket: %w", err)
+		}
+		defer unix.Close(fd) //nolint:errcheck // nothing was sent on it
+		return allowZerocopy(fd)
+	case workload.SendFile:
+		fd, err := memoryFile([]byte{0})
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
+	return fmt.Errorf("unknown way to send %q", how)
+}
+
+// prepare makes the thread's own way to send, before the common start.
+func (t *thread) prepare() (err error) {
+	switch t.bulk.Send {
+	case workload.SendZerocopy:
+		if err := allowZerocopy(t.fd); err != nil {
+			return err
+		}
+		t.put = newZerocopy(t)
+	case workload.SendFile:
+		f := &filed{t: t}
+		if f.file, err = memoryFile(t.buf[:t.write]); err != nil {
+			return err
+		}
+		t.put = f
+	}
+	return nil
+}
+
+// copying is send, for loops that send in several ways.
+type copying struct{ t *thread }
+
+func (c *copying) put(n int) (int, syscall.Errno) { return send(c.t.fd, c.t.buf[:n]) }
+func (c *copying) settle()                        {}
+
+// filed sends by sendfile(2), always the same part of a file in memory.
+type filed struct {
+	t    *thread
+	file int
+	from int64
+}
+
+func memoryFile(content []byte) (int, error) {
+	fd, err := unix.MemfdCreate("toll", unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("sendfile: memfd_create(2), Linux 3.17 with CONFIG_MEMFD_CREATE: %w", err)
+	}
+	for put := 0; put < len(content); {
+		n, err := unix.Write(fd, content[put:])
+		if err != nil {
+			_ = unix.Close(fd) // the first error counts
+			return -1, fmt.Errorf("sendfile: write a file in memory: %w", err)
+		}
+		put += n
+	}
+	return fd, nil
+}
+
+func (f *filed) put(n int) (int, syscall.Errno) {
+	for {
+		f.from = 0
+		k, _, e := syscall.RawSyscall6(syscall.SYS_SENDFILE, uintptr(f.t.fd), uintptr(f.file),
+			uintptr(unsafe.Pointer(&f.from)), uintptr(n), 0, 0)
+		if e != syscall.EINTR {
+			return int(k), e
+		}
+	}
+}
+
+func (f *filed) settle() {}
+
+// zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and
+// reports on the socket's error queue when it has done with them
+// (Documentation/networking/msg_zerocopy.rst). The loops send the same bytes
+// again and again, so a send only waits for reports when there is no more space
+// for them or for pinned pages.
+type zerocopy struct {
+	t       *thread
+	pending int // sends that were not reported
+	since   int // sends since the last look
+	control []byte
+	msg     unix.Msghdr
+}
+
+func allowZerocopy(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ZEROCOPY, 1); err != nil {
+		return fmt.Errorf("the kernel has no MSG_ZEROCOPY for TCP (SO_ZEROCOPY, Linux 4.14): %w", err)
+	}
+	return nil
+}
+
+func newZerocopy(t *thread) *zerocopy {
+	const room = 128 // a report is one message with struct sock_extended_err and an address
+	t.count(workload.CountZerocopy, 0)
+	t.count(workload.CountZerocopyCopied, 0)
+	return &zerocopy{t: t, control: make([]byte, room)}
+}
+
+// reapEvery is how many sends there are for each look for reports. A socket's
+// optmem holds over a hundred of them.
+const reapEvery = 16
+
+func (z *zerocopy) put(n int) (int, syscall.Errno) {
+	if z.since++; z.since >= reapEvery {
+		z.since = 0
+		z.reap()
+	}
+	for {
+		k, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(z.t.fd), uintptr(unsafe.Pointer(&z.t.buf[0])), uintptr(n),
+			syscall.MSG_NOSIGNAL|unix.MSG_ZEROCOPY, 0, 0)
+		switch {
+		case e == syscall.EINTR:
+			continue
+		case e == syscall.ENOBUFS && z.pending > 0 && z.wait(time.Second):
+			continue
+		case e == 0:
+			z.pending++
+		}
+		return int(k), e
+	}
+}
+
+// wait waits for a report and takes those that there are; false if none came.
+func (z *zerocopy) wait(limit time.Duration) bool {
+	fds := [1]unix.PollFd{{Fd: int32(z.t.fd)}} // POLLERR needs no asking
+	n, err := unix.Poll(fds[:], int(limit.Milliseconds()))
+	return z.reap() || (err == unix.EINTR && n <= 0)
+}
+
+// reap takes the reports that there are; false if there is none.
+func (z *zerocopy) reap() (any bool) {
+	for {
+		z.msg.Control = &z.control[0]
+		z.msg.SetControllen(len(z.control))
+		_, _, e := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(z.t.fd), uintptr(unsafe.Pointer(&z.msg)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		if e == syscall.EINTR {
+			continue
+		}
+		if e != 0 {
+			return any
+		}
+		any = true
+		sends, copied := completed(z.control[:min(int(z.msg.Controllen), len(z.control))])
+		z.pending -= sends
+		if z.t.bulk.Bytes == 0 && !z.t.inWindow() {
+			continue
+		}
+		z.t.counts[workload.CountZerocopy] += int64(sends)
+		if copied {
+			z.t.counts[workload.CountZerocopyCopied] += int64(sends)
+		}
+	}
+}
+
+func (z *zerocopy) settle() {
+	const limit = 200 * time.Millisecond
+	for end := clock.Now() + int64(limit); z.pending > 0 && clock.Now() < end; {
+		if !z.wait(limit) {
+			return
+		}
+	}
+}
+
+// completed reads a message of the error queue: how many sends it reports
+// complete, 0 if it is about something else, and whether they were copied.
+func completed(control []byte) (sends int, copied bool) {
+	for len(control) >= unix.CmsgLen(0) {
+		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
+		if err != nil {
+			return 0, false
+		}
+		control = rest
+		v4 := h.Level == unix.SOL_IP && h.Type == unix.IP_RECVERR
+		v6 := h.Level == unix.SOL_IPV6 && h.Type == unix.IPV6_RECVERR
+		if !v4 && !v6 || len(data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
+			continue
+		}
+		// Copied out: the data need not be aligned.
+		var ee unix.SockExtendedErr
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&ee)), unsafe.Sizeof(ee)), data)
+		if ee.Origin != unix.SO_EE_ORIGIN_ZEROCOPY || ee.Errno != 0 {
+			continue
+		}
+		// The numbers of the first and the last send, which wrap around.
+		return int(ee.Data-ee.Info) + 1, ee.Code&unix.SO_EE_CODE_ZEROCOPY_COPIED != 0
+	}
+	return 0, false
+}

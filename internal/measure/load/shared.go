@@ -1,0 +1,46 @@
+package load
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An end can share its address with another one: the ends of a baseline and of its
+// control are on one path, whose rules know one port. Each listens until it has its
+// connections, one after the other.
+
+const (
+	portTime = 2 * time.Second // for which a shared port is waited for
+	portStep = 2 * time.Millisecond
+)
+
+// patient listens; it waits for a port that is shared.
+func (o Options) patient(listen func() (int, error)) (int, error) {
+	for until := time.Now().Add(portTime); ; time.Sleep(portStep) {
+		fd, err := listen()
+		if !o.Shared || !errors.Is(err, unix.EADDRINUSE) || time.Now().After(until) {
+			return fd, err
+		}
+	}
+}
+
+// brieflyIf stops listening once all connections are there, if the port is shared.
+func (s *Server) brieflyIf(o Options, open func(*thread) error) func(*thread) error {
+	if !o.Shared {
+		return open
+	}
+	var there atomic.Int32
+	spec := withDefaults(o.Load)
+	return func(t *thread) error {
+		if err := open(t); err != nil {
+			return err
+		}
+		if int(there.Add(1)) < spec.Streams || s.closed.Swap(true) {
+			return nil
+		}
+		return unix.Close(s.listener)
+	}
+}

@@ -1,0 +1,219 @@
+package load
+
+import (
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+// Slice is a time in which the load works, in an epoch whose timetable gives others
+// the time between. An end that sends first works from Start to End; the other
+// one answers.
+type Slice struct {
+	Start int64 `json:"start"`
+	// From and To bound what is measured; both are 0 in a run-in, which is discarded
+	// entirely.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
+	End  int64 `json:"end"`
+}
+
+func (s Slice) measured() bool { return s.To > s.From }
+
+// SliceStats is what one end did in a slice.
+type SliceStats struct {
+	Width    int64 `json:"width"` // ns, as this end crossed its bounds; 0: it did not come past them
+	Sent     int64 `json:"sent,omitempty"`
+	Received int64 `json:"received,omitempty"`
+	Trips    int64 `json:"trips,omitempty"`
+	CPU      int64 `json:"cpu,omitempty"`    // ns of CPU time of the whole process
+	Median   int64 `json:"median,omitempty"` // ns, of the trips, or of a query's pages; 0: none was timed
+	Late     int64 `json:"late,omitempty"`   // ns from Start to the first byte, of the end that sends first
+	// Drained is when the last byte came before this end's next slice; 0: none came.
+	Drained int64 `json:"drained,omitempty"`
+}
+
+// mostTrips is the capacity for timed trips of a slice; of more, the first ones
+// are timed.
+const mostTrips = 1 << 13
+
+// slicing is where a thread is among its slices.
+type slicing struct {
+	list  []Slice
+	stats []SliceStats // of those that are over
+	at    int          // the slice that is under way, or comes next
+	phase phase
+	cur   SliceStats
+	began mark // of what is measured
+	last  mark // of the last operation
+	took  []int64
+	// active: the thread works in its slices only and sleeps between them. Others
+	// are blocked until something comes.
+	active, rested bool
+}
+
+// phase is which bound of its slice a thread waits for.
+type phase int
+
+const (
+	untilStart phase = iota
+	untilFrom
+	untilTo
+	untilEnd
+)
+
+// slice readies the thread for its slices.
+func (t *thread) slice(list []Slice) {
+	t.slices = &slicing{list: list, stats: make([]SliceStats, 0, len(list)), active: t.active, took: make([]int64, 0, mostTrips)}
+	t.next = t.slices.bound()
+	if t.active { // it has slept until then
+		t.crossSlices(clock.Now())
+	}
+}
+
+// sends reports whether the thread sends first if its end does: of two that share a
+// connection the twin does.
+func (t *thread) sends() bool { return !t.bulk.Bidir || t.twin != nil }
+
+// saw notes an operation.
+func (s *slicing) saw(t *thread, now int64) {
+	s.last.at, s.last.sent, s.last.recvd, s.last.trips = now, t.sent, t.recvd, t.trips
+}
+
+// bound is when the phase ends.
+func (s *slicing) bound() int64 {
+	sl := s.list[s.at]
+	return [...]int64{untilStart: sl.Start, untilFrom: sl.From, untilTo: sl.To, untilEnd: sl.End}[s.phase]
+}
+
+// over reports whether no slice is left.
+func (s *slicing) over() bool { return s.at == len(s.list) }
+
+// crossSlices passes the bounds that are behind, and sleeps from the end of one
+// slice to the start of the next.
+func (t *thread) crossSlices(now int64) {
+	s := t.slices
+	for !s.over() && now >= s.bound() {
+		t.crossSlice(now)
+		if s.phase == untilStart && s.active { // one is over
+			next := t.when.Start
+			if !s.over() {
+				next = s.bound()
+			}
+			sleepUntil(next)
+			now, s.rested = clock.Now(), true
+		}
+	}
+	s.saw(t, now)
+	t.next = t.when.From
+	if !s.over() {
+		t.next = s.bound()
+	}
+}
+
+// crossSlice passes one bound.
+func (t *thread) crossSlice(now int64) {
+	s := t.slices
+	sl := s.list[s.at]
+	switch s.phase {
+	case untilStart:
+		if n := len(s.stats); n > 0 {
+			s.stats[n-1].Drained = s.last.at
+		}
+		s.cur = SliceStats{}
+		if s.active {
+			s.cur.Late = now - sl.Start
+		}
+		s.phase = untilEnd
+		if sl.measured() {
+			s.phase = untilFrom
+		}
+	case untilFrom:
+		s.began = mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips, processCPU: t.processCPU()}
+		s.took = s.took[:0]
+		s.phase = untilTo
+	case untilTo:
+		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
+		if !s.active && now > sl.End && s.last.at >= b.at { // nothing came any more: this is of another slice
+			e = s.last
+			e.at = sl.To
+		}
+		s.cur.Width, s.cur.Sent, s.cur.Received, s.cur.Trips = e.at-b.at, e.sent-b.sent, e.recvd-b.recvd, e.trips-b.trips
+		s.cur.CPU = t.processCPU() - b.processCPU
+		s.cur.Median = median(s.took)
+		s.phase = untilEnd
+	case untilEnd:
+		s.stats = append(s.stats, s.cur)
+		s.at++
+		s.phase = untilStart
+	}
+}
+
+// processCPU is the CPU time of the process, which the first thread reads for all; 0
+// of the others.
+func (t *thread) processCPU() int64 {
+	if !t.first {
+		return 0
+	}
+	return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID)
+}
+
+// rested reports whether the thread has slept since it was last asked: what it
+// times next has not begun yet.
+func (t *thread) rested() bool {
+	if t.slices == nil || !t.slices.rested {
+		return false
+	}
+	t.slices.rested = false
+	return true
+}
+
+// timed reports whether a trip that ends now is timed, and notes it.
+func (t *thread) timed(took int64) bool {
+	if s := t.slices; s != nil && s.phase == untilTo && len(s.took) < cap(s.took) {
+		s.took = append(s.took, took)
+	}
+	return t.inWindow()
+}
+
+// median is that of xs, which it sorts; 0 if there are none.
+func median(xs []int64) int64 {
+	n := len(xs)
+	if n == 0 {
+		return 0
+	}
+	slices.Sort(xs)
+	return (xs[(n-1)/2] + xs[n/2]) / 2
+}
+
+// together puts the slices of an end's threads together: sums, and of times the
+// longest, but of widths and medians the mean.
+func together(threads []*thread, n int) ([]SliceStats, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	out := make([]SliceStats, n)
+	var of [2][]int64
+	of[0], of[1] = make([]int64, n), make([]int64, n) // threads that have a width, a median
+	for _, t := range threads {
+		if t.slices == nil || len(t.slices.stats) < n {
+			return nil, errors.New("the load ended before its slices did")
+		}
+		for i, x := range t.slices.stats {
+			o := &out[i]
+			o.Sent, o.Received, o.Trips, o.CPU = o.Sent+x.Sent, o.Received+x.Received, o.Trips+x.Trips, o.CPU+x.CPU
+			o.Late, o.Drained = max(o.Late, x.Late), max(o.Drained, x.Drained)
+			o.Width, o.Median = o.Width+x.Width, o.Median+x.Median
+			of[0][i] += min(1, x.Width)
+			of[1][i] += min(1, x.Median)
+		}
+	}
+	for i := range out {
+		out[i].Width /= max(1, of[0][i])
+		out[i].Median /= max(1, of[1][i])
+	}
+	return out, nil
+}

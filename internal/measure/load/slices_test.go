@@ -1,0 +1,149 @@
+package load
+
+import (
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	sliceWork = int64(12 * time.Millisecond)
+	sliceEach = int64(20 * time.Millisecond)
+)
+
+// sliced is a schedule of a run-in, n slices and a window.
+func sliced(begin int64, n int) Schedule {
+	s := Schedule{}
+	for i := range n + 1 {
+		start := begin + int64(i)*sliceEach
+		sl := Slice{Start: start, End: start + sliceWork}
+		if i > 0 {
+			sl.From, sl.To = start+sliceWork/4, start+sliceWork*3/4
+		}
+		s.Slices = append(s.Slices, sl)
+	}
+	s.Start = begin + int64(n+1)*sliceEach
+	s.From = s.Start + sliceWork
+	s.To = s.From + 3*sliceWork
+	s.End = s.To + sliceWork/2
+	return s
+}
+
+// after is the slice so much later.
+func (s Slice) after(gap int64) Slice {
+	s.Start, s.End = s.Start+gap, s.End+gap
+	if s.measured() {
+		s.From, s.To = s.From+gap, s.To+gap
+	}
+	return s
+}
+
+// The end that counts has every slice, and only what was moved in it.
+func TestSlices(t *testing.T) {
+	const n = 6
+	for _, c := range []struct {
+		spec    sample.Load
+		atTheir bool // the server counts
+		timed   bool
+	}{
+		{spec: sample.Load{Kind: "bulk"}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Streams: 2}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}},
+		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: workload.SendFile}}, atTheir: true},
+		{spec: sample.Load{Kind: "rr"}, timed: true},
+		{spec: sample.Load{Kind: "rr", Streams: 2}, timed: true},
+		{spec: sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 3}}, timed: true},
+		{spec: sample.Load{Kind: "udp-rr"}, timed: true},
+	} {
+		name := c.spec.Kind
+		if c.spec != (sample.Load{Kind: c.spec.Kind}) {
+			name += "-options"
+		}
+		t.Run(name, func(t *testing.T) {
+			client, server := between(t, c.spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
+			counts := client
+			if c.atTheir {
+				counts = server
+			}
+			if len(client.Slices) != n+1 || len(server.Slices) != n+1 {
+				t.Fatalf("%d and %d slices, want %d", len(client.Slices), len(server.Slices), n+1)
+			}
+			if x := counts.Slices[0]; x.Width != 0 || x.Received != 0 || x.Trips != 0 {
+				t.Errorf("the run-in was measured: %+v", x)
+			}
+			good, inSlices := 0, int64(0)
+			for i, x := range counts.Slices[1:] {
+				if x.Width <= 0 || x.Received == 0 || c.timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
+					t.Errorf("slice %d: %+v", i+1, x)
+				}
+				if x.Width < sliceWork { // a busy machine's may be any length
+					good++
+				}
+				inSlices += x.Received
+			}
+			if good == 0 {
+				t.Error("no slice has about the width that it should have")
+			}
+			if inSlices+counts.Received > counts.TotalRecv {
+				t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices, counts.Received, counts.TotalRecv)
+			}
+			if client.TotalSent != server.TotalRecv || server.TotalSent != client.TotalRecv {
+				t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent, server.TotalRecv, client.TotalRecv)
+			}
+			if c.timed && client.Latency.TotalCount() == 0 {
+				t.Error("no trip is in the histogram")
+			}
+		})
+	}
+}
+
+// Between two slices nothing is sent.
+func TestRestBetweenSlices(t *testing.T) {
+	sent := func(gap int64) int64 {
+		s := sample.Load{Kind: "rr"}
+		client, _ := between(t, s, func(begin int64) Schedule {
+			w := sliced(begin, 3)
+			for i := range w.Slices[2:] {
+				w.Slices[2+i] = w.Slices[2+i].after(gap)
+			}
+			w.Start, w.From, w.To, w.End = w.Start+gap, w.From+gap, w.To+gap, w.End+gap
+			return w
+		}, direct)
+		return client.TotalSent
+	}
+	if short, long := sent(0), sent(int64(time.Second)); long > 4*short {
+		t.Errorf("%d bytes, and %d with a second's rest in the middle", short, long)
+	}
+}
+
+// The times of the slices are in the histogram, the rest between them is not.
+func TestRestIsNoLatency(t *testing.T) {
+	for _, kind := range []string{"rr", "query", "udp-rr"} {
+		client, _ := between(t, sample.Load{Kind: kind}, func(begin int64) Schedule { return sliced(begin, 6) }, direct)
+		over := int64(0)
+		h := client.Latency
+		rest := sliceEach - sliceWork
+		for _, b := range h.Distribution() {
+			if b.From >= rest {
+				over += b.Count
+			}
+		}
+		if over > h.TotalCount()/20 {
+			t.Errorf("%s: %d of %d trips took as long as the rest", kind, over, h.TotalCount())
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		in   []int64
+		want int64
+	}{{nil, 0}, {[]int64{5}, 5}, {[]int64{9, 1, 5}, 5}, {[]int64{4, 1, 9, 6}, 5}} {
+		if got := median(c.in); got != c.want {
+			t.Errorf("median(%v) = %d, want %d", c.in, got, c.want)
+		}
+	}
+}

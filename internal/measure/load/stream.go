@@ -1,0 +1,152 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// stream is LLM token streaming: sessions that ask one response after another.
+// The server sends a token at each of the instants that its pace sets. A token's
+// delay is from the instant at which it was due to its arrival, so that what
+// waits behind a stall counts as waiting. Both ends are event loops: a thousand
+// sessions as a thousand threads would be late by themselves. How late they are,
+// they measure.
+
+const startEvery = int64(workload.StartEvery)
+
+// beginsAfter is when session i begins, in ns after the load's start. Within a
+// token's period the sessions are spread by the golden ratio, which is even for
+// any number of them.
+func beginsAfter(i int, period float64) int64 {
+	whole := math.Floor(float64(int64(i)*startEvery) / period)
+	_, phase := math.Modf(float64(i) * (math.Phi - 1))
+	return int64((whole + phase) * period)
+}
+
+func streamThreads(o Options) int {
+	return max(1, min(workload.Of(o.Load).Threads(o.Load), len(o.CPUs), max(1, o.Load.Streams)))
+}
+
+// streamEnd is what a thread of either end has besides its connections.
+type streamEnd struct {
+	poll   *poller
+	reads  []reading // of the client
+	writes []writing // of the server
+	frames []sseFrame
+	ask    []byte
+	due    calendar
+
+	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
+	alive                                    int     // connections that the other end has not finished
+	starts                                   []int64 // of the client: when sessions begin, ns after the load's start, in order
+	begun                                    int     // sessions that have begun
+	polled                                   int64   // when the last wait ended
+}
+
+// period is the time between two tokens, in ns.
+func period(s sample.Load) float64 { return float64(time.Second) / workload.StreamOf(s).Pace }
+
+// prepareStream readies a thread whose connections are open.
+func prepareStream(t *thread, server bool) error {
+	p, err := newPoller(len(t.fds))
+	if err != nil {
+		return err
+	}
+	s := &streamEnd{poll: p, frames: tokenFrames(), ask: tokenRequest(workload.StreamOf(t.spec).Tokens), alive: len(t.fds),
+		gap: t.times[workload.TimeGap], first: t.times[workload.TimeFirst], overrun: t.times[workload.TimeOverrun], late: t.times[workload.TimeLate], transit: t.times[workload.TimeTransit], wait: t.times[workload.TimeWait]}
+	t.stream = s
+	t.counts = map[string]int64{workload.CountBlocked: 0}
+	if server {
+		s.writes = make([]writing, len(t.fds))
+		s.due.init(len(t.fds))
+	} else {
+		t.counts = map[string]int64{workload.CountTokens: 0, workload.CountGlued: 0, workload.CountOverdue: 0}
+		s.reads = make([]reading, len(t.fds))
+		for i := range t.fds {
+			s.starts = append(s.starts, beginsAfter(t.seat+i*t.of, period(t.spec)))
+		}
+		slices.Sort(s.starts)
+	}
+	for i, fd := range t.fds {
+		if err := p.watch(fd, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTokens(s sample.Load) error {
+	const slowest, fastest = 1, 100_000
+	if o := workload.StreamOf(s); o.Tokens < 1 || o.Tokens > workload.MaxTokens || !(o.Pace >= slowest && o.Pace <= fastest) {
+		return fmt.Errorf("load %+v: tokens must be from 1 to %d and their pace from %d to %d per second", s, workload.MaxTokens, slowest, fastest)
+	}
+	return nil
+}
+
+// calendar is a heap of connections by when their next token is due.
+type calendar struct {
+	at []int64 // by connection
+	h  []int32 // the heap
+}
+
+func (c *calendar) init(n int) { c.at, c.h = make([]int64, n), make([]int32, 0, n) }
+
+// next is the connection that is due first, and when; ok is false if none is.
+func (c *calendar) next() (i int, at int64, ok bool) {
+	if len(c.h) == 0 {
+		return 0, math.MaxInt64, false
+	}
+	return int(c.h[0]), c.at[c.h[0]], true
+}
+
+// add puts in a connection that is not in it.
+func (c *calendar) add(i int, at int64) {
+	c.at[i] = at
+	k := len(c.h)
+	c.h = append(c.h, int32(i))
+	for k > 0 {
+		up := (k - 1) / 2
+		if c.at[c.h[up]] <= at {
+			break
+		}
+		c.h[k], c.h[up] = c.h[up], c.h[k]
+		k = up
+	}
+}
+
+// later moves the first to another instant.
+func (c *calendar) later(at int64) {
+	c.at[c.h[0]] = at
+	c.sink()
+}
+
+// drop takes the first out.
+func (c *calendar) drop() {
+	last := len(c.h) - 1
+	c.h[0] = c.h[last]
+	c.h = c.h[:last]
+	c.sink()
+}
+
+func (c *calendar) sink() {
+	for k := 0; ; {
+		down := 2*k + 1
+		if down >= len(c.h) {
+			return
+		}
+		if r := down + 1; r < len(c.h) && c.at[c.h[r]] < c.at[c.h[down]] {
+			down = r
+		}
+		if c.at[c.h[k]] <= c.at[c.h[down]] {
+			return
+		}
+		c.h[k], c.h[down] = c.h[down], c.h[k]
+		k = down
+	}
+}

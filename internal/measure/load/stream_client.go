@@ -1,0 +1,215 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// reading is a session at the client's end.
+type reading struct {
+	reader streamReader
+	asked  int64 // when the request was sent
+	token  int   // tokens of the response that have come
+	at     int64 // when the last one came
+	due    int64 // and when it was due
+	// over says that a token that is due after the window, or its request, was
+	// seen: all that belongs to the window has come.
+	over bool
+}
+
+// latePatience is how long after its end the load waits for tokens that were due in
+// the window: a delay that is cut off there would count as none.
+const latePatience = time.Second
+
+func streamClient(t *thread) {
+	s := t.stream
+	period := period(t.spec)
+	for t.err == nil {
+		now := clock.Now()
+		over := t.passed(now)
+		until := t.next
+		if over {
+			until = t.next + int64(latePatience)
+			if t.settled(period) || now >= until {
+				break
+			}
+		} else {
+			until = min(until, t.begin(now))
+		}
+		ready, slept, e := s.poll.wait(until)
+		if e != 0 {
+			t.failed("wait", e)
+			return
+		}
+		// What is ready now was not when the wait before ended; if this one
+		// slept, it was not until now.
+		since := s.polled
+		s.polled = clock.Now()
+		if slept {
+			since = s.polled
+		}
+		for _, ev := range ready {
+			if ev.Fd != timerID && t.err == nil {
+				t.recvTokens(int(ev.Fd), since)
+			}
+		}
+	}
+	if t.err != nil {
+		return
+	}
+	t.giveUp(clock.Now(), period)
+	for _, fd := range t.fds {
+		t.fd = fd
+		t.finish()
+	}
+	t.fd = t.fds[0]
+}
+
+// begin lets sessions begin that are to, and says when the next one is.
+func (t *thread) begin(now int64) (next int64) {
+	s := t.stream
+	for ; s.begun < len(t.fds); s.begun++ {
+		if at := t.when.Start + s.starts[s.begun]; at > now {
+			return at
+		}
+		t.ask(s.begun)
+	}
+	return t.next
+}
+
+// ask sends session i's request.
+func (t *thread) ask(i int) {
+	s := t.stream
+	r := &s.reads[i]
+	r.asked, r.token = clock.Now(), 0
+	r.over = r.asked >= t.when.To
+	n, e := send(t.fds[i], s.ask)
+	switch {
+	case e != 0:
+		t.failed("send a request", e)
+	case n < len(s.ask):
+		t.err = errors.New("send a request: the socket's buffer is full")
+	}
+	t.sent += int64(max(0, n))
+}
+
+// recvTokens receives what came of session i. What came may have been there
+// since then.
+func (t *thread) recvTokens(i int, since int64) {
+	n, e := recv(t.fds[i], t.buf)
+	now := clock.Now()
+	switch {
+	case e == syscall.EAGAIN:
+		return
+	case e != 0:
+		t.failed("receive", e)
+		return
+	case n == 0:
+		t.err = errors.New("the server closed a connection")
+		return
+	}
+	t.recvd += int64(n)
+	r := &t.stream.reads[i]
+	together, counted := 0, int64(0) // tokens in this receive, and those of the window
+	for b := t.buf[:n]; len(b) > 0 && t.err == nil; {
+		used, ev, err := r.reader.next(b)
+		b = b[used:]
+		if err != nil {
+			t.err = fmt.Errorf("read a response: %w", err)
+			return
+		}
+		switch ev {
+		case aToken:
+			together++
+			counted += t.arrived(r, now, since)
+		case endOfBody:
+			t.ended(r, now)
+			t.ask(i)
+		}
+	}
+	if together > 1 {
+		t.counts[workload.CountGlued] += counted
+	}
+}
+
+// arrived notes a token, and is 1 if it belongs to the window.
+func (t *thread) arrived(r *reading, now, since int64) int64 {
+	s := t.stream
+	first := r.token == 0
+	gap := now - r.at
+	r.token++
+	r.at, r.due = now, r.reader.due
+	if r.due >= t.when.To {
+		r.over = true
+	}
+	if first && t.inWindow() {
+		_ = s.first.RecordValue(now - r.asked)
+	}
+	if r.due < t.when.From || r.due >= t.when.To {
+		return 0
+	}
+	t.counts[workload.CountTokens]++
+	_ = t.hist.RecordValue(max(0, now-r.due)) // over a minute: the load is long over
+	_ = s.late.RecordValue(max(0, r.reader.sent-r.due))
+	_ = s.transit.RecordValue(max(0, now-r.reader.sent))
+	_ = s.wait.RecordValue(max(0, now-since))
+	if !first {
+		_ = s.gap.RecordValue(gap)
+	}
+	return 1
+}
+
+// ended notes the end of a response.
+func (t *thread) ended(r *reading, now int64) {
+	t.trips++
+	tokens := workload.StreamOf(t.spec).Tokens
+	if r.token != tokens {
+		t.err = fmt.Errorf("a response of %d tokens has %d", tokens, r.token)
+	}
+	if t.inWindow() {
+		_ = t.stream.overrun.RecordValue(max(0, now-r.asked-int64(float64(tokens)*period(t.spec))))
+	}
+}
+
+// overdue is how many tokens of a session were due before the window's end and
+// have not come, and when the first of them was. Of a response without any
+// token it is only known that one was due.
+func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
+	switch {
+	case r.over || r.asked == 0:
+		return 0, 0
+	case r.token == 0:
+		return 1, r.asked
+	}
+	due, tokens := r.due+int64(period), workload.StreamOf(t.spec).Tokens
+	for n = 0; r.token+n < tokens && r.due+int64(float64(n+1)*period) < t.when.To; n++ {
+	}
+	return n, due
+}
+
+// settled reports whether all has come that belongs to the window.
+func (t *thread) settled(period float64) bool {
+	for i := range t.stream.reads {
+		r := &t.stream.reads[i]
+		if n, _ := t.overdue(r, period); n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// giveUp counts what has not come with the delay that it has by now.
+func (t *thread) giveUp(now int64, period float64) {
+	for i := range t.stream.reads {
+		n, due := t.overdue(&t.stream.reads[i], period)
+		for k := range n {
+			t.counts[workload.CountOverdue]++
+			_ = t.hist.RecordValue(max(0, now-due-int64(float64(k)*period)))
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// writing is a session at the server's end.
+type writing struct {
+	ask    requestReader
+	start  int64 // of the response: its first token is due
+	token  int   // the next one
+	tokens int   // of the response; 0: none is under way
+	rest   []byte
+	ended  bool
+}
+
+// eachTurn is how many tokens a loop sends before it looks for requests.
+const eachTurn = 16
+
+func streamServer(t *thread) {
+	s := t.stream
+	period := period(t.spec)
+	for s.alive > 0 && t.err == nil {
+		now := clock.Now()
+		t.passed(now)
+		i, due, ok := s.due.next()
+		for n := 0; ok && due <= now && n < eachTurn && t.err == nil; n++ {
+			t.sendToken(i, due, period)
+			now = clock.Now()
+			i, due, ok = s.due.next()
+		}
+		until := due
+		if t.bounds < windowBounds {
+			until = min(until, t.next)
+		}
+		ready, _, e := s.poll.wait(until)
+		if e != 0 {
+			t.failed("wait", e)
+		}
+		for _, ev := range ready {
+			switch {
+			case ev.Fd == timerID:
+			case ev.Events&unix.EPOLLOUT != 0:
+				t.sendRest(int(ev.Fd))
+			default:
+				t.recvRequest(int(ev.Fd))
+			}
+		}
+	}
+	if t.err == nil {
+		t.passed(clock.Now())
+	}
+}
+
+// sendToken sends what is due of session i, the first of the calendar.
+func (t *thread) sendToken(i int, due int64, period float64) {
+	s := t.stream
+	w := &s.writes[i]
+	switch {
+	case w.ended:
+		s.due.drop()
+		return
+	case w.token == w.tokens:
+		s.due.drop()
+		w.tokens = 0
+		if t.reply(i, finishFrame) {
+			t.reply(i, doneFrame)
+		} else {
+			w.rest = append(w.rest, doneFrame...)
+		}
+		return
+	}
+	f := s.frames[w.token%len(s.frames)]
+	stamp(f.b[f.due:], due)
+	stamp(f.b[f.sent:], clock.Now())
+	w.token++
+	s.due.later(w.start + int64(float64(w.token)*period))
+	t.reply(i, f.b)
+}
+
+// reply sends b on session i; false if the socket's buffer is full, and then what is
+// left of it waits, and the session's next tokens behind it.
+func (t *thread) reply(i int, b []byte) bool {
+	w := &t.stream.writes[i]
+	if len(w.rest) > 0 { // b is what comes behind
+		w.rest = append(w.rest, b...)
+		if t.inWindow() {
+			t.counts[workload.CountBlocked]++
+		}
+		return false
+	}
+	n, e := send(t.fds[i], b)
+	if e == syscall.EAGAIN {
+		n, e = 0, 0
+	}
+	if e != 0 {
+		t.failed("send", e)
+		return true
+	}
+	t.sent += int64(n)
+	if n == len(b) {
+		return true
+	}
+	w.rest = append(w.rest, b[n:]...)
+	if t.inWindow() {
+		t.counts[workload.CountBlocked]++
+	}
+	if err := t.stream.poll.change(t.fds[i], i, unix.EPOLLIN|unix.EPOLLOUT); err != nil {
+		t.err = err
+	}
+	return false
+}
+
+// sendRest sends what a full socket left of session i.
+func (t *thread) sendRest(i int) {
+	w := &t.stream.writes[i]
+	if len(w.rest) > 0 {
+		n, e := send(t.fds[i], w.rest)
+		if e == syscall.EAGAIN {
+			return
+		}
+		if e != 0 {
+			t.failed("send", e)
+			return
+		}
+		t.sent += int64(n)
+		w.rest = append(w.rest[:0], w.rest[n:]...)
+	}
+	if len(w.rest) == 0 {
+		if err := t.stream.poll.change(t.fds[i], i, unix.EPOLLIN); err != nil {
+			t.err = err
+		}
+	}
+}
+
+// recvRequest takes what session i asks and begins the response at once: its
+// first token is due when the request is there.
+func (t *thread) recvRequest(i int) {
+	s := t.stream
+	w := &s.writes[i]
+	n, e := recv(t.fds[i], t.buf)
+	switch {
+	case e == syscall.EAGAIN:
+		return
+	case e != 0:
+		t.failed("receive", e)
+		return
+	case n == 0:
+		w.ended = true
+		s.alive--
+		// It stays readable for good.
+		if err := s.poll.forget(t.fds[i]); err != nil {
+			t.err = err
+		}
+		return
+	}
+	t.recvd += int64(n)
+	used, whole, err := w.ask.next(t.buf[:n])
+	switch {
+	case err == nil && !whole:
+		return
+	case err == nil && (used < n || w.tokens > 0):
+		err = errors.New("the client asks before it was answered")
+	}
+	if err != nil {
+		t.err = fmt.Errorf("read a request: %w", err)
+		return
+	}
+	w.start, w.token, w.tokens = clock.Now(), 0, w.ask.tokens
+	t.trips++
+	t.reply(i, responseHead)
+	s.due.add(i, w.start)
+}

@@ -1,0 +1,169 @@
+package load
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+// The loops of bulk with options. The default is source and sink, which look at
+// none of them.
+
+// stream runs one direction of a bulk connection.
+func stream(t *thread, sends bool) {
+	if t.bulk.Bidir {
+		sends = t.twin != nil
+	}
+	switch {
+	case !sends && t.bulk.Bytes > 0:
+		fetch(t)
+	case !sends && t.bulk.Bidir && !t.serves:
+		sinkToMark(t)
+	case !sends:
+		sink(t)
+	case t.bulk.Bytes > 0:
+		deliver(t)
+	case t.put != nil || t.bulk.Bidir:
+		pour(t)
+	default:
+		source(t)
+	}
+	if sends && t.err == nil {
+		t.acknowledged()
+	}
+}
+
+// way is how the thread sends.
+func (t *thread) way() putter {
+	if t.put == nil {
+		return &copying{t}
+	}
+	return t.put
+}
+
+// pour is source with another way to send, or both ways.
+func pour(t *thread) {
+	way := t.way()
+	for {
+		n, e := way.put(t.write)
+		if e != 0 {
+			t.failed("send", e)
+			return
+		}
+		t.sent += int64(n)
+		if t.passed(clock.Now()) {
+			break
+		}
+	}
+	t.conclude()
+}
+
+// endMark ends the server's half of a stream both ways: were both halves shut,
+// a proxy would take its sockets down before their counters were read. Its
+// bytes are not in what written makes.
+const endMark = 0x746f6c6c2d656e64
+
+// conclude is finish, but for the half that must stay open.
+func (t *thread) conclude() {
+	if !t.bulk.Bidir || !t.serves {
+		t.finish()
+		return
+	}
+	if t.bulk.Bytes > 0 { // the client knows when it has all
+		return
+	}
+	mark := binary.BigEndian.AppendUint64(nil, endMark)
+	for len(mark) > 0 {
+		n, e := send(t.fd, mark)
+		if e != 0 {
+			t.failed("send", e)
+			return
+		}
+		t.sent += int64(n)
+		mark = mark[n:]
+	}
+}
+
+// sinkToMark is sink for a half that stays open.
+func sinkToMark(t *thread) {
+	var last tail
+	buf := t.buf[:t.write]
+	for {
+		n, e := recv(t.fd, buf)
+		if e != 0 {
+			t.failed("receive", e)
+			return
+		}
+		now := clock.Now()
+		t.recvd += int64(n)
+		if n == 0 || last.after(buf[:n]) == endMark {
+			t.passed(now)
+			return
+		}
+		t.passed(now)
+	}
+}
+
+// tail is the last 8 bytes of a stream, the first of them highest.
+type tail uint64
+
+// after is the tail after b, which becomes it.
+func (t *tail) after(b []byte) uint64 {
+	const size = 8
+	if len(b) >= size {
+		*t = tail(binary.BigEndian.Uint64(b[len(b)-size:]))
+		return uint64(*t)
+	}
+	for _, c := range b {
+		*t = *t<<8 | tail(c)
+	}
+	return uint64(*t)
+}
+
+// deliver sends exactly the bytes that were asked for.
+func deliver(t *thread) {
+	way := t.way()
+	t.edge(t.when.Start)
+	for t.sent < t.bulk.Bytes {
+		n, e := way.put(int(min(t.bulk.Bytes-t.sent, int64(t.write))))
+		if e != 0 {
+			t.failed("send", e)
+			return
+		}
+		t.sent += int64(n)
+	}
+	t.edge(clock.Now())
+	t.conclude()
+	way.settle()
+}
+
+// fetch receives exactly so many.
+func fetch(t *thread) {
+	buf := t.buf[:t.write]
+	t.edge(t.when.Start)
+	for t.recvd < t.bulk.Bytes {
+		n, e := recv(t.fd, buf)
+		if e != 0 {
+			t.failed("receive", e)
+			return
+		}
+		if n == 0 {
+			t.err = fmt.Errorf("receive: the stream ended after %d of %d bytes", t.recvd, t.bulk.Bytes)
+			return
+		}
+		t.recvd += int64(n)
+	}
+	t.edge(clock.Now())
+}
+
+// edge is a bound of a window that the bytes themselves make: from the common
+// start to the last byte. Each thread reads the process's clocks, because any
+// of them may be the last to end.
+func (t *thread) edge(at int64) {
+	t.first = true
+	t.bounds++
+	t.mark(mark{at: at, sent: t.sent, recvd: t.recvd, trips: t.trips, threadCPU: clock.CPU(unix.CLOCK_THREAD_CPUTIME_ID)})
+}

@@ -1,0 +1,182 @@
+package load
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	// lastWord bounds how long after the load's end the client's last word is
+	// waited for, in ns.
+	lastWord = 2e9
+	// straggle is how long after it what is missing may still come, besides two
+	// round trips, in ns.
+	straggle = 20e6
+)
+
+// receiver is the receiving end of a flow.
+type receiver struct {
+	t       *thread
+	f       *flow
+	track   tracker
+	total   uint64 // datagrams that arrived, each once
+	in      struct{ got, reordered, duplicates int64 }
+	dropped int64 // by the socket, in the window
+
+	// The step of a search that is under way.
+	step        byte
+	steps       int64
+	first, last int64 // ns
+
+	ended    int64  // when the client said that it was; 0: not yet
+	from, to uint64 // numbers in the window
+	sent     uint64 // in all
+	rtt      int64
+}
+
+var (
+	errNothing = errors.New("the client announced itself, but none of its datagrams arrived")
+	errCutOff  = errors.New("the client's final message did not arrive")
+)
+
+func udpServer(t *thread) {
+	r := &receiver{t: t, f: t.udp}
+	m := t.udp.msgs
+	for now := clock.Now(); !r.over(now); {
+		n, e := m.receive(t.fd)
+		now = clock.Now()
+		switch e {
+		case 0:
+			for i := range n {
+				r.take(m.bufs[i][:m.got[i]], now)
+			}
+		case syscall.EAGAIN, syscall.ECONNREFUSED: // nothing came; an answer found the client gone
+		default:
+			t.failed("receive", e)
+			return
+		}
+		r.cross(now)
+	}
+	r.cross(clock.Now())
+	switch {
+	case r.total == 0:
+		t.err = errNothing
+	case r.ended == 0:
+		t.err = errCutOff
+	case r.to > r.from && r.in.got == 0:
+		t.err = fmt.Errorf("all %d datagrams of the window were lost", r.to-r.from)
+	}
+	lost := max(0, int64(r.to-r.from)-r.in.got)
+	t.counts = map[string]int64{workload.CountDatagrams: r.in.got, workload.CountLost: lost, workload.CountReordered: r.in.reordered,
+		workload.CountDuplicates: r.in.duplicates, workload.CountDropped: min(r.dropped, lost), workload.CountBuffer: int64(r.f.buffer)}
+}
+
+// cross takes the marks whose time has come, and what the socket has dropped
+// between them.
+func (r *receiver) cross(now int64) {
+	for t := r.t; ; {
+		was := t.bounds
+		t.passed(now)
+		if t.bounds == was {
+			return
+		}
+		switch t.bounds {
+		case 1:
+			r.dropped = -socketDrops(t.fd)
+		case windowBounds:
+			r.dropped += socketDrops(t.fd)
+		}
+	}
+}
+
+// over reports whether nothing more is to come.
+func (r *receiver) over(now int64) bool {
+	if r.ended > 0 {
+		return r.total >= r.sent || now > r.ended+straggle+2*r.rtt
+	}
+	return now > max(r.t.when.To, r.t.when.End)+lastWord
+}
+
+// take takes what one buffer holds: a datagram, or with GRO several of one size,
+// the last possibly shorter.
+func (r *receiver) take(b []byte, now int64) {
+	o := workload.UDPOf(r.t.spec)
+	for len(b) > 0 {
+		one := b
+		if o.GSO {
+			one = b[:min(len(b), o.Size)]
+		}
+		b = b[len(one):]
+		if h, ok := parseHead(one, r.f.run); ok {
+			r.one(h, one, now)
+		}
+	}
+}
+
+func (r *receiver) one(h head, b []byte, now int64) {
+	if h.kind != data {
+		r.answer(h, b)
+		return
+	}
+	if h.step != 0 {
+		if h.step != r.step {
+			r.step, r.steps, r.first = h.step, 0, now
+		}
+		r.steps++
+		r.last = now
+	}
+	fresh, late := r.track.add(binary.BigEndian.Uint64(b[headBytes:]))
+	if fresh {
+		r.total++
+		r.t.recvd += int64(len(b))
+	}
+	if h.part != 1 {
+		return
+	}
+	switch {
+	case !fresh:
+		r.in.duplicates++
+	case late:
+		r.in.reordered++
+		r.in.got++
+	default:
+		r.in.got++
+	}
+}
+
+// answer answers a control message. One that gets lost is asked for again.
+func (r *receiver) answer(h head, b []byte) {
+	reply, numbers := head{run: r.f.run}, []int64(nil)
+	switch h.kind {
+	case hello:
+		reply.kind = welcome
+	case ask:
+		reply.kind, numbers = report, []int64{number(b, 0), 0, 0, 0}
+		if byte(number(b, 0)) == r.step {
+			numbers = []int64{number(b, 0), r.steps, r.first, r.last}
+		}
+	case end:
+		if r.ended == 0 {
+			r.ended = clock.Now()
+			r.from, r.to, r.sent, r.rtt = uint64(number(b, 0)), uint64(number(b, 1)), uint64(number(b, 2)), number(b, 3)
+		}
+		reply.kind = bye
+	default:
+		return
+	}
+	times := 1
+	if reply.kind == bye { // the other end will not say it again
+		times = byes
+	}
+	for range times {
+		_, _ = send(r.t.fd, control(r.f.word, reply, numbers...))
+	}
+}
+
+// byes is how often the server says its last word.
+const byes = 3

@@ -1,0 +1,200 @@
+package load
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// udp is a flow of datagrams from the client to the server, at a rate or, if
+// none is given, at the highest at which no more than tolerated of them are
+// lost. That one is searched in the warm-up (udp_search.go).
+
+// maxBehind is how much of a delay the sender makes up for, in ns. What was due
+// before is missed: a burst of it would only overflow a queue.
+const maxBehind = 5e6
+
+// longestPause is after how long the sender looks at the clock, in ns.
+const longestPause = 5e6
+
+// answerTime bounds how long the client asks for an answer, in ns, besides the
+// round trips.
+const answerTime = 1e9
+
+// sender is the sending end of a flow.
+type sender struct {
+	t       *thread
+	f       *flow
+	seq     uint64
+	blocked int64
+}
+
+func udpClient(t *thread) {
+	s := &sender{t: t, f: t.udp}
+	o := workload.UDPOf(t.spec)
+	rate := o.Rate / float64(8*o.Size*t.spec.Streams) // datagrams a second; 0: as fast as can be
+	if rate == 0 {
+		rate = s.search()
+	}
+	var from, to uint64
+	var blocked, missed int64 // in the window
+	s.run(rate, 0, func(now, late int64) bool {
+		was := t.bounds
+		over := t.passed(now)
+		if was == 0 && t.bounds == 1 {
+			from, blocked, missed = s.seq, s.blocked, late
+		}
+		if t.bounds == windowBounds && was < windowBounds {
+			to, blocked, missed = s.seq, s.blocked-blocked, late-missed
+		}
+		return over
+	})
+	if t.err != nil {
+		return
+	}
+	t.counts = map[string]int64{workload.CountDatagrams: int64(to - from), workload.CountMissed: missed, workload.CountBlocked: blocked,
+		workload.CountRate: int64(rate * float64(8*workload.UDPOf(t.spec).Size))}
+	s.end(from, to)
+	if to == from {
+		t.err = errNoneSent
+	}
+}
+
+var errNoneSent = errors.New("no datagram was due in the window: a higher rate or a longer window has some")
+
+// run sends until over is true, which it asks after each call with the time and
+// with what was missed. The rate is in datagrams a second, 0 as fast as can be.
+// It returns what was missed.
+func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
+	t, m := s.t, s.f.msgs
+	per := len(m.bufs) * m.each
+	interval := 0.0
+	if rate > 0 {
+		interval = float64(per) * 1e9 / rate
+	}
+	due := float64(clock.Now())
+	for {
+		if interval > 0 {
+			now := clock.Now()
+			for wait := int64(due) - now; wait > 0; wait = int64(due) - now {
+				if next := t.next - now; next > 0 {
+					wait = min(wait, next)
+				}
+				pause(min(wait, longestPause))
+				now = clock.Now()
+				if over(now, missed) {
+					return missed
+				}
+			}
+			if behind := float64(now) - due; behind > maxBehind {
+				skip := float64(int64((behind - maxBehind) / interval))
+				due += skip * interval
+				missed += int64(skip) * int64(per)
+			}
+			due += interval
+		}
+		if !s.send(step) {
+			return missed
+		}
+		if over(clock.Now(), missed) {
+			return missed
+		}
+	}
+}
+
+// pause sleeps for so many ns.
+func pause(ns int64) {
+	ts := unix.NsecToTimespec(ns)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0) // a signal ends it early: the caller looks at the clock
+}
+
+// send sends what one system call takes.
+func (s *sender) send(step byte) bool {
+	t, m := s.t, s.f.msgs
+	size := workload.UDPOf(t.spec).Size
+	h := head{kind: data, part: byte(t.bounds), step: step, run: s.f.run}.word()
+	seq := s.seq
+	for _, b := range m.bufs {
+		for at := 0; at < len(b); at += size {
+			binary.BigEndian.PutUint64(b[at:], h)
+			binary.BigEndian.PutUint64(b[at+headBytes:], seq)
+			seq++
+		}
+	}
+	flags := uintptr(unix.MSG_DONTWAIT)
+	for put := 0; put < len(m.bufs); {
+		n, e := m.send(t.fd, put, flags)
+		put += n
+		switch e {
+		case 0:
+		case syscall.EAGAIN: // the send buffer is full: wait for space
+			s.blocked++
+			flags = 0
+		case syscall.ENOBUFS: // so is the device's queue, which does not signal when it has space
+			s.blocked++
+			pause(int64(queueTime))
+		default:
+			t.err = s.explain(e)
+			return false
+		}
+	}
+	s.seq = seq
+	t.sent += int64(len(m.bufs)) * int64(len(m.bufs[0]))
+	return true
+}
+
+// queueTime is how long a full device's queue is left alone, in ns.
+const queueTime = 50e3
+
+func (s *sender) explain(e syscall.Errno) error {
+	o := workload.UDPOf(s.t.spec)
+	switch {
+	case o.GSO && (e == syscall.EMSGSIZE || e == syscall.EINVAL):
+		return fmt.Errorf("send: with GSO a datagram must fit into the device's MTU, %d bytes of payload do not: %w", o.Size, e)
+	case o.GSO && e == syscall.EIO:
+		return fmt.Errorf("send: GSO needs a device that computes checksums: %w", e)
+	case e == syscall.ECONNREFUSED:
+		return fmt.Errorf("send: the receiver no longer listens: %w", e)
+	}
+	return fmt.Errorf("send: %w", e)
+}
+
+// converse says a word again and again until the answer comes; nil if none does
+// within a time.
+func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []byte {
+	b := s.f.msgs.answer
+	began := clock.Now()
+	again := max(int64(idle), 2*s.f.rtt)
+	for now := began; now < began+limit; now = clock.Now() {
+		if _, e := send(s.t.fd, control(s.f.word, h, numbers...)); e != 0 && e != syscall.ENOBUFS {
+			return nil
+		}
+		for said := clock.Now(); now < said+again; now = clock.Now() {
+			n, e := recv(s.t.fd, b)
+			if e == syscall.EAGAIN {
+				continue
+			}
+			if e != 0 {
+				return nil
+			}
+			if got, ok := parseHead(b[:n], s.f.run); ok && got.kind == answer && (answer != report || byte(number(b[:n], 0)) == h.step) {
+				return b[:n]
+			}
+		}
+	}
+	return nil
+}
+
+// end tells the server which numbers were sent, and in the window. If no answer
+// comes, it is for the server to say whether it got that.
+func (s *sender) end(from, to uint64) {
+	limit := int64(answerTime) + 4*s.f.rtt
+	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq), s.f.rtt)
+}

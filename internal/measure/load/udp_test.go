@@ -1,0 +1,382 @@
+package load
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// A tracker sorts arrivals as RFC 4737 and RFC 5560 do.
+func TestTracker(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		seqs        []uint64
+		fresh, late []int // indexes into seqs
+	}{
+		{"in-order", []uint64{0, 1, 2}, []int{0, 1, 2}, nil},
+		{"gap", []uint64{0, 5, 6}, []int{0, 1, 2}, nil},
+		{"late", []uint64{0, 2, 1, 3}, []int{0, 1, 2, 3}, []int{2}},
+		{"twice", []uint64{0, 1, 1, 2}, []int{0, 1, 3}, []int{2}},
+		{"late-and-twice", []uint64{0, 3, 1, 1, 0}, []int{0, 1, 2}, []int{2, 3, 4}},
+		{"a-lap-later", []uint64{7, 7 + trackBits, 8, 8}, []int{0, 1, 2}, []int{2, 3}},
+		{"far-ahead", []uint64{7, 7 + 5*trackBits, 7 + 4*trackBits + 1}, []int{0, 1, 2}, []int{2}},
+		{"too-old-to-know", []uint64{0, 2 * trackBits, 0}, []int{0, 1, 2}, []int{2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var k tracker
+			var fresh, late []int
+			for i, s := range c.seqs {
+				f, l := k.add(s)
+				if f {
+					fresh = append(fresh, i)
+				}
+				if l {
+					late = append(late, i)
+				}
+			}
+			if !slices.Equal(fresh, c.fresh) || !slices.Equal(late, c.late) {
+				t.Errorf("fresh %v, late %v", fresh, late)
+			}
+		})
+	}
+}
+
+// path is what a simulated receiver gets of a rate: all up to its capacity.
+func simulated(capacity, top float64) func(rate float64) (sent, got float64, ok bool) {
+	return func(rate float64) (float64, float64, bool) {
+		if rate == 0 || rate > top {
+			rate = top
+		}
+		return rate, min(rate, capacity), rate <= capacity
+	}
+}
+
+func TestBracketFindsTheCapacity(t *testing.T) {
+	for _, c := range []struct{ capacity, top float64 }{{1e6, 1e5}, {1e5, 1e5}, {9e4, 1e5}, {5e4, 1e5}, {1e3, 1e5}, {99, 1e6}} {
+		var b bracket
+		path := simulated(c.capacity, c.top)
+		for range 10 {
+			rate := b.next()
+			sent, got, ok := path(rate)
+			b.step(rate, sent, got, ok)
+		}
+		best := b.best()
+		switch {
+		case c.capacity >= c.top:
+			if best != 0 {
+				t.Errorf("capacity %g of %g: rate %g, want as fast as can be", c.capacity, c.top, best)
+			}
+		case best > c.capacity || best < 0.85*c.capacity:
+			t.Errorf("capacity %g of %g: rate %g", c.capacity, c.top, best)
+		}
+	}
+}
+
+// One bad step does not spoil the search: what it called bad is tried again.
+func TestBracketSurvivesNoise(t *testing.T) {
+	for spoilt := range 6 {
+		var b bracket
+		path := simulated(8e4, 1e5)
+		for i := range 14 {
+			rate := b.next()
+			sent, got, ok := path(rate)
+			if i == spoilt {
+				got, ok = 0.5*got, false
+			}
+			b.step(rate, sent, got, ok)
+		}
+		if best := b.best(); best > 8e4 || best < 0.8*8e4 {
+			t.Errorf("step %d spoilt: rate %g of 80000", spoilt, best)
+		}
+	}
+	var b bracket // nothing ever comes through
+	for range 5 {
+		b.step(b.next(), 1e5, 0, false)
+	}
+	if best := b.best(); math.IsNaN(best) || best < 0 {
+		t.Errorf("rate %g", best)
+	}
+}
+
+// over runs the ends of a load over a relay, whose address relay makes of the
+// server's.
+func over(t *testing.T, s sample.Load, warm, wide time.Duration, relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
+	t.Helper()
+	Prepare(2 * max(1, s.Streams))
+	addr := freeUDP(t)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(relay(addr), options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	begin := clock.Now() + int64(5*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warm), To: begin + int64(warm+wide)}
+	done := make(chan error, 1)
+	go func() {
+		st, err := srv.Run(when)
+		server = st
+		done <- err
+	}()
+	client, err = cli.Run(when)
+	return client, server, errors.Join(err, <-done)
+}
+
+func straight(a netip.AddrPort) netip.AddrPort { return a }
+
+func freeUDP(t *testing.T) netip.AddrPort {
+	t.Helper()
+	fd, err := udpSocket(netip.MustParseAddrPort("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sa.(*unix.SockaddrInet4).Port))
+}
+
+func TestUDP(t *testing.T) {
+	const mbit = 1e6
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+	}{
+		{"paced", sample.Load{Options: workload.UDPOptions{Rate: 20 * mbit}}},
+		{"slow", sample.Load{Options: workload.UDPOptions{Rate: mbit, Size: 64}}},
+		{"two-flows", sample.Load{Streams: 2, Options: workload.UDPOptions{Rate: 20 * mbit}}},
+		{"large", sample.Load{Options: workload.UDPOptions{Rate: 100 * mbit, Size: workload.MaxDatagram}}},
+		{"small", sample.Load{Options: workload.UDPOptions{Rate: 5 * mbit, Size: workload.MinDatagram}}},
+		{"batch", sample.Load{Options: workload.UDPOptions{Rate: 20 * mbit, Batch: 4}}},
+		{"gso", sample.Load{Options: workload.UDPOptions{Rate: 50 * mbit, GSO: true}}},
+		{"gso-batch", sample.Load{Options: workload.UDPOptions{Rate: 100 * mbit, GSO: true, Batch: 2, Size: 1000}}},
+		{"search", sample.Load{}},
+		{"search-gso-batch", sample.Load{Options: workload.UDPOptions{GSO: true, Batch: 8}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Kind = "udp"
+			client, server, err := over(t, c.spec, 150*time.Millisecond, window, straight)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := withDefaults(c.spec)
+			o := workload.UDPOf(s)
+			in, out := server.Counts, client.Counts
+			// Every datagram of the window is accounted for: it came, or is lost.
+			if out[workload.CountDatagrams] == 0 || in[workload.CountDatagrams]+in[workload.CountLost] != out[workload.CountDatagrams] {
+				t.Errorf("sent %d in the window, %d came and %d are lost", out[workload.CountDatagrams], in[workload.CountDatagrams], in[workload.CountLost])
+			}
+			if in[workload.CountDropped] > in[workload.CountLost] || in[workload.CountDuplicates] != 0 || in[workload.CountBuffer] == 0 {
+				t.Errorf("server %v", in)
+			}
+			if server.TotalRecv == 0 || server.TotalRecv > client.TotalSent || server.TotalRecv%int64(o.Size) != 0 || client.TotalRecv != 0 {
+				t.Errorf("sent %d bytes, %d arrived", client.TotalSent, server.TotalRecv)
+			}
+			if client.Connections != s.Streams || server.Connections != s.Streams {
+				t.Errorf("flows %d, %d", client.Connections, server.Connections)
+			}
+			// A rate is never exceeded by more than what was made up for.
+			if most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5; o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
+				t.Errorf("%d bytes in the window at %g bit/s", client.Sent, o.Rate)
+			}
+			if o.Rate > 0 && math.Abs(float64(out[workload.CountRate])-o.Rate) > float64(s.Streams) {
+				t.Errorf("rate %d, want %g", out[workload.CountRate], o.Rate)
+			}
+		})
+	}
+}
+
+// What a path loses is counted as lost, whatever it is.
+func TestUDPLossIsCounted(t *testing.T) {
+	const every = 10
+	lossy := func(addr netip.AddrPort) netip.AddrPort {
+		return lossy(t, addr, 0, func(n int) bool { return n%every != every-1 })
+	}
+	client, server, err := over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, came, lost := client.Counts[workload.CountDatagrams], server.Counts[workload.CountDatagrams], server.Counts[workload.CountLost]
+	if came+lost != sent || lost < sent/every-2 {
+		t.Errorf("of %d datagrams %d came and %d are lost", sent, came, lost)
+	}
+	// In the whole visit every tenth of all that crossed the relay is missing.
+	total := float64(client.TotalSent-server.TotalRecv) / float64(client.TotalSent)
+	if total < 0.8/every {
+		t.Errorf("a share of %g is lost", total)
+	}
+}
+
+// A rate that is searched is one at which little is lost: over a relay that
+// passes a part only, it cannot be found, and the search still ends.
+func TestUDPSearchEnds(t *testing.T) {
+	half := func(addr netip.AddrPort) netip.AddrPort {
+		return lossy(t, addr, 0, func(n int) bool { return n < 4 || n%2 == 0 })
+	}
+	client, server, err := over(t, sample.Load{Kind: "udp"}, 200*time.Millisecond, window, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.Counts[workload.CountLost] == 0 || client.Counts[workload.CountRate] == 0 {
+		t.Errorf("client %v, server %v", client.Counts, server.Counts)
+	}
+}
+
+// A window in which all is lost, or nothing is sent, is no result.
+func TestUDPWithoutDatagrams(t *testing.T) {
+	begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
+		return lossy(t, addr, 0, func(n int) bool { return n < 8 })
+	}
+	_, _, err := over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
+	if !errors.Is(err, errCutOff) { // what ends it is lost, too
+		t.Errorf("Run = %v", err)
+	}
+	if _, _, err = over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
+		t.Errorf("at a rate of nothing, Run = %v", err)
+	}
+}
+
+func TestUDPRR(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec sample.Load
+	}{
+		{"one-byte", sample.Load{}},
+		{"uneven", sample.Load{Options: workload.Messages{Request: 100, Reply: 9000}}},
+		{"as-long-as-a-control-message", sample.Load{Options: workload.Messages{Request: controlBytes, Reply: controlBytes}}},
+		{"largest", sample.Load{Options: workload.Messages{Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Kind = "udp-rr"
+			client, server, err := over(t, c.spec, warmup, window, straight)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := withDefaults(c.spec)
+			if client.Trips <= 0 || client.Latency == nil || client.Latency.TotalCount() < client.Trips-1 {
+				t.Fatalf("client %+v", client)
+			}
+			if client.Sent < client.Trips*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				t.Errorf("client %+v", client)
+			}
+			if server.TotalRecv > client.TotalSent || client.TotalRecv > server.TotalSent {
+				t.Errorf("client %+v\nserver %+v", client, server)
+			}
+		})
+	}
+}
+
+// A request that gets lost costs its time, is counted and hangs nothing.
+func TestUDPRRLoss(t *testing.T) {
+	const wide = 450 * time.Millisecond // of which a lost trip takes 100 ms
+	lossy := func(addr netip.AddrPort) netip.AddrPort {
+		return lossy(t, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
+	}
+	client, _, err := over(t, sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := client.Counts[workload.CountLost]
+	if lost < 1 || lost > int64(wide/(replyTime*time.Nanosecond))+1 || client.Trips < lost {
+		t.Errorf("%d trips, %v", client.Trips, client.Counts)
+	}
+	if p50 := time.Duration(client.Latency.ValueAtQuantile(50)); p50 < time.Millisecond || p50 > replyTime {
+		t.Errorf("a round trip over 1 ms takes %s", p50)
+	}
+}
+
+// A server whose client falls silent says so, and does not hang.
+func TestUDPServerWithoutItsClient(t *testing.T) {
+	for kind, loop := range map[string]error{"udp": errNothing, "udp-rr": errNothing} {
+		addr := freeUDP(t)
+		Prepare(2)
+		srv, err := Listen(addr, options(sample.Load{Kind: kind}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cli, err := Dial(addr, options(sample.Load{Kind: kind}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := clock.Now()
+		when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+		if _, err := srv.Run(when); !errors.Is(err, loop) {
+			t.Errorf("%s: Run = %v", kind, err)
+		}
+		if took := time.Duration(clock.Now() - when.To); took > 2*lastWord*time.Nanosecond {
+			t.Errorf("%s: it took %s", kind, took)
+		}
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatUDPCannotOpen(t *testing.T) {
+	addr := freeUDP(t)
+	srv, err := Listen(addr, options(sample.Load{Kind: "udp"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if _, err := Listen(addr, options(sample.Load{Kind: "udp-rr"})); err == nil || !strings.Contains(err.Error(), "by UDP") {
+		t.Errorf("a port that is taken: %v", err)
+	}
+	if _, err := Dial(freeUDP(t), options(sample.Load{Kind: "udp-rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a port that nobody listens on: %v", err)
+	}
+	for _, s := range []sample.Load{{Kind: "udp", Options: workload.UDPOptions{Size: 63}}, {Kind: "udp", Options: workload.UDPOptions{Size: workload.MaxDatagram + 1}}, {Kind: "udp", Options: workload.UDPOptions{Batch: workload.MaxBatch + 1}},
+		{Kind: "udp-rr", Options: workload.Messages{Request: workload.MaxDatagram + 1}}, {Kind: "udp", Options: workload.UDPOptions{Rate: math.NaN()}}, {Kind: "udp", Options: workload.UDPOptions{Rate: -1}}} {
+		if _, err := Listen(addr, options(s)); err == nil || errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("%+v was taken: %v", s, err)
+		}
+	}
+	o := options(sample.Load{Kind: "udp"})
+	o.Crowd = true
+	if _, err := Listen(addr, o); err == nil || !strings.Contains(err.Error(), "no crowds") {
+		t.Errorf("a crowd: %v", err)
+	}
+}
+
+// Whatever arrives at the server's socket, it neither panics nor believes it.
+func FuzzReceiver(f *testing.F) {
+	f.Add(control(make([]byte, controlBytes), head{kind: ask, run: 7}, 1), false)
+	f.Add(control(make([]byte, controlBytes), head{kind: end, run: 7}, 1, 2, 3, 4), true)
+	f.Add(control(make([]byte, controlBytes), head{kind: data, part: 1, step: 3, run: 7}, -1), true)
+	f.Add([]byte{magic}, false)
+	f.Fuzz(func(t *testing.T, b []byte, gso bool) {
+		th := &thread{fd: -1, spec: withDefaults(sample.Load{Kind: "udp", Options: workload.UDPOptions{GSO: gso}})}
+		r := &receiver{t: th, f: &flow{run: 7, word: make([]byte, controlBytes)}}
+		for range 2 {
+			r.take(b, 1)
+		}
+		if th.recvd > int64(2*len(b)) || r.in.got > int64(r.total) {
+			t.Errorf("%d bytes, %d of %d datagrams", th.recvd, r.in.got, r.total)
+		}
+		if _, ok := parseHead(b, 7); !ok && len(b) > 0 && r.total > 0 && !gso {
+			t.Error("another run's datagram was counted")
+		}
+	})
+}

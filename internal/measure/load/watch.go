@@ -1,0 +1,41 @@
+package load
+
+import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
+
+// watch takes the marks of a crowd's or of many threads at the window's bounds, whatever
+// they are blocked in. One that has no connection yet gets none, and fails.
+func (c *crew) watch(when Schedule) {
+	if !c.threads[0].watched {
+		return
+	}
+	for _, bound := range []int64{when.From, when.To} {
+		clock.SleepUntil(bound)
+		for _, t := range c.threads {
+			tid := int(t.tid.Load())
+			if tid == 0 {
+				continue
+			}
+			t.mark(mark{at: clock.Now(), sent: t.shown.sent.Load(), recvd: t.shown.recvd.Load(), trips: t.shown.trips.Load(),
+				threadCPU: clock.CPU(threadClock(tid))})
+		}
+	}
+}
+
+// threadClock is the CPU-time clock of another thread of this process (as
+// pthread_getcpuclockid makes it).
+func threadClock(tid int) int32 {
+	const perThreadSched = 6
+	return int32(^tid<<3 | perThreadSched)
+}
+
+// flow is the connection's window, from a to b.
+func (t *thread) flow(a, b mark) Flow {
+	return Flow{
+		Client:    t.client,
+		Sent:      int64(b.tcp.Bytes_acked) - int64(a.tcp.Bytes_acked),
+		Received:  b.recvd - a.recvd,
+		Trips:     b.trips - a.trips,
+		TotalRecv: t.recvd,
+		Resent:    int64(tcpInfo(t.fd).Bytes_retrans),
+	}
+}

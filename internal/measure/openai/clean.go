@@ -1,0 +1,46 @@
+package openai
+
+import (
+	"net/url"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
+)
+
+// hidden is shown for what must not be.
+const hidden = "***"
+
+// maxText is how much of a text of the server is shown, in characters.
+const maxText = 200
+
+// secrets are what must not be printed: the API key and the values of the URL's
+// query.
+type secrets struct{ secret.Set }
+
+func newSecrets(key string, u *url.URL) secrets {
+	// Shorter values of a query are versions and switches, and no secrets.
+	const shortest = 8
+	var hide []string
+	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it stands in a cleaned text
+	add(key)
+	for _, values := range u.Query() {
+		for _, v := range values {
+			if len(v) >= shortest {
+				add(v)
+			}
+		}
+	}
+	return secrets{secret.New(hidden, hide...)}
+}
+
+// clean makes one short line out of a text of the server. Characters are replaced
+// before the secrets are looked for and never taken out, which could put a secret
+// together: of white space a space stays.
+func (s secrets) clean(text string) string {
+	return printable.Start(s.Hide(printable.Words(text)), maxText)
+}
+
+// cleanCut is clean for a text whose end is missing.
+func (s secrets) cleanCut(text string) string {
+	return printable.Start(s.HideCut(printable.Words(text)), maxText)
+}

@@ -1,0 +1,198 @@
+package openai
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	pieceSize    = 64 << 10 // bytes of one read
+	maxHandshake = 1 << 20  // bytes
+	maxHead      = 64 << 10
+	maxHints     = 100 // informational responses before a response; servers send one or two
+	maxBody      = 64 << 20
+)
+
+// socket reads in large pieces and remembers when the last one came. What is above
+// it, TLS too, reads from the piece until it is used up; so the time of anything
+// that comes out at the top is that of the last read.
+type socket struct {
+	net.Conn
+	buf   []byte
+	rest  []byte    // of the piece
+	at    time.Time // when the last read returned
+	reads int
+	left  int    // bytes that may yet come
+	over  error  // if more do
+	err   error  // that ended the last read
+	first []byte // of what came since allow: as much as tells HTTP from other protocols
+}
+
+// protocol is what a response begins with.
+const protocol = "HTTP/"
+
+// otherwise reports whether what came begins as no response does.
+func (s *socket) otherwise() bool { return !strings.HasPrefix(protocol, string(s.first)) }
+
+// allow bounds what may come from now on.
+func (s *socket) allow(n int, over error) { s.left, s.over, s.first = n, over, nil }
+
+func (s *socket) Read(p []byte) (int, error) {
+	if len(s.rest) == 0 {
+		if s.left == 0 {
+			s.err = s.over
+			return 0, s.over
+		}
+		n, err := s.Conn.Read(s.buf[:min(len(s.buf), s.left)])
+		s.err = err
+		s.at = time.Now()
+		s.reads++
+		s.left -= n
+		s.rest = s.buf[:n]
+		s.first = append(s.first, s.rest[:min(n, len(protocol)-len(s.first))]...)
+		if n == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// conn is a session's connection.
+type conn struct {
+	net.Conn // the socket, or TLS on it
+	socket   *socket
+	br       *bufio.Reader
+	tls      string // its version; "": none
+	hints    int    // informational responses before the one that is waited for
+	hint     string // the status of the last
+}
+
+// connect opens one and says how long that took, without looking up the name.
+func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	begun := time.Now()
+	var raw net.Conn
+	if e.dial != nil {
+		raw, err = e.dial(ctx, e.addr())
+	} else {
+		raw, begun, err = dial(ctx, e.addr())
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	s := &socket{Conn: raw, buf: make([]byte, pieceSize)}
+	c = &conn{Conn: s, socket: s}
+	if e.url.Scheme == "https" {
+		s.allow(maxHandshake, fmt.Errorf("the TLS handshake is longer than %d MiB", maxHandshake>>20))
+		t := tls.Client(s, &tls.Config{ServerName: e.url.Hostname(), NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
+		if err := t.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			// The text may quote the server's certificate.
+			return nil, 0, fmt.Errorf("open TLS: %s", e.secrets.clean(err.Error()))
+		}
+		c.Conn, c.tls = t, tls.VersionName(t.ConnectionState().Version)
+	}
+	c.br = bufio.NewReader(c.Conn)
+	return c, time.Since(begun), nil
+}
+
+// dial connects, and says when the first attempt began.
+func dial(ctx context.Context, addr string) (net.Conn, time.Time, error) {
+	var first sync.Once // both address families may be tried at once
+	var begun time.Time
+	d := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+		first.Do(func() { begun = time.Now() })
+		return nil
+	}}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	return c, begun, err
+}
+
+// drop closes the socket at once: TLS would first send a farewell and wait for it.
+func (c *conn) drop() { c.socket.Close() }
+
+// waitUntil bounds the reads from now on. It fails on a closed connection only,
+// which the next read tells better.
+func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
+
+// errHints says that informational responses do not end.
+var errHints = errors.New("too many informational responses")
+
+// head reads the head of a response, and those of informational ones before it.
+func (c *conn) head() (*http.Response, error) {
+	for c.hints, c.hint = 0, ""; c.hints < maxHints; c.hints++ {
+		resp, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode/100 != 1 || resp.StatusCode == http.StatusSwitchingProtocols {
+			return resp, nil
+		}
+		c.hint = resp.Status
+	}
+	return nil, errHints
+}
+
+// quiet reports whether nothing came on an idle connection: neither its end nor
+// unrequested bytes.
+func (c *conn) quiet() bool {
+	if c.br.Buffered() > 0 || len(c.socket.rest) > 0 {
+		return false
+	}
+	quiet := true
+	c.control(func(fd int) {
+		_, _, err := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		quiet = errors.Is(err, unix.EAGAIN)
+	})
+	return quiet
+}
+
+// rtt is the kernel's smoothed round-trip time; 0: unknown.
+func (c *conn) rtt() (d time.Duration) {
+	c.control(func(fd int) {
+		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			d = time.Duration(info.Rtt) * time.Microsecond
+		}
+	})
+	return d
+}
+
+// control calls f with the socket's descriptor, if it has one.
+func (c *conn) control(f func(fd int)) {
+	sc, ok := c.socket.Conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if raw, err := sc.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // closed: nothing is known
+	}
+}
+
+func (c *conn) remote() netip.AddrPort {
+	a, ok := c.socket.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	p := a.AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+}

@@ -1,0 +1,170 @@
+// Package openai is the client's end of an OpenAI-compatible endpoint that streams
+// its responses, as the servers of llama.cpp, llama-cpp-python, vLLM and Ollama and
+// the gateways before them do. It times when the tokens arrive.
+//
+//	e, err := openai.New("http://127.0.0.1:8080", openai.Options{Timeout: 30 * time.Second})
+//	facts, err := e.Probe(ctx) // finds the model, and whether it answers
+//	s := e.Open()              // one connection, kept open between requests
+//	defer s.Close()
+//	r, err := s.Ask(ctx)
+//
+// A token's time is when the read of the socket returned that brought the last byte
+// of its event, below TLS and HTTP. Requests are written and read here and not by
+// net/http's Transport: its reading of chunked bodies holds an event back until the
+// rest of the chunk has come, and it hands a response's head to another goroutine.
+//
+// Be aware that an event is called a token, though a server may put several or a
+// part of one into it; what the server itself counts is in Response.Tokens. Nothing
+// is sent through a proxy, no redirect is followed, and HTTP is 1.1.
+//
+// Texts of the server are shortened, without control characters and without the
+// API key before they are part of an error or of Facts.
+package openai
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Options are what is asked and how long is waited. The zero value is usable.
+type Options struct {
+	Model     string        // "": the first that the server lists (see Probe), or "default"
+	Prompt    string        // "": one that makes any model count
+	MaxTokens int           // of a response; 0: 128
+	Key       string        // API key, never printed; "": none
+	Timeout   time.Duration // longest wait for a connection, and for each token; 0: 30 s
+}
+
+// Endpoint is where responses are asked for. Its sessions may be used at the same
+// time, but not while Probe runs.
+type Endpoint struct {
+	o       Options
+	url     *url.URL
+	legacy  bool // completions of a prompt, not of a chat
+	secrets secrets
+
+	mostTokens, mostBytes int // of a response
+
+	// For tests: how to connect, and which authorities TLS trusts; nil: as the
+	// system does.
+	dial  func(ctx context.Context, addr string) (net.Conn, error)
+	roots *x509.CertPool
+}
+
+const (
+	chatPath   = "/chat/completions"
+	legacyPath = "/completions"
+)
+
+// New reads the URL of an endpoint: of a server, of its …/v1, or of its
+// …/chat/completions; one of …/completions is asked in the older way.
+func New(rawURL string, o Options) (*Endpoint, error) {
+	if o.Prompt == "" {
+		o.Prompt = "Count from one to one thousand in words, without a pause."
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = 128
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.MaxTokens < 0 || o.MaxTokens > maxTokens {
+		return nil, fmt.Errorf("%d tokens, want 1 to %d", o.MaxTokens, maxTokens)
+	}
+	if o.Timeout < 0 {
+		return nil, fmt.Errorf("a timeout of %v", o.Timeout)
+	}
+	o.Key = strings.TrimSpace(o.Key)
+	if strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, errors.New("the API key has characters that no header may have")
+	}
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Endpoint{
+		o:       o,
+		url:     u,
+		legacy:  !strings.HasSuffix(u.Path, chatPath),
+		secrets: newSecrets(o.Key, u),
+
+		mostTokens: maxTokens,
+		mostBytes:  maxBody,
+	}, nil
+}
+
+// parseURL makes the URL of the completions. Its errors quote nothing in which a
+// password could be.
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil && strings.Contains(raw, "@") {
+		return nil, errors.New("the URL cannot be read")
+	}
+	if err != nil {
+		if ue := (*url.Error)(nil); errors.As(err, &ue) {
+			err = ue.Err // without the URL
+		}
+		return nil, fmt.Errorf("read the URL: %w", err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the URL must begin with http:// or https://")
+	case u.User != nil:
+		return nil, errors.New("the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment")
+	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // the end of a password with a / ? or # in it
+		return nil, errors.New("the URL has an @ behind its host: write %40 there, and no password at all")
+	case u.Hostname() == "":
+		return nil, errors.New("the URL has no host")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, " ", "%20")
+	switch path := strings.TrimRight(u.Path, "/"); {
+	case path == "":
+		u = u.JoinPath("v1", chatPath)
+	case strings.HasSuffix(path, "/v1"):
+		u = u.JoinPath(chatPath)
+	case !strings.HasSuffix(path, legacyPath): // which chatPath ends in, too
+		return nil, fmt.Errorf("the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s", u.Path, chatPath, legacyPath)
+	case path != u.Path:
+		u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
+	}
+	return u, nil
+}
+
+// String is the URL as it may be printed: the values of its query are not shown.
+func (e *Endpoint) String() string {
+	shown := *e.url
+	pairs := strings.Split(shown.RawQuery, "&")
+	for i, p := range pairs {
+		switch name, _, named := strings.Cut(p, "="); {
+		case named:
+			pairs[i] = name + "=" + hidden
+		case p != "":
+			pairs[i] = hidden
+		}
+	}
+	shown.RawQuery = strings.Join(pairs, "&")
+	return e.secrets.Hide(shown.String())
+}
+
+// addr is where to connect.
+func (e *Endpoint) addr() string {
+	port := e.url.Port()
+	switch {
+	case port != "":
+	case e.url.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(e.url.Hostname(), port)
+}
+
+// Open makes a session; it connects when it is first asked.
+func (e *Endpoint) Open() *Session { return &Session{e: e, buf: make([]byte, pieceSize)} }

@@ -1,0 +1,126 @@
+// Package peer knows the tools that engineers use instead of toll's own loops:
+// how each is started, when its server listens, and what it says.
+package peer
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The tools, by the names of their programs.
+const (
+	IPerf3   = "iperf3"
+	QPerf    = "qperf"
+	SockPerf = "sockperf"
+	NetPerf  = "netperf"
+	// NetServer is netperf's server.
+	NetServer = "netserver"
+	// TaskSet pins them.
+	TaskSet = "taskset"
+)
+
+// Ask is what a tool is asked for.
+type Ask struct {
+	Addr    netip.AddrPort // that the server listens on
+	Size    int            // of request and response, a write or a datagram
+	Omit    time.Duration  // not counted before Window, where the tool can (iperf3)
+	Window  time.Duration  // in whole seconds: they know no others
+	Bitrate int            // of datagrams, bit/s
+}
+
+func (a Ask) host() string         { return a.Addr.Addr().String() }
+func (a Ask) port() string         { return strconv.Itoa(int(a.Addr.Port())) }
+func (a Ask) size() string         { return strconv.Itoa(a.Size) }
+func (a Ask) seconds() string      { return whole(a.Window) }
+func whole(t time.Duration) string { return strconv.Itoa(int(t / time.Second)) }
+func (a Ask) iperf3Server() []string {
+	return []string{IPerf3, "-s", "-1", "-i", "0", "-B", a.host(), "-p", a.port()}
+}
+func (a Ask) iperf3(o ...string) []string {
+	return append([]string{IPerf3, "-c", a.host(), "-p", a.port(), "-l", a.size(), "-t", a.seconds(),
+		"-O", whole(a.Omit), "-i", "0", "-J"}, o...)
+}
+
+// Tool is how one of the tools is run: command lines, the program first, and what
+// it measured in base units.
+type Tool struct {
+	Server, Client func(Ask) []string
+	Parse          func(out []byte) (float64, error)
+}
+
+// Tools are those that can be run, by what they measure.
+var (
+	// Bulk is iperf3's TCP stream, in bit/s received.
+	Bulk = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3() }, parseIperf3}
+	// UDP is the same in datagrams.
+	UDP = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3("-u", "-b", strconv.Itoa(a.Bitrate)) }, parseIperf3}
+	// Trips is qperf's request and response: half a mean round trip, in s.
+	Trips = Tool{
+		Server: func(a Ask) []string { return []string{QPerf, "--listen_port", a.port()} },
+		Client: func(a Ask) []string {
+			const digits = "6"
+			return []string{QPerf, "--listen_port", a.port(), "--time", a.seconds(), "--msg_size", a.size(),
+				"--unify_units", "--precision", digits, a.host(), "tcp_lat"}
+		},
+		Parse: parseQperf,
+	}
+	// SockTrips is sockperf's, the same.
+	SockTrips = Tool{
+		Server: func(a Ask) []string {
+			return []string{SockPerf, "server", "--tcp", "-i", a.host(), "-p", a.port()}
+		},
+		Client: func(a Ask) []string {
+			return []string{SockPerf, "ping-pong", "--tcp", "-i", a.host(), "-p", a.port(), "-t", a.seconds(), "-m", a.size()}
+		},
+		Parse: parseSockperf,
+	}
+	// Connections is netperf's connections a second.
+	Connections = Tool{
+		Server: func(a Ask) []string {
+			return []string{NetServer, "-D", "-4", "-L", a.host(), "-p", a.port()}
+		},
+		Client: func(a Ask) []string {
+			return []string{NetPerf, "-H", a.host(), "-p", a.port(), "-t", "TCP_CRR", "-l", a.seconds(), "-P", "0",
+				"--", "-r", a.size() + "," + a.size()}
+		},
+		Parse: parseNetperf,
+	}
+)
+
+// Pinned is a command line on one CPU.
+func Pinned(cpu int, command []string) []string {
+	return append([]string{TaskSet, "--cpu-list", strconv.Itoa(cpu)}, command...)
+}
+
+// Listens reports whether a TCP socket listens on port in the network namespace of
+// a process or thread.
+func Listens(id int, port uint16) (bool, error) {
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id), "net", name))
+		if err != nil && !os.IsNotExist(err) { // IPv6 may be off
+			return false, fmt.Errorf("read sockets: %w", err)
+		}
+		if listens(string(table), port) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// listens looks for a listening socket in a table of /proc/net/tcp.
+func listens(table string, port uint16) bool {
+	const local, state = 1, 3 // fields of a line, as proc_net_tcp.txt has them
+	suffix := fmt.Sprintf(":%04X", port)
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) > state && strings.HasSuffix(f[local], suffix) && f[state] == "0A" { // TCP_LISTEN
+			return true
+		}
+	}
+	return false
+}

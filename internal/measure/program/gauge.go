@@ -1,0 +1,101 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// maxPattern bounds a metric's expression, in bytes.
+const maxPattern = 4 << 10
+
+var gaugeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
+
+// ParseGauge reads a metric as the command line has it:
+//
+//	NAME[:UNIT][:higher|:lower]=REGEXP
+//
+// The expression's first group is the number. A second group is its unit as
+// printed, which must be of UNIT's kind; without one it is UNIT, or none. Less is better of a time, and more of
+// everything else, if nothing else is said. Expressions are Go's (RE2), with ^
+// and $ at each line.
+func ParseGauge(s string) (g sample.Gauge, err error) {
+	head, pattern, ok := strings.Cut(s, "=")
+	if !ok {
+		return g, errors.New("it must be NAME=REGEXP")
+	}
+	parts := strings.Split(head, ":")
+	g.Name, g.Pattern, g.Scale = parts[0], pattern, 1
+	if !gaugeName.MatchString(g.Name) || g.Name == sample.Elapsed {
+		return g, fmt.Errorf("%q is no name for a metric: letters, digits, dots and dashes, and not %s", g.Name, sample.Elapsed)
+	}
+	said := false
+	for _, p := range parts[1:] {
+		switch p {
+		case "higher", "lower":
+			g.Lower, said = p == "lower", true
+			continue
+		}
+		u, err := units.ParseUnit(p)
+		if err != nil {
+			return g, err
+		}
+		g.Unit, g.Scale = u.Base, u.Scale
+	}
+	if !said {
+		g.Lower = g.Unit == "s"
+	}
+	if len(pattern) > maxPattern {
+		return g, fmt.Errorf("the expression has %d bytes, at most %d are taken", len(pattern), maxPattern)
+	}
+	re, err := expression(g)
+	if err != nil {
+		return g, err
+	}
+	if n := re.NumSubexp(); n < 1 || n > 2 {
+		return g, fmt.Errorf("the expression must have one group in parentheses, the number, or a second one, its unit; it has %d", n)
+	} else if n == 2 && g.Unit == "" {
+		return g, fmt.Errorf("its unit is printed, but of what? %s:s, %s:bit/s, …", g.Name, g.Name)
+	}
+	return g, nil
+}
+
+func expression(g sample.Gauge) (*regexp.Regexp, error) { return regexp.Compile("(?m)" + g.Pattern) }
+
+// Extract finds a metric in a program's output. The last match counts, because
+// programs print summaries last.
+func Extract(g sample.Gauge, output string) (float64, error) {
+	re, err := expression(g)
+	if err != nil {
+		return 0, err
+	}
+	all := re.FindAllStringSubmatch(output, -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("no metric %s: nothing in the output matches %s", g.Name, g.Pattern)
+	}
+	last := all[len(all)-1]
+	scale := g.Scale
+	if len(last) > 2 {
+		u, err := units.ParseUnit(last[2])
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", g.Name, err)
+		}
+		if u.Base != g.Unit {
+			return 0, fmt.Errorf("metric %s: printed in %q, which is no %s", g.Name, last[2], g.Unit)
+		}
+		scale = u.Scale
+	}
+	x, err := units.ParseNumber(last[1], scale)
+	if err != nil {
+		return 0, fmt.Errorf("metric %s: %w", g.Name, err)
+	}
+	if x < 0 { // no ratio to it means anything
+		return 0, fmt.Errorf("metric %s: %q is negative", g.Name, last[1])
+	}
+	return math.Abs(x), nil // of -0
+}

@@ -1,0 +1,185 @@
+package program
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func TestParseGauge(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		want     sample.Gauge
+	}{
+		{"bare", `size=(\d+)`, sample.Gauge{Name: "size", Scale: 1, Pattern: `(\d+)`}},
+		{"equals-in-expression", `x=a=(\d)`, sample.Gauge{Name: "x", Scale: 1, Pattern: `a=(\d)`}},
+		{"time-is-lower", `p50:ms=(\d+)`, sample.Gauge{Name: "p50", Unit: "s", Scale: 1e-3, Lower: true, Pattern: `(\d+)`}},
+		{"time-said-higher", `battery:h:higher=(\d+)`, sample.Gauge{Name: "battery", Unit: "s", Scale: 3600, Pattern: `(\d+)`}},
+		{"direction-before-unit", `lag:lower:MB=(\d+)`, sample.Gauge{Name: "lag", Unit: "B", Scale: 1e6, Lower: true, Pattern: `(\d+)`}},
+		{"rate-is-higher", `rate:/s=(\d+)`, sample.Gauge{Name: "rate", Unit: "1/s", Scale: 1, Pattern: `(\d+)`}},
+		{"share", `hits:%=(\d+)%`, sample.Gauge{Name: "hits", Unit: "1", Scale: 0.01, Pattern: `(\d+)%`}},
+		{"printed-unit", `bw:bit/s=(\d+) (\S+)`, sample.Gauge{Name: "bw", Unit: "bit/s", Scale: 1, Pattern: `(\d+) (\S+)`}},
+		{"unprinted-groups", `x=(?:a|b)(\d+)`, sample.Gauge{Name: "x", Scale: 1, Pattern: `(?:a|b)(\d+)`}},
+		{"longest-name", strings.Repeat("n", 40) + `=(\d)`, sample.Gauge{Name: strings.Repeat("n", 40), Scale: 1, Pattern: `(\d)`}},
+		{"longest-expression", `x=(\d)` + strings.Repeat("y", maxPattern-4), sample.Gauge{Name: "x", Scale: 1, Pattern: `(\d)` + strings.Repeat("y", maxPattern-4)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ParseGauge(c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestParseGaugeRefuses(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"empty", "", "NAME=REGEXP"},
+		{"no-equals", `latency(\d+)`, "NAME=REGEXP"},
+		{"no-name", `=(\d+)`, "no name for a metric"},
+		{"name-with-space", `a b=(\d+)`, "no name for a metric"},
+		{"name-of-digits", `99=(\d+)`, "no name for a metric"},
+		{"name-too-long", strings.Repeat("n", 41) + `=(\d)`, "no name for a metric"},
+		{"reserved", `elapsed:s=(\d+)`, "not elapsed"},
+		{"unknown-unit", `x:furlongs=(\d+)`, `unknown unit "furlongs"`},
+		{"unknown-direction", `x:s:sideways=(\d+)`, `unknown unit "sideways"`},
+		{"no-group", `x=\d+`, "it has 0"},
+		{"three-groups", `x:s=(\d)(\d)(\d)`, "it has 3"},
+		{"printed-unit-of-nothing", `x=(\d+) (\w+)`, "x:bit/s"},
+		{"not-an-expression", `x=(\d+`, "missing closing )"},
+		{"nothing-to-repeat", `x=*(\d+)`, "missing argument"},
+		{"look-ahead", `x=(\d+)(?=ms)`, "invalid or unsupported"},
+		{"huge", `x=(\d)` + strings.Repeat("y", maxPattern), "at most 4096"},
+		{"huge-by-repetition", `x=((\d{1000}){1000})`, "invalid repeat count"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if g, err := ParseGauge(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("ParseGauge = %+v, %v; want %q", g, err, c.want)
+			}
+		})
+	}
+}
+
+func TestExtract(t *testing.T) {
+	for _, c := range []struct {
+		name, gauge, output string
+		want                float64
+	}{
+		{"number", `x=n (\d+)`, "n 7\n", 7},
+		{"last-match", `x=n (\d+)`, "n 1\nn 2\nn 3\n", 3},
+		{"last-on-a-line", `x=n(\d)`, "n1 n2\n", 2},
+		{"own-line", `x=^n (\d+)$`, "begin\nn 5\nin 6\n", 5},
+		{"thousands", `x=n ([\d,.]+)`, "n 1,234,567.5", 1234567.5},
+		{"exponent", `x=n (\S+)`, "n 2.5e+09", 2.5e9},
+		{"negative-zero", `x=n (\S+)`, "n -0", 0},
+		{"unit-of-gauge", `x:ms=n (\d+)`, "n 250", 0.25},
+		{"micro-sign", `x:s=n (\d+)(\S+)`, "n 250µs", 250e-6},
+		{"greek-mu", `x:s=n (\d+)(\S+)`, "n 250μs", 250e-6},
+		{"printed-ms", `x:us=n ([\d.]+) ?(\w+)`, "n 1.5 ms", 1.5e-3},
+		{"iperf-words", `x:bit/s=([\d.]+) (\S+)`, "9.41 Gbits/sec", 9.41e9},
+		{"binary-prefix", `x:B/s=([\d.]+) (\S+)`, "3 MiB/s", 3 << 20},
+		{"per-cent", `x:%=([\d.]+) ?(%)`, "12.5%", 0.125},
+		{"prefix-alone", `x:/s=n ([\d.]+)(k?/s)`, "n 74.3k/s", 74300},
+		{"carriage-returns", `x=(\d+)%`, "10%\r20%\r100%\r\n", 100},
+		{"junk-around", `x=n (\d+)`, "\xff\xfe\x00n 8\x00\xff", 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, err := ParseGauge(c.gauge)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Extract(g, c.output); err != nil || math.Abs(got-c.want) > 1e-12*math.Abs(c.want) {
+				t.Errorf("Extract = %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestExtractRefuses(t *testing.T) {
+	for _, c := range []struct{ name, gauge, output, want string }{
+		{"no-output", `p50=n (\d+)`, "", `no metric p50: nothing in the output matches n (\d+)`},
+		{"no-match", `p50=n (\d+)`, "hello\nworld\n", "no metric p50"},
+		{"other-kind", `p50:s=n (\d+) (\S+)`, "n 5 MB", `metric p50: printed in "MB", which is no s`},
+		{"bits-for-bytes", `bw:B/s=(\d+) (\S+)`, "5 Mbit/s", "which is no B/s"},
+		{"unknown-unit", `p50:s=n (\d+) (\S+)`, "n 5 jiffies", `metric p50: unknown unit "jiffies"`},
+		{"last-has-another-unit", `p50:s=n (\d+) (\S+)`, "n 5 ms\nn 5 MB\n", "which is no s"},
+		{"nan", `x=n (\S+)`, "n NaN", `metric x: "NaN" is no number`},
+		{"inf", `x=n (\S+)`, "n +Inf", "is no number"},
+		{"too-large", `x=n (\S+)`, "n 1e999", "is no number"},
+		{"too-large-with-its-unit", `x:TB=n (\S+)`, "n 1e300", "is no number"},
+		{"negative", `x=n (\S+)`, "n -3", `metric x: "-3" is negative`},
+		{"negative-with-its-unit", `x:s=n (\S+?)(ms)`, "n -0.5ms", `metric x: "-0.5" is negative`},
+		{"word", `x=n (\S+)`, "n many", `"many" is no number`},
+		{"unmatched-group", `x=n(?: (\d+))?`, "n", `"" is no number`},
+		{"comma-for-a-point", `x=n (\S+)`, "n 1,5", `"1,5" is no number`},
+		{"commas-elsewhere", `x=n (\S+)`, "n 12,34,567", "is no number"},
+		{"comma-behind-the-point", `x=n (\S+)`, "n 1.234,567", "is no number"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, err := ParseGauge(c.gauge)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, err := Extract(g, c.output); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Extract = %v, %v; want %q", x, err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParseGauge(f *testing.F) {
+	for _, r := range recipes {
+		for _, g := range r.Gauges {
+			f.Add(g)
+		}
+	}
+	for _, s := range []string{"", "=", "x=", ":::=", "x:s:lower:higher=(.)", "x=(?i)(a)(b)(c)", "x:µs=((", "x:%=\xff(.)", "é=(.)"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		g, err := ParseGauge(s)
+		if err != nil {
+			return
+		}
+		if g.Name == "" || g.Scale <= 0 || len(g.Pattern) > maxPattern {
+			t.Errorf("%q was read as %+v", s, g)
+		}
+		check(t, g, s)
+	})
+}
+
+func FuzzExtract(f *testing.F) {
+	f.Add(`x:s=n ([\d.,e+-]+) ?(\S*)`, "n 1,500.25 ms\nn 3 us\n")
+	f.Add(`x=(.*)`, "0x1p-2\n1_000\nNaN")
+	f.Add(`x:TB=(\S+)`, "9e299")
+	f.Add(`x=()`, "\xff\x00")
+	f.Fuzz(func(t *testing.T, gauge, output string) {
+		const enough = 1 << 10 // the fuzzer's expressions may be slow
+		if len(gauge) > enough || len(output) > enough {
+			return
+		}
+		if g, err := ParseGauge(gauge); err == nil {
+			check(t, g, output)
+		}
+	})
+}
+
+// check holds Extract to a number that a results file can have, or an error
+// that names the metric.
+func check(t *testing.T, g sample.Gauge, output string) {
+	t.Helper()
+	x, err := Extract(g, output)
+	switch {
+	case err != nil && !strings.Contains(err.Error(), "metric "+g.Name):
+		t.Errorf("%+v: %v", g, err)
+	case err == nil && (math.IsNaN(x) || math.IsInf(x, 0)):
+		t.Errorf("%+v found %v in %q", g, x, output)
+	}
+}

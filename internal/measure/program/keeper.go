@@ -1,0 +1,337 @@
+package program
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	poll       = 2 * time.Millisecond   // between looks at a program that gets ready
+	grace      = 2 * time.Second        // between SIGTERM and SIGKILL
+	drain      = 100 * time.Millisecond // for output that is on its way when a program has ended
+	shell      = "/bin/sh"
+	ordinaryID = 1000 // that a program without root sees as its own
+)
+
+// keeper is the process in the place. Its methods run on one goroutine.
+type keeper struct {
+	orders   <-chan Request // closed at the end of input
+	children chan os.Signal
+	first    bool // it is the first process of its PID namespace
+	ownProc  bool // whose /proc it sees
+
+	pid            int // of the program; 0: none was started
+	began          time.Time
+	before         time.Duration // CPU time when it began
+	stdout, stderr *output
+	state          State // once it ended
+}
+
+// errInput says that the parent has gone.
+var errInput = errors.New("end of input")
+
+// Main runs a keeper on in and out. It returns when the input ends.
+func Main(in io.Reader, out io.Writer) error {
+	k := &keeper{children: make(chan os.Signal, 1)}
+	if k.first = os.Getpid() == 1; k.first {
+		var err error
+		if k.ownProc, err = hide(); err != nil {
+			return err
+		}
+	}
+	signal.Notify(k.children, unix.SIGCHLD)
+	orders := make(chan Request)
+	go func() {
+		defer close(orders)
+		for dec := json.NewDecoder(in); ; {
+			var o Request
+			if dec.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	k.orders = orders
+	enc := json.NewEncoder(out)
+	for {
+		select {
+		case <-k.children:
+			k.reap()
+		case o, ok := <-orders:
+			if !ok {
+				k.kill(unix.SIGKILL)
+				return nil
+			}
+			s, err := k.do(o)
+			if errors.Is(err, errInput) {
+				k.kill(unix.SIGKILL)
+				return nil
+			}
+			if err != nil {
+				s.Error = err.Error()
+			}
+			if err := enc.Encode(s); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// hide gives the keeper memory of its own and, where the kernel lets it, the
+// /proc of its own PID namespace.
+func hide() (ownProc bool, err error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return false, fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("toll", memoryDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+		return false, fmt.Errorf("mount memory on %s: %w", memoryDir, err)
+	}
+	// Not where another /proc is partly hidden, as in most containers.
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	return unix.Mount("proc", "/proc", "proc", flags, "") == nil, nil
+}
+
+func (k *keeper) do(o Request) (State, error) {
+	switch o.Op {
+	case Start:
+		return k.start(o)
+	case Read:
+		return k.report(false), nil
+	case Wait:
+		return k.wait(o.Limit)
+	case Stop:
+		return k.stop(), nil
+	}
+	return State{}, fmt.Errorf("unknown request %q", o.Op)
+}
+
+// start starts the command and waits until it is ready.
+func (k *keeper) start(o Request) (State, error) {
+	k.stop() // one at a time
+	ready, err := readiness(o, k)
+	if err != nil {
+		return State{}, err
+	}
+	if err := k.launch(o); err != nil {
+		return State{}, err
+	}
+	deadline := time.After(o.Limit)
+	for tick := time.NewTicker(poll); ; {
+		ok, err := ready()
+		switch {
+		case err != nil:
+			return k.report(true), err
+		case ok:
+			return k.report(false), nil
+		case k.state.Ended:
+			k.settle()
+			return k.report(true), errors.New("it ended before it was ready")
+		}
+		select {
+		case <-tick.C:
+		case <-k.children:
+			k.reap()
+		case <-deadline:
+			return k.report(true), fmt.Errorf("it was not ready (%s) within %s", readyWords(o), o.Limit)
+		case <-k.orders:
+			return State{}, errInput
+		}
+	}
+}
+
+// launch starts the command in a process group of its own.
+func (k *keeper) launch(o Request) error {
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, outR.Close(), outW.Close())
+	}
+	cmd := exec.Command(shell, "-c", o.Command)
+	cmd.Stdout, cmd.Stderr = outW, errW
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if o.NoRoot {
+		cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: ordinaryID, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: ordinaryID, HostID: os.Getgid(), Size: 1}}
+	}
+	k.state, k.before = State{}, k.spent()
+	k.began = time.Now()
+	err = cmd.Start()
+	_ = errors.Join(outW.Close(), errW.Close())
+	if err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", shell, err), outR.Close(), errR.Close())
+	}
+	k.pid = cmd.Process.Pid
+	k.stdout, k.stderr = collect(outR), collect(errR)
+	return cmd.Process.Release() // reap waits for it
+}
+
+// readiness is the test of whether the program is ready.
+func readiness(o Request, k *keeper) (func() (bool, error), error) {
+	switch o.Ready {
+	case "":
+		return func() (bool, error) { return true, nil }, nil
+	case ReadyTCP, ReadyUDP:
+		return func() (bool, error) { return bound(o.Ready, o.Port) }, nil
+	}
+	re, err := regexp.Compile("(?m)" + o.Ready) // as metrics' expressions are
+	if err != nil {
+		return nil, err
+	}
+	seen := int64(-1)
+	return func() (bool, error) {
+		out, n := k.stdout.text()
+		errOut, m := k.stderr.text()
+		if n+m == seen {
+			return false, nil
+		}
+		seen = n + m
+		return re.MatchString(out) || re.MatchString(errOut), nil
+	}, nil
+}
+
+func readyWords(o Request) string {
+	switch o.Ready {
+	case ReadyTCP:
+		return "listening on TCP port " + strconv.Itoa(int(o.Port))
+	case ReadyUDP:
+		return "bound to UDP port " + strconv.Itoa(int(o.Port))
+	}
+	return "its output matches " + o.Ready
+}
+
+// reap takes the exit status of every child that has ended: those whose parents
+// are gone are the keeper's too.
+func (k *keeper) reap() {
+	for {
+		var st unix.WaitStatus
+		pid, err := unix.Wait4(-1, &st, unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if pid == k.pid && !k.state.Ended {
+			k.state = State{Ended: true, Exit: exitWords(st), Elapsed: time.Since(k.began)}
+		}
+	}
+}
+
+func exitWords(st unix.WaitStatus) string {
+	switch {
+	case st.Signaled():
+		return "signal: " + st.Signal().String()
+	case st.ExitStatus() != 0:
+		return "exit status " + strconv.Itoa(st.ExitStatus())
+	}
+	return ""
+}
+
+// wait waits for the program's end.
+func (k *keeper) wait(limit time.Duration) (State, error) {
+	if k.pid == 0 {
+		return State{}, errors.New("nothing was started")
+	}
+	for deadline := time.After(limit); !k.state.Ended; {
+		select {
+		case <-k.children:
+			k.reap()
+		case <-deadline:
+			return k.report(true), fmt.Errorf("it did not end within %s", limit)
+		case <-k.orders:
+			return State{}, errInput
+		}
+	}
+	k.settle()
+	return k.report(true), nil
+}
+
+// settle waits for output that is on its way. A process that the program left
+// behind may hold the streams open.
+func (k *keeper) settle() {
+	late := time.After(drain)
+	for _, o := range []*output{k.stdout, k.stderr} {
+		select {
+		case <-o.ended:
+		case <-late:
+			return
+		}
+	}
+}
+
+// stop ends the program and all that it started.
+func (k *keeper) stop() State {
+	if k.pid == 0 {
+		return State{}
+	}
+	if !k.state.Ended {
+		k.kill(unix.SIGTERM)
+		for late := time.After(grace); !k.state.Ended; {
+			select {
+			case <-k.children:
+				k.reap()
+				continue
+			case <-late:
+			}
+			break
+		}
+	}
+	k.kill(unix.SIGKILL)
+	for k.left() {
+		<-k.children
+		k.reap()
+	}
+	k.settle()
+	s := k.report(true)
+	k.pid = 0
+	return s
+}
+
+// left reports whether a child still runs. What is not in this namespace, or
+// has left the program's group, is not waited for.
+func (k *keeper) left() bool {
+	k.reap()
+	if !k.first {
+		return !k.state.Ended
+	}
+	var info unix.Siginfo
+	return unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == nil
+}
+
+// kill signals the program's group or, to end all there is, all processes of
+// the namespace.
+func (k *keeper) kill(s syscall.Signal) {
+	switch {
+	case k.pid == 0:
+	case s == unix.SIGKILL && k.first:
+		_ = unix.Kill(-1, s) // all but this one; there may be none
+	default:
+		_ = unix.Kill(-k.pid, s)
+	}
+}
+
+// report is how the program is.
+func (k *keeper) report(output bool) State {
+	s := k.state
+	s.CPU, s.Known = k.spent()-k.before, k.ownProc || s.Ended
+	if output && k.stdout != nil {
+		s.Stdout, _ = k.stdout.text()
+		s.Stderr, _ = k.stderr.text()
+	}
+	return s
+}

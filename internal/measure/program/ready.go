@@ -1,0 +1,76 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+)
+
+// What a server can be ready by, besides its output.
+const (
+	ReadyTCP = "tcp"
+	ReadyUDP = "udp"
+)
+
+// bound reports whether a port is bound in this network namespace, for TCP by
+// one that listens. Nothing is sent: a connection that only tries would be some
+// servers' first and last.
+func bound(protocol string, port uint16) (bool, error) {
+	ok, err := sock.Bound(protocol, port)
+	if err != nil {
+		return false, fmt.Errorf("look for port %d: %w", port, err)
+	}
+	return ok, nil
+}
+
+// spent is the CPU time of all processes that were started here, those that
+// have ended included. Without a /proc of this PID namespace only those are known.
+func (k *keeper) spent() time.Duration {
+	var ru unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &ru); err != nil {
+		return 0
+	}
+	total := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	if !k.ownProc {
+		return total
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(d))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		total += meter.ProcessCPU(pid) + reapedBy(d)
+	}
+	return total
+}
+
+// reapedBy is the CPU time of a process's own children that have ended, which
+// the kernel tells in ticks.
+func reapedBy(dir string) time.Duration {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may contain anything.
+	s := string(b)
+	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	const (
+		cutime, cstime = 13, 14 // fields 16 and 17 of proc_pid_stat(5), counted from the one after the name
+		tick           = 10 * time.Millisecond
+	)
+	if len(fields) <= cstime {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[cutime], 10, 64)
+	system, _ := strconv.ParseInt(fields[cstime], 10, 64)
+	return time.Duration(user+system) * tick
+}

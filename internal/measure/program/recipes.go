@@ -1,0 +1,181 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Recipe is a well-known pair of programs.
+type Recipe struct {
+	Name   string
+	What   string // it measures
+	Needs  []Need
+	Server string
+	Client string
+	Ready  string
+	Gauges []string // as ParseGauge reads them; the first decides
+	NoRoot bool
+}
+
+// Need is a program with the Debian package that has it.
+type Need struct{ Program, Package string }
+
+// postgresPath puts PostgreSQL's own programs first, which Debian keeps apart.
+const postgresPath = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; `
+
+// sbin is not in an ordinary user's path on Debian.
+const sbin = `PATH=$PATH:/usr/sbin; `
+
+// nginxConf has all that nginx would keep on disk in memory.
+const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stderr; events {} http { access_log off; ` +
+	`client_body_temp_path {dir}/1; proxy_temp_path {dir}/2; fastcgi_temp_path {dir}/3; uwsgi_temp_path {dir}/4; scgi_temp_path {dir}/5; ` +
+	`keepalive_requests 1000000000; server { listen {port}; location / { return 200 hello; } } }`
+
+// Recipes are those that come with the tool, by name.
+func Recipes() []Recipe { return slices.Clone(recipes) }
+
+// recipes are those that come with the tool, by name. Of their servers those of
+// iperf3, redis and nginx have one thread; clients have as many connections as
+// keep it busy where throughput is measured, and one where latency is.
+var recipes = []Recipe{
+	{
+		Name: "iperf3", What: "TCP throughput of one stream",
+		Needs:  []Need{{"iperf3", "iperf3"}},
+		Server: "exec iperf3 -s -p {port}",
+		Client: "exec iperf3 -c {host} -p {port} -t {seconds} -J",
+		Ready:  ReadyTCP,
+		Gauges: []string{`throughput:bit/s="sum_received":\s*\{[^}]*"bits_per_second":\s*([\d.e+]+)`,
+			`retransmits:lower="sum_sent":\s*\{[^}]*"retransmits":\s*(\d+)`},
+	},
+	{
+		Name: "netperf", What: "TCP request/response of one byte (TCP_RR)",
+		Needs:  []Need{{"netserver", "netperf (non-free)"}, {"netperf", "netperf (non-free)"}},
+		Server: "exec netserver -D -p {port}",
+		Client: "exec netperf -H {host} -p {port} -t TCP_RR -l {seconds} -- -P ,{port2} -k THROUGHPUT,MEAN_LATENCY,P50_LATENCY,P99_LATENCY",
+		Ready:  ReadyTCP,
+		Gauges: []string{`p50:us=^P50_LATENCY=([\d.]+)`, `p99:us=^P99_LATENCY=([\d.]+)`, `mean:us=^MEAN_LATENCY=([\d.]+)`,
+			`trips:/s=^THROUGHPUT=([\d.]+)`},
+	},
+	{
+		Name: "pgbench", What: "PostgreSQL, single-row selects on one connection",
+		Needs: []Need{{"postgres", "postgresql"}, {"pgbench", "postgresql-contrib"}},
+		Server: postgresPath + `cd {dir} && { test -e ready || { ` +
+			`initdb -D data -U postgres -A trust >initdb.log && echo 'host all all all trust' >>data/pg_hba.conf && ` +
+			`pg_ctl -D data -l log -o '-h "" -k {dir}' -w start >pg_ctl.log && pgbench -i -q -h {dir} -U postgres postgres >init.log 2>&1 && ` +
+			`pg_ctl -D data -m fast stop >pg_ctl.log && touch ready; }; } && exec postgres -D data -h '*' -p {port} -k {dir}`,
+		Client: postgresPath + "exec pgbench -n -S -c 1 -T {seconds} -h {host} -p {port} -U postgres postgres",
+		Ready:  "ready to accept connections", NoRoot: true, // it listens before
+		Gauges: []string{`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`, `connect:ms=^initial connection time = ([\d.]+) (\w+)`},
+	},
+	{
+		Name: "qperf", What: "TCP latency and bandwidth",
+		Needs:  []Need{{"qperf", "qperf"}},
+		Server: "exec qperf -lp {port}",
+		Client: "exec qperf {host} -lp {port} -ip {port2} -t {seconds} tcp_lat tcp_bw",
+		Ready:  ReadyTCP,
+		Gauges: []string{`latency:us=latency\s+=\s+([\d.,]+) (\w+)`, `bandwidth:B/s=bw\s+=\s+([\d.,]+) (\S+)`},
+	},
+	{
+		Name: "redis", What: "Redis GETs on eight connections",
+		Needs:  []Need{{"redis-server", "redis-server"}, {"redis-benchmark", "redis-tools"}},
+		Server: "cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no",
+		Client: "exec redis-benchmark -h {host} -p {port} -c 8 -n $(({seconds} * 50000)) -t get --csv",
+		Ready:  ReadyTCP,
+		Gauges: []string{`requests:/s=^"GET","([\d.]+)"`, `p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`},
+	},
+	{
+		Name: "sockperf", What: "TCP ping-pong, half a round trip",
+		Needs:  []Need{{"sockperf", "sockperf"}},
+		Server: "exec sockperf server --tcp -i {host} -p {port}",
+		Client: "exec sockperf ping-pong --tcp -i {host} -p {port} -t {seconds}",
+		Ready:  ReadyTCP,
+		Gauges: []string{`p50:us=percentile 50\.000 =\s*([\d.]+)`, `p99:us=percentile 99\.000 =\s*([\d.]+)`, `mean:us=avg-latency=([\d.]+)`},
+	},
+	{
+		Name: "wrk", What: "HTTP requests to nginx on eight connections",
+		Needs:  []Need{{"nginx", "nginx-light"}, {"wrk", "wrk"}},
+		Server: sbin + `echo '` + nginxConf + `' >{dir}/conf && exec nginx -e stderr -c {dir}/conf`,
+		Client: "exec wrk -t 1 -c 8 -d {seconds} --latency http://{addr}/",
+		Ready:  ReadyTCP,
+		Gauges: []string{`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`, `p99:ms=^\s+99%\s+([\d.]+)(\w+)`},
+	},
+}
+
+// FindRecipe returns the recipe of that name; the error lists those that there
+// are.
+func FindRecipe(name string) (Recipe, error) {
+	names := make([]string, len(recipes))
+	for i, r := range recipes {
+		if names[i] = r.Name; r.Name == name {
+			return r, nil
+		}
+	}
+	return Recipe{}, fmt.Errorf("unknown recipe %q; there are: %s", name, strings.Join(names, ", "))
+}
+
+// Program is the recipe as a load has it.
+func (r Recipe) Program() (sample.Program, error) {
+	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready, NoRoot: r.NoRoot}
+	for _, s := range r.Gauges {
+		g, err := ParseGauge(s)
+		if err != nil {
+			return p, fmt.Errorf("recipe %s: %w", r.Name, err)
+		}
+		p.Gauges = append(p.Gauges, g)
+	}
+	return p, nil
+}
+
+// missingError says which programs of a recipe are not on this machine.
+type missingError struct{ Needs []Need }
+
+func (e *missingError) Error() string {
+	var out []string
+	for _, n := range e.Needs {
+		out = append(out, n.Program)
+	}
+	return "not installed: " + strings.Join(out, ", ")
+}
+
+// Hint is how to install them.
+func (e *missingError) Hint() string {
+	var out []string
+	for _, n := range e.Needs {
+		if !slices.Contains(out, n.Package) {
+			out = append(out, n.Package)
+		}
+	}
+	return "install the Debian packages " + strings.Join(out, ", ") + ", or their like"
+}
+
+// Check looks for the recipe's programs where its commands would find them.
+func (r Recipe) Check() error {
+	var missing []Need
+	for _, n := range r.Needs {
+		if !installed(n.Program) {
+			missing = append(missing, n)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return &missingError{missing}
+}
+
+func installed(program string) bool {
+	if f, err := exec.LookPath(program); err == nil || errors.Is(err, exec.ErrDot) {
+		return f != ""
+	}
+	for _, pattern := range []string{"/usr/sbin/", "/usr/lib/postgresql/*/bin/"} {
+		if found, _ := filepath.Glob(pattern + program); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}

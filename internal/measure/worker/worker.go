@@ -1,0 +1,175 @@
+// Package worker is the process in a place: the same program, started there,
+// that runs one end of a load. It is controlled by JSON lines on its standard
+// input and output and by nothing else, so that no control traffic is on the
+// measured path:
+//
+//	parent                           worker
+//	Request (role, load, address) ->
+//	                              <- Reply{Ready} (listening, or connected)
+//	Schedule                      ->
+//	                              <- Reply{Done}  (load over, connection open)
+//	end of input                  ->
+//	                                 exits
+//
+// The connections stay open until the end of input, because counters that
+// end with them (a proxy's sockets) are read after the load. A worker whose
+// input ends early exits at once: it dies with its parent.
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Arg is the argument that makes toll a worker.
+const Arg = "worker"
+
+// Env is what a worker's environment must have before it starts: without
+// asynchronous preemption the runtime leaves threads in raw calls alone.
+func Env() []string { return []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3"} }
+
+// Role is the end of the load that a worker runs.
+type Role string
+
+// The roles.
+const (
+	Server Role = "server"
+	Client Role = "client"
+)
+
+// Request is what a worker is told first.
+type Request struct {
+	Role Role           `json:"role"`
+	Load sample.Load    `json:"load"`
+	Addr netip.AddrPort `json:"addr"` // to listen on, or to dial
+	CPUs []int          `json:"cpus,omitempty"`
+	// Crowd says that the end is one of many; then Client is the number that a
+	// client's end gives itself.
+	Crowd  bool `json:"crowd,omitempty"`
+	Client int  `json:"client,omitempty"`
+	Shared bool `json:"shared,omitempty"` // the address is another server's, too
+	Budget int  `json:"budget,omitempty"` // connections that a client's end may ask for (crr); 0: any number
+}
+
+// Reply is what a worker says.
+type Reply struct {
+	Ready   bool                            `json:"ready,omitempty"`
+	Done    *sample.Party                   `json:"done,omitempty"`
+	Latency *sample.EncodedHisto            `json:"latency,omitempty"`
+	Times   map[string]*sample.EncodedHisto `json:"times,omitempty"`
+	Flows   []load.Flow                     `json:"flows,omitempty"`  // of a crowd
+	Slices  []load.SliceStats               `json:"slices,omitempty"` // of the schedule's
+	Shared  int64                           `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
+	Error   string                          `json:"error,omitempty"`
+}
+
+// end is either end of a load.
+type end interface {
+	Run(load.Schedule) (load.Stats, error)
+	Close() error
+}
+
+// Main runs a worker on in and out. It returns when the input ends.
+func Main(in io.Reader, out io.Writer) error {
+	enc := json.NewEncoder(out)
+	dec := json.NewDecoder(in)
+	var o Request
+	if err := dec.Decode(&o); err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	e, err := open(o)
+	if err != nil {
+		return enc.Encode(Reply{Error: err.Error()})
+	}
+	if err := enc.Encode(Reply{Ready: true}); err != nil {
+		return err
+	}
+	var when load.Schedule
+	if err := dec.Decode(&when); err != nil {
+		return fmt.Errorf("read schedule: %w", err)
+	}
+	go exitWith(dec)
+	stats, err := e.Run(when)
+	clock.SleepUntil(when.Hold)
+	reply := report(o, stats)
+	if err != nil {
+		reply.Error = err.Error()
+	}
+	if err := enc.Encode(reply); err != nil {
+		return err
+	}
+	select {} // exitWith ends the process
+}
+
+// exitWith ends the process at the end of its input, whatever its threads
+// are blocked in; the kernel closes the connections.
+func exitWith(dec *json.Decoder) {
+	_, _ = dec.Token() // only the end can come
+	os.Exit(0)
+}
+
+func open(o Request) (end, error) {
+	opts := load.Options{
+		Load:         o.Load,
+		CPUs:         o.CPUs,
+		Crowd:        o.Crowd,
+		Client:       o.Client,
+		Budget:       o.Budget,
+		Shared:       o.Shared,
+		NewHistogram: sample.NewHistogram,
+	}
+	load.Prepare(opts.Threads())
+	switch o.Role {
+	case Server:
+		return load.Listen(o.Addr, opts)
+	case Client:
+		return load.Dial(o.Addr, opts)
+	}
+	return nil, fmt.Errorf("unknown role %q", o.Role)
+}
+
+func report(o Request, s load.Stats) Reply {
+	memory := status()
+	p := s.Party()
+	p.CPUs, p.RSS = o.CPUs, int64(memory.VmHWM)
+	r := Reply{Done: &p, Flows: s.Flows, Slices: s.Slices, Shared: int64(memory.RssFile)}
+	if s.Latency != nil {
+		h, err := sample.Encode(s.Latency)
+		if err != nil {
+			r.Error = err.Error()
+		}
+		r.Latency = h
+	}
+	for name, h := range s.Times {
+		e, err := sample.Encode(h)
+		if err != nil {
+			r.Error = err.Error()
+			continue
+		}
+		if r.Times == nil {
+			r.Times = map[string]*sample.EncodedHisto{}
+		}
+		r.Times[name] = e
+	}
+	return r
+}
+
+// status is the process's memory; its zero value, if unknown. VmHWM is the peak of what
+// is resident. (getrusage would tell it too, but its figure begins with the parent's.)
+func status() procfs.ProcStatus {
+	self, err := procfs.Self()
+	if err != nil {
+		return procfs.ProcStatus{}
+	}
+	s, _ := self.NewStatus()
+	return s
+}

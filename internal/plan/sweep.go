@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"math/rand/v2"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Sweep is the schedule of one sweep: every pair of nodes once, in rounds in
+// which no node is in two pairs.
+//
+// It is the circle method of round-robin tournaments (M. Reiss, Über eine
+// Steinersche kombinatorische Aufgabe, 1859): one node stands still, the others
+// move on by one seat around a table each round. Which node has which seat, the
+// order of the rounds and of the pairs in them, and who is the client are drawn
+// anew for each sweep: else each pair would be measured beside the same others
+// every time, and one fault could look like another.
+type Sweep struct {
+	nodes  int
+	rounds []int // seats that the table has moved on, by round
+	seats  []int // the node on each; the last stands still; -1: none
+	seed   [2]uint64
+}
+
+// SweepRounds is how many rounds a sweep of n nodes has: one less than nodes, or if
+// their number is odd as many as nodes, and in each round one node rests.
+func SweepRounds(n int) int {
+	if n < 2 {
+		return 0
+	}
+	return n - 1 + n%2
+}
+
+// NewSweep is the schedule of a sweep, counted from 0, of n nodes. The same
+// arguments give the same schedule.
+func NewSweep(n int, seed uint64, sweep int) *Sweep {
+	s := &Sweep{nodes: n, seed: [2]uint64{seed, uint64(sweep) << 32}}
+	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))
+	s.seats = rng.Perm(n + n%2)
+	for i, node := range s.seats {
+		if node == n {
+			s.seats[i] = -1
+		}
+	}
+	s.rounds = rng.Perm(SweepRounds(n))
+	return s
+}
+
+// Rounds is how many rounds the sweep has.
+func (s *Sweep) Rounds() int { return len(s.rounds) }
+
+// Round is the pairs of a round, counted from 0, each with its client first.
+func (s *Sweep) Round(round int) []sample.Pair {
+	moved, circle := s.rounds[round], len(s.seats)-1
+	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]|uint64(round+1)))
+	out := make([]sample.Pair, 0, s.nodes/2)
+	meet := func(a, b int) {
+		if a < 0 || b < 0 {
+			return // the other one rests
+		}
+		if rng.IntN(2) == 0 {
+			a, b = b, a
+		}
+		out = append(out, sample.Pair{a, b})
+	}
+	meet(s.seats[circle], s.seats[moved])
+	for k := 1; k <= (circle-1)/2; k++ {
+		meet(s.seats[(moved+k)%circle], s.seats[(moved-k+circle)%circle])
+	}
+	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}

@@ -1,0 +1,274 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// timetables are epochs of many kinds, by name.
+func timetables(t *testing.T) map[string]sample.Plan {
+	long := slicedBulk
+	long.Slice = 1
+	two := func(r *Request) {
+		r.From, r.On = []mode.Placement{mode.FromHost, mode.FromContainer}, []string{"lab", "docker"}
+	}
+	return map[string]sample.Plan{
+		"default":       sliced(t, nil, slicedBulk),
+		"baseline-only": sliced(t, func(r *Request) { r.Modes = []mode.Name{mode.Host} }, slicedBulk),
+		"groups":        sliced(t, two, slicedRR),
+		"all": sliced(t, func(r *Request) { two(r); r.Modes = mode.Names(); r.Tunes = []mode.Tunes{"mtu=9000", "gro=on"} },
+			slicedBulk),
+		"long-slices": sliced(t, nil, long),
+		"no-baseline": {Epoch: 0.1, Baseline: "host", Loads: []sample.Load{slicedRR},
+			Cells: []sample.Cell{{Mode: "bridge", Load: "rr"}, {Mode: "routed", Load: "rr"}}},
+	}
+}
+
+// epochOf is the epoch of all cells of a plan.
+func epochOf(p sample.Plan, known []bool, round int) Timetable {
+	return Epoch(p, unshuffled(p)[0].Cells, Pace{Known: known}, round)
+}
+
+// Nobody works in another's time, and what is measured lies within it.
+func TestEpochIsInOrder(t *testing.T) {
+	for name, p := range timetables(t) {
+		t.Run(name, func(t *testing.T) {
+			l := p.Loads[0]
+			tt := epochOf(p, nil, 3)
+			free := int64(0) // from when on nobody works
+			for i, s := range slices.Concat(tt.Slots, tt.Windows) {
+				if s.Start < free || s.End <= s.Start {
+					t.Fatalf("slot %d from %d to %d: free from %d", i, s.Start, s.End, free)
+				}
+				if s.Measured() && (s.From <= s.Start || s.To >= s.End) {
+					t.Errorf("slot %d measures from %d to %d of %d to %d", i, s.From, s.To, s.Start, s.End)
+				}
+				if want := ns(l.Slice); i < len(tt.Slots) && s.Measured() && s.To-s.From != want {
+					t.Errorf("slice %d measures %d ns, want %d", i, s.To-s.From, want)
+				}
+				if want := ns(l.Window); i >= len(tt.Slots) && (s.To-s.From != want || s.From-s.Start != ns(l.Warmup)) {
+					t.Errorf("window %+v, want %d ns", s, want)
+				}
+				free = s.End + ns(rest)
+			}
+			if last := tt.Windows[len(tt.Windows)-1]; tt.Length < last.End {
+				t.Errorf("it is over at %d, the last window at %d", tt.Length, last.End)
+			}
+		})
+	}
+}
+
+// Every cell has a run-in before its first slice, slices in each cycle, and one
+// window.
+func TestEpochHasEveryCell(t *testing.T) {
+	for name, p := range timetables(t) {
+		t.Run(name, func(t *testing.T) {
+			tt := epochOf(p, nil, 0)
+			type has struct{ runIns, slices, windows int }
+			got := make([]has, len(p.Cells))
+			for _, s := range tt.Slots {
+				h := &got[s.Cell]
+				switch {
+				case s.Measured():
+					h.slices++
+				case h.slices > 0:
+					t.Errorf("cell %d has a slice before its run-in", s.Cell)
+				default:
+					h.runIns++
+				}
+			}
+			for _, s := range tt.Windows {
+				got[s.Cell].windows++
+			}
+			for i, h := range got {
+				least := leastCycles
+				if p.Cells[i].Mode == p.Baseline && p.Cells[i].Tune == "" {
+					least /= 2 // it takes turns with the control
+				}
+				if h.runIns != 1 || h.windows != 1 || h.slices < least {
+					t.Errorf("cell %s has %+v", show(p.Cells[i]), h)
+				}
+			}
+		})
+	}
+}
+
+// The baseline or its control is close before every slice, of the same group, and
+// they alternate.
+func TestEpochKeepsTheBaselineNear(t *testing.T) {
+	for name, p := range timetables(t) {
+		if name == "no-baseline" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			isBase := func(c sample.Cell) bool { return c.Mode == p.Baseline && c.Tune == "" }
+			group := func(c sample.Cell) string { return c.From + c.On }
+			last := map[string]int{} // slot of a group's baseline
+			control := map[string]bool{}
+			for i, s := range epochOf(p, nil, 5).Slots {
+				c := p.Cells[s.Cell]
+				if !s.Measured() {
+					continue
+				}
+				was, ok := last[group(c)]
+				if !isBase(c) {
+					if !ok || i-was > 3 {
+						t.Fatalf("slice %d of %s: the baseline's was %d", i, show(c), was)
+					}
+					continue
+				}
+				if ok && control[group(c)] == c.Control {
+					t.Errorf("slice %d is of %s again", i, show(c))
+				}
+				last[group(c)], control[group(c)] = i, c.Control
+			}
+		})
+	}
+}
+
+// The cells of a group follow each other, so that a pair is close in time.
+func TestEpochKeepsGroupsTogether(t *testing.T) {
+	p := timetables(t)["groups"]
+	tt := epochOf(p, nil, 0)
+	groups := map[string]bool{}
+	for _, c := range p.Cells {
+		groups[c.From+c.On] = true
+	}
+	changes, cells := 0, 0
+	before, leads := "", map[string]bool{}
+	for _, s := range tt.Slots {
+		if !s.Measured() {
+			continue
+		}
+		c := p.Cells[s.Cell]
+		cells++
+		if g := c.From + c.On; g != before {
+			changes++
+			before = g
+			leads[g] = true
+		}
+	}
+	cycles := slicesOf(tt, 0) // a mode has one slice in each
+	if len(groups) != 4 || len(leads) != 4 || changes > 4*cycles || cells < 10*changes/2 {
+		t.Errorf("%d groups change %d times in %d cycles of %d slices in all", len(groups), changes, cycles, cells)
+	}
+}
+
+// slicesOf counts a cell's slices.
+func slicesOf(tt Timetable, cell int) int {
+	n := 0
+	for _, s := range tt.Slots {
+		if s.Measured() && s.Cell == cell {
+			n++
+		}
+	}
+	return n
+}
+
+// A known cell gives two thirds of its slices, but for those of the first cycles, to
+// the others; the baseline has as many as they need.
+func TestEpochOfKnownCells(t *testing.T) {
+	p := timetables(t)["default"]
+	p.Epoch = 3
+	index := func(m string) int {
+		return slices.IndexFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == m && !c.Control })
+	}
+	known := make([]bool, len(p.Cells))
+	bridge, native, host := index("bridge"), index("native"), index("host")
+	known[bridge], known[host] = true, true
+	before, after := epochOf(p, nil, 0), epochOf(p, known, 0)
+	n, others := slicesOf(after, bridge), slicesOf(after, native)
+	if want := others + 2*leastCycles; 3*n < want-3 || 3*n > want+3 {
+		t.Errorf("the known cell has %d slices, others %d", n, others)
+	}
+	if others <= slicesOf(before, native) {
+		t.Errorf("others have %d slices, before one was known %d", others, slicesOf(before, native))
+	}
+	if base := slicesOf(after, host); base < others/2 {
+		t.Errorf("the baseline has %d slices, others %d", base, others)
+	}
+	if len(after.Windows) != len(p.Cells) {
+		t.Errorf("%d windows of %d cells", len(after.Windows), len(p.Cells))
+	}
+	for i := range known {
+		known[i] = true
+	}
+	if all := epochOf(p, known, 0); slicesOf(all, bridge) == 0 || slicesOf(all, host) == 0 {
+		t.Error("where all are known some have no slice")
+	}
+	p.Epoch = 0.1
+	short := epochOf(p, known, 0)
+	for cell, c := range p.Cells {
+		if n := slicesOf(short, cell); n < leastCycles {
+			t.Errorf("in a short epoch %+v has %d slices: too few to be of use", c, n)
+		}
+	}
+}
+
+// An epoch takes as long as asked, to half a cycle, but has its cycles whatever
+// that takes.
+func TestEpochLength(t *testing.T) {
+	span := func(tt Timetable) float64 {
+		first := slices.IndexFunc(tt.Slots, Slot.Measured)
+		return float64(tt.Windows[0].Start-tt.Slots[first].Start) / 1e9
+	}
+	for _, tt := range []struct {
+		epoch, slice float64
+		least, most  float64
+	}{
+		{1, 0.004, 0.95, 1.05},
+		{5, 0.004, 4.95, 5.05},
+		{5.0, 0.1, 4.4, 5.6}, {5.3, 0.1, 4.7, 5.9}, {5.6, 0.1, 5, 6.2}, {5.9, 0.1, 5.3, 6.5}, // a cycle is 1.1 s or 1.2
+		{0.001, 0.004, 0.15, 0.35}, // 4 cycles of 7 to 10 slots of 6.5 ms
+		{1, 0.5, 4 * 8 * 0.5, 4 * 11 * 0.52},
+	} {
+		t.Run(fmt.Sprint(tt.epoch, "/", tt.slice), func(t *testing.T) {
+			l := slicedBulk
+			l.Slice = tt.slice
+			p := sliced(t, func(r *Request) { r.Epoch = tt.epoch }, l)
+			if got := span(epochOf(p, nil, 0)); got < tt.least || got > tt.most {
+				t.Errorf("slices take %v s, want %v to %v", got, tt.least, tt.most)
+			}
+		})
+	}
+}
+
+// The same seed and round give the same timetable, others another.
+func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
+	p := timetables(t)["default"]
+	other := p
+	other.Seed++
+	first := epochOf(p, nil, 0)
+	if !reflect.DeepEqual(first, epochOf(p, nil, 0)) {
+		t.Error("the same seed and round give two timetables")
+	}
+	if reflect.DeepEqual(first.Slots, epochOf(p, nil, 1).Slots) || reflect.DeepEqual(first.Slots, epochOf(other, nil, 0).Slots) {
+		t.Error("another round or seed gives the same timetable")
+	}
+	// Any version makes a file's timetables again from its seed.
+	p = sample.Plan{Seed: 2445519278, Epoch: 0.05, Baseline: "host", Loads: []sample.Load{slicedRR}}
+	for _, c := range []sample.Cell{{Mode: "host"}, {Mode: "host", Control: true}, {Mode: "native"}, {Mode: "bridge"},
+		{Mode: "publish-nat"}, {Mode: "publish-proxy"}} {
+		c.Load = "rr"
+		p.Cells = append(p.Cells, c)
+	}
+	tt := epochOf(p, nil, 2)
+	var got strings.Builder
+	for _, s := range tt.Slots {
+		fmt.Fprint(&got, s.Cell, " ")
+	}
+	fmt.Fprintf(&got, "| ")
+	for _, s := range tt.Windows {
+		fmt.Fprint(&got, s.Cell, " ")
+	}
+	fmt.Fprintf(&got, "| %d", tt.Length)
+	if want := "3 2 1 5 0 4 0 3 4 2 1 5 0 3 5 4 1 2 0 4 3 2 1 5 0 3 4 2 1 5 | 3 4 0 1 2 5 | 1065000000"; got.String() != want {
+		t.Errorf("got %s, want %s", &got, want)
+	}
+}

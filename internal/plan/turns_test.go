@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+var (
+	slicedBulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.02, Window: 0.1, Slice: 0.004}
+	slicedRR   = sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.02, Window: 0.1, Slice: 0.004}
+	crr        = sample.Load{Kind: "crr", Warmup: 0.05, Window: 0.25}
+)
+
+// sliced is a plan of these loads, from one placement and on one backend unless
+// changed.
+func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Plan {
+	t.Helper()
+	p, err := Make(request(func(r *Request) {
+		r.Loads, r.Same, r.Epoch = loads, 0.03, 1
+		if change != nil {
+			change(r)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// All sliced cells of a load share a turn, whatever their group; every other cell
+// has one of its own.
+func TestTurns(t *testing.T) {
+	p := sliced(t, func(r *Request) { r.From = []mode.Placement{mode.FromHost, mode.FromContainer} }, slicedBulk, slicedRR, crr)
+	firsts := map[string]bool{}
+	for round := range 40 {
+		turns := Turns(p, round)
+		var cells []int
+		epochs := map[string]int{}
+		for _, turn := range turns {
+			cells = append(cells, turn.Cells...)
+			kinds := map[string]bool{}
+			for _, c := range turn.Cells {
+				kinds[p.Cells[c].Load] = true
+			}
+			kind := p.Cells[turn.Cells[0]].Load
+			if len(kinds) != 1 || turn.Epoch != (kind != "crr") || !turn.Epoch && len(turn.Cells) != 1 {
+				t.Fatalf("round %d: turn %+v of %v", round, turn, kinds)
+			}
+			if turn.Epoch {
+				epochs[kind]++
+			}
+		}
+		if epochs["bulk"] != 1 || epochs["rr"] != 1 {
+			t.Fatalf("round %d: epochs %v", round, epochs)
+		}
+		if !slices.Equal(cells, Order(p, round)) {
+			t.Errorf("round %d: turns %v, order %v", round, cells, Order(p, round))
+		}
+		slices.Sort(cells)
+		if len(cells) != len(p.Cells) || len(slices.Compact(cells)) != len(p.Cells) {
+			t.Fatalf("round %d: the turns have the cells %v", round, cells)
+		}
+		firsts[fmt.Sprint(turns[0])] = true
+	}
+	if len(firsts) < 8 {
+		t.Errorf("in 40 rounds only %d turns come first", len(firsts))
+	}
+}
+
+// Without slices a round is what it was before there were any.
+func TestTurnsOfVisits(t *testing.T) {
+	p := sample.Plan{Seed: 2445519278, Cells: make([]sample.Cell, 8)}
+	for i, turn := range Turns(p, 1) {
+		if want := []int{6, 3, 0, 4, 7, 2, 1, 5}[i]; turn.Epoch || !slices.Equal(turn.Cells, []int{want}) {
+			t.Errorf("turn %d is %+v, want a visit to %d", i, turn, want)
+		}
+	}
+}
+
+// A crowd is not sliced, though its load is.
+func TestCrowdsAreVisited(t *testing.T) {
+	p := sample.Plan{Epoch: 1, Loads: []sample.Load{slicedBulk}, Cells: []sample.Cell{{Load: "bulk"}, {Load: "bulk", Shape: sample.Shape{Servers: 1, Clients: 2, Procs: 1}}}}
+	for _, turn := range Turns(p, 0) {
+		if len(turn.Cells) != 1 || turn.Epoch != (turn.Cells[0] == 0) {
+			t.Errorf("turn %+v", turn)
+		}
+	}
+	if got := LeastRounds(p); got != MinRounds {
+		t.Errorf("%d rounds at least", got)
+	}
+}
+
+func TestLeastRounds(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		loads []sample.Load
+		want  int
+	}{
+		{"visits", []sample.Load{bulk, rr}, MinRounds},
+		{"slices", []sample.Load{slicedBulk, slicedRR}, 1},
+		{"both", []sample.Load{slicedBulk, crr}, MinRounds},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := sliced(t, nil, tt.loads...)
+			if got := LeastRounds(p); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+			if got, want := LeastTime(p), roundTime(p, FirstShare)+float64(tt.want-1)*RoundTime(p); math.Abs(got-want) > 1e-9 {
+				t.Errorf("least time %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// An epoch is estimated by its timetable, and visits are added to it.
+func TestRoundTimeOfEpochs(t *testing.T) {
+	p := sliced(t, nil, slicedBulk, crr)
+	var epoch, visits float64
+	for _, turn := range Turns(p, 0) {
+		if turn.Epoch {
+			epoch = float64(Epoch(p, turn.Cells, Pace{}, 0).Length)/1e9 + epochOverhead
+		} else {
+			visits += crr.Warmup + crr.Window + visitOverhead
+		}
+	}
+	if got := RoundTime(p); math.Abs(got-epoch-visits) > 1e-9 {
+		t.Errorf("%v, want %v + %v", got, epoch, visits)
+	}
+	// 1 s of slices, and of 8 cells a run-in and a window.
+	if least := 1 + 8*(runIn+0.12); epoch < least || epoch > least+0.6 {
+		t.Errorf("an epoch of 8 cells takes %v s, at least %v", epoch, least)
+	}
+}
+
+func TestMakeRefusesSlices(t *testing.T) {
+	for _, tt := range []struct {
+		want   string
+		change func(*Request)
+	}{
+		{"slice -1s", func(r *Request) { r.Loads[0].Slice = -1 }},
+		{"slice NaNs", func(r *Request) { r.Loads[0].Slice = math.NaN() }},
+		{"slices in an epoch of 0s", func(r *Request) { r.Epoch = 0 }},
+		{"slices in an epoch of NaNs", func(r *Request) { r.Epoch = math.NaN() }},
+		{"same -0.1", func(r *Request) { r.Same = -0.1 }},
+		{"same 1", func(r *Request) { r.Same = 1 }},
+		{"same NaN", func(r *Request) { r.Same = math.NaN() }},
+	} {
+		_, err := Make(request(func(r *Request) {
+			r.Loads, r.Same, r.Epoch = []sample.Load{slicedBulk}, 0.03, 1
+			tt.change(r)
+		}))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+	p := sliced(t, nil, slicedBulk)
+	if p.Same != 0.03 || p.Epoch != 1 || p.Loads[0].Slice != 0.004 {
+		t.Errorf("plan %+v", p)
+	}
+}

@@ -1,0 +1,371 @@
+package mode
+
+// The modes. A new one is a name here and a row below.
+const (
+	Native           Name = "native"
+	Host             Name = "host"
+	Shared           Name = "shared"
+	Bridge           Name = "bridge"
+	BridgeDefault    Name = "bridge-default"
+	PublishNAT       Name = "publish-nat"
+	PublishProxy     Name = "publish-proxy"
+	PublishIngress   Name = "publish-ingress"
+	Routed           Name = "routed"
+	Link             Name = "link"
+	Pipework         Name = "pipework"
+	MacvlanBridge    Name = "macvlan-bridge"
+	MacvlanPrivate   Name = "macvlan-private"
+	MacvlanVEPA      Name = "macvlan-vepa"
+	MacvlanPassthru  Name = "macvlan-passthru"
+	IPvlanL2         Name = "ipvlan-l2"
+	IPvlanL3         Name = "ipvlan-l3"
+	IPvlanL3S        Name = "ipvlan-l3s"
+	OVS              Name = "ovs"
+	Overlay          Name = "overlay"
+	OverlayEncrypted Name = "overlay-encrypted"
+	Netkit           Name = "netkit"
+)
+
+// catalogue lists the modes in the order in which they are shown: from the one without
+// any container to the ones with the most parts. Where a mode is like two others, the
+// one that it has more in common with is below it on a ladder: netkit is routed, so it
+// is compared with routed.
+//
+// The hops of Docker's modes are those of Docker Engine's own rules; see
+// internal/build/lab for the version that each was read from.
+var catalogue = []Mode{
+	{
+		Name:    Native,
+		Summary: "no container: the server is a process of the machine",
+		Docker:  "no Docker on the machine",
+		GivesUp: "everything: there is no container",
+		Usual:   true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopLoopback}},
+			{FromRemote, ToAddress, []HopKind{HopWire}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback},
+			{From: FromRemote, To: ToAddress},
+		},
+	},
+	{
+		Name:    Host,
+		Summary: "the container uses the machine's own network",
+		Docker:  "--network host",
+		GivesUp: "port isolation; the machine's sockets are visible in the container",
+		Usual:   true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopLoopback}},
+			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
+			{FromRemote, ToAddress, []HopKind{HopWire}},
+			{FromRemoteContainer, ToAddress, []HopKind{HopWire}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: Native, Part: dockersRules, Unseen: true},
+			{From: FromContainer, To: ToLoopback},
+			{From: FromRemote, To: ToAddress, Below: Native, Part: dockersRules, Unseen: true},
+			{From: FromRemoteContainer, To: ToAddress},
+		},
+	},
+	{
+		Name:    Shared,
+		Summary: "client and server containers in one network namespace, as in a pod",
+		Docker:  "--network container:NAME",
+		GivesUp: "the isolation between the two containers",
+		Usual:   true,
+		Routes: []Route{
+			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
+		},
+		Rungs: []Rung{
+			{From: FromContainer, To: ToLoopback, Below: Host, Part: "a network namespace that both share, with no rules of Docker's but its DNS server's", Unseen: true},
+		},
+	},
+	{
+		Name:          Bridge,
+		Summary:       "a veth pair on a bridge, dialled by the container's own address",
+		Docker:        "--network NAME (user-defined bridge)",
+		GivesUp:       "nothing; the address is not reachable from other machines",
+		PortIsolation: true,
+		Usual:         true,
+		Routes:        bridged,
+		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: dnsRules, Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: dnsRules, Unseen: true},
+		},
+	},
+	{
+		Name:          BridgeDefault,
+		Summary:       "the same on the default bridge, whose containers have no DNS server of Docker's and no rules for it",
+		Docker:        "no --network (the default bridge)",
+		GivesUp:       "nothing; the address is not reachable from other machines, and containers do not find each other by name",
+		PortIsolation: true,
+		Routes:        bridged,
+		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a bridge"},
+			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
+		},
+	},
+	{
+		Name:          PublishNAT,
+		Summary:       "a published port, rewritten by the kernel's NAT",
+		Docker:        `-p PORT:PORT with "userland-proxy": false`,
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		Usual:         true,
+		PerPort:       true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
+			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
+			{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
+			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "NAT of a published port instead of the container's address"},
+			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "NAT of a published port, applied to bridged frames (br_netfilter)"},
+			{From: FromRemote, To: ToAddress, Below: Routed, Part: "NAT of a published port instead of a route to the container's address"},
+			{From: FromRemoteContainer, To: ToAddress, Below: Routed, Part: "NAT on both machines instead of routes to the containers' addresses"},
+		},
+	},
+	{
+		Name:          PublishProxy,
+		Summary:       "a published port, relayed by the docker-proxy process",
+		Docker:        `-p PORT:PORT (default "userland-proxy": true)`,
+		GivesUp:       "nothing; the server sees the bridge's address, not the client's",
+		PortIsolation: true,
+		Usual:         true,
+		PerPort:       true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+			{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
+			{FromRemote, ToAddress, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: proxyForNAT},
+			{From: FromContainer, To: ToAddress, Below: PublishNAT, Part: proxyForNAT},
+			{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: proxyForNAT + ` and all rules ("iptables": false)`},
+		},
+	},
+	{
+		Name:          PublishIngress,
+		Summary:       "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",
+		Docker:        "--publish mode=ingress (Swarm)",
+		GivesUp:       "nothing; the server sees the mesh's address, not the client's",
+		PortIsolation: true,
+		PerPort:       true,
+		Rare:          true,
+		Routes: []Route{
+			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToAddress, []HopKind{
+				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
+			{From: FromContainer, To: ToAddress, Below: PublishNAT, Part: "NAT of the client's address, too, and " + ingressMesh},
+			{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
+			{From: FromRemoteContainer, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
+		},
+	},
+	{
+		Name:          Routed,
+		Summary:       "a bridge without NAT: other machines have a route to the container's address",
+		Docker:        "-o com.docker.network.bridge.gateway_mode_ipv4=routed",
+		GivesUp:       "nothing; peers need a route, and every published container port answers there",
+		PortIsolation: true,
+		PerPort:       true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopBridge, HopVeth}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: Bridge, Part: "routed mode's rules instead of NAT's", Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "a second bridge, and routing between the two"},
+			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a routed bridge"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, with a veth pair on a routed bridge"},
+		},
+	},
+	{
+		Name:          Link,
+		Summary:       "the default bridge with containers kept apart, and one pair and port let through",
+		Docker:        "--link NAME with --icc=false (deprecated)",
+		GivesUp:       "nothing; deprecated",
+		PortIsolation: true,
+		PerPort:       true,
+		Routes: []Route{
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopAccept, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: "the packet filter for bridged frames, with a rule for the linked pair"},
+		},
+	},
+	{
+		Name:          Pipework,
+		Summary:       "a veth pair on a bridge that the machine's own network card is a port of",
+		Docker:        "pipework BRIDGE CONTAINER ADDRESS",
+		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
+		PortIsolation: true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
+			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
+		},
+	},
+	{
+		Name:          MacvlanBridge,
+		Summary:       "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
+		Docker:        "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
+		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+		PortIsolation: true,
+		Usual:         true,
+		Routes: []Route{
+			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		},
+		Apart: []Apart{subInterface("macvlan", FromContainer)},
+		Rungs: []Rung{
+			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, on macvlan sub-interfaces of one card"},
+			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, on a macvlan sub-interface of its card"},
+		},
+	},
+	{
+		Name:          MacvlanPrivate,
+		Summary:       "macvlan whose siblings cannot talk to each other",
+		Docker:        "--driver macvlan -o macvlan_mode=private",
+		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+		PortIsolation: true,
+		Routes: []Route{
+			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		},
+		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
+			Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
+			Around: "macvlan-bridge"}},
+		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode private instead of bridge"),
+	},
+	{
+		Name:          MacvlanVEPA,
+		Summary:       "macvlan whose siblings talk by way of the switch, which must reflect",
+		Docker:        "--driver macvlan -o macvlan_mode=vepa",
+		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+		PortIsolation: true,
+		Routes: []Route{
+			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		},
+		Apart: []Apart{subInterface("macvlan", FromContainer)},
+		Rungs: append(variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode vepa instead of bridge"),
+			Rung{From: FromContainer, To: ToContainer, Below: MacvlanBridge, Part: "the wire to the switch and back (vepa)"}),
+	},
+	{
+		Name:          MacvlanPassthru,
+		Summary:       "macvlan that gives the whole network card to one container",
+		Docker:        "--driver macvlan -o macvlan_mode=passthru",
+		GivesUp:       "nothing; no other container can use the card",
+		PortIsolation: true,
+		WholeCard:     true,
+		Routes: []Route{
+			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		},
+		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
+			Why:    "passthru gives the card to one container, so there is no second one on it",
+			Around: "macvlan-bridge"}},
+		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode passthru instead of bridge"),
+	},
+	ipvlan(IPvlanL2, "l2", MacvlanBridge, "ipvlan instead of macvlan: the card's own MAC address", "a sub-interface of the network card that shares its MAC address",
+		"nothing; the container is a machine on the LAN with the machine's own MAC address"),
+	ipvlan(IPvlanL3, "l3", IPvlanL2, "routing instead of switching (l3)", "ipvlan that routes: no broadcast, and other machines need a route",
+		"nothing; peers need a route, and every container port answers there"),
+	ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what comes in (l3s)", "ipvlan that routes and lets what it receives cross the machine's rules",
+		"nothing; peers need a route, and every container port answers there"),
+	{
+		Name:          OVS,
+		Summary:       "a veth pair on an Open vSwitch bridge that the machine's own network card is a port of",
+		Docker:        "ovs-docker or pipework with an Open vSwitch bridge",
+		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
+		PortIsolation: true,
+		Rare:          true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopVeth}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopOVS, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopWire, HopOVS, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: Pipework, Part: ovsForBridge},
+			{From: FromContainer, To: ToContainer, Below: Pipework, Part: ovsForBridge},
+			{From: FromRemote, To: ToContainer, Below: Pipework, Part: ovsForBridge},
+			{From: FromRemoteContainer, To: ToContainer, Below: Pipework, Part: ovsForBridge},
+		},
+	},
+	{
+		Name:          Overlay,
+		Summary:       "one network across machines: a bridge on each, joined by a VXLAN tunnel",
+		Docker:        "--driver overlay (Swarm)",
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		Usual:         true,
+		Routes: []Route{
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVXLAN, HopWire, HopVXLAN, HopBridge, HopVeth}},
+		},
+		Apart: overlayApart,
+		Rungs: []Rung{
+			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "the overlay's bridge, in a network namespace of its own, instead of Docker's",
+				Unseen: true, ListedWith: Pipework},
+			{From: FromRemoteContainer, To: ToContainer, Below: Pipework, Part: "a VXLAN tunnel between the bridges, and " + dnsRules},
+		},
+	},
+	{
+		Name:          OverlayEncrypted,
+		Summary:       "overlay whose tunnel is encrypted by IPsec (ESP, AES-GCM)",
+		Docker:        "--driver overlay --opt encrypted (Swarm)",
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		Rare:          true,
+		Routes: []Route{
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopBridge, HopVXLAN, HopESP, HopWire, HopESP, HopVXLAN, HopBridge, HopVeth}},
+		},
+		Apart: overlayApart,
+		Rungs: []Rung{
+			{From: FromRemoteContainer, To: ToContainer, Below: Overlay, Part: "ESP: the tunnel is encrypted"},
+		},
+	},
+	{
+		Name:          Netkit,
+		Summary:       "a netkit pair instead of the veth pair, routed",
+		Docker:        "none (Cilium's replacement for veth; Linux 6.7)",
+		GivesUp:       "nothing; peers need a route",
+		PortIsolation: true,
+		Rare:          true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopNetkit}},
+			{FromContainer, ToContainer, []HopKind{HopNetkit, HopNetkit}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopNetkit}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: Routed, Part: netkitPair},
+			{From: FromContainer, To: ToContainer, Below: Routed, Part: netkitPairs},
+			{From: FromRemote, To: ToContainer, Below: Routed, Part: netkitPair},
+		},
+	},
+}

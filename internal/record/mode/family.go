@@ -1,0 +1,63 @@
+package mode
+
+// What modes of a family have in common.
+
+var bridged = []Route{
+	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+}
+
+// ipvlan is one of its modes, which has a part that the mode below lacks.
+func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
+	m := Mode{
+		Name:          name,
+		Summary:       summary,
+		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
+		GivesUp:       givesUp,
+		PortIsolation: true,
+		Rare:          true,
+		Routes: []Route{
+			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopIPvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopIPvlan, HopWire, HopIPvlan}},
+		},
+		Apart: []Apart{subInterface("ipvlan", FromContainer)},
+		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
+	}
+	for i := range m.Rungs {
+		m.Rungs[i].Unseen = name != IPvlanL2 // whose devices are others than those below
+	}
+	return m
+}
+
+// variant are the rungs of a mode with the hops of the one below.
+func variant(from []Placement, below Name, part string) []Rung {
+	var out []Rung
+	for _, p := range from {
+		out = append(out, Rung{From: p, To: ToContainer, Below: below, Part: part, Unseen: true})
+	}
+	return out
+}
+
+// unrouted says why other machines cannot reach a container's address.
+func unrouted(from Placement) Apart {
+	return Apart{From: from,
+		Why:    "other machines have no route to a container's address, and Docker's rules would drop what came",
+		Around: "publish-nat, publish-proxy or routed"}
+}
+
+// subInterface says why the machine cannot talk to its own sub-interfaces.
+func subInterface(kind string, instead Placement) Apart {
+	return Apart{
+		From:   FromHost,
+		Why:    "the kernel keeps a network card and its " + kind + " sub-interfaces apart, so the machine cannot reach its own containers",
+		Around: "--from " + string(instead) + "; on a real machine, make one more sub-interface of the card for the host itself",
+	}
+}
+
+var overlayApart = []Apart{
+	{From: FromHost, Why: "an overlay's network is in a namespace of its own, which the machine is no part of",
+		Around: "--from container, or publish the port"},
+	{From: FromRemote, Why: "an overlay's network is in a namespace of its own, which no machine is a part of",
+		Around: "--from remote-container, or publish the port"},
+}

@@ -1,0 +1,100 @@
+package mode
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Rung is a mode on a ladder: reached from one placement, it differs from the
+// rung below by one part.
+type Rung struct {
+	From  Placement
+	Mode  Name   // of whose row it is
+	To    Target // of the mode's several, the one whose route fits
+	Below Name   // "" at the bottom
+	Part  string // what it has that the rung below lacks, as a noun
+	// ListedWith is the rung above which it is listed; "" is that of Below.
+	ListedWith Name
+	// Unseen is true if no hop shows the part: it is in the machine's rules, the bridge's
+	// other ports, a device's mode.
+	Unseen bool
+}
+
+// PartOn is the part where the modes are built on a real machine with Docker: its
+// rules are there whatever the mode, so they are no part, and its network card is
+// left alone.
+func (r Rung) PartOn(ruled bool) string {
+	switch {
+	case ruled && r.Part == dockersRules:
+		return "a container around the server, with the machine's network (Docker's rules are there for both)"
+	case ruled && r.Part == cardOnBridge:
+		return "a bridge beside Docker's, behind none of its rules for networks"
+	}
+	return r.Part
+}
+
+// The parts that several placements have in common.
+const (
+	dockersRules = "Docker's rules on the machine"
+	proxyForNAT  = "docker-proxy instead of NAT"
+	cardOnBridge = "the machine's network card as a port of the bridge"
+	ovsForBridge = "Open vSwitch instead of the Linux bridge"
+	netkitPair   = "a netkit pair instead of the veth pair and its bridge, without the DNS server's rules"
+	netkitPairs  = "netkit pairs instead of veth pairs and bridges, without the DNS server's rules"
+	dnsRules     = "connection tracking in each container for the rules of Docker's DNS server"
+	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
+)
+
+// ladders are trees, each rung after the one below it, before others that are above
+// that, in the catalogue's order. A ladder starts at the mode that has the fewest parts.
+var ladders = growLadders()
+
+func growLadders() map[Placement][]Rung {
+	out := map[Placement][]Rung{}
+	for _, p := range placements {
+		out[p] = climb(p, "", 0)
+	}
+	return out
+}
+
+// climb returns the rungs that are listed above one, each with those above it. No rung is deeper than
+// the catalogue has modes: one that was would be above itself.
+func climb(p Placement, below Name, depth int) []Rung {
+	var out []Rung
+	for _, m := range catalogue {
+		for _, r := range m.Rungs {
+			if r.From == p && cmp.Or(r.ListedWith, r.Below) == below && depth < len(catalogue) {
+				r.Mode = m.Name
+				out = append(append(out, r), climb(p, m.Name, depth+1)...)
+			}
+		}
+	}
+	return out
+}
+
+// Ladder is the ladder from p: every mode that is reached from there, each
+// after the rung below it.
+func Ladder(p Placement) []Rung { return slices.Clone(ladders[p]) }
+
+// FindRung returns the rung of n on the ladder from p; ok is false if it has
+// none.
+func FindRung(p Placement, n Name) (r Rung, ok bool) {
+	for _, r := range ladders[p] {
+		if r.Mode == n {
+			return r, true
+		}
+	}
+	return Rung{}, false
+}
+
+// Climb returns the rungs of the ladder from p that lead from the bottom to
+// each of the modes. Modes that have no rung there lead nowhere.
+func Climb(p Placement, to []Name) []Rung {
+	need := map[Name]bool{}
+	for _, n := range to {
+		for r, ok := FindRung(p, n); ok; r, ok = FindRung(p, r.Below) {
+			need[r.Mode] = true
+		}
+	}
+	return slices.DeleteFunc(Ladder(p), func(r Rung) bool { return !need[r.Mode] })
+}

@@ -1,0 +1,261 @@
+// Package mode is the catalogue of network modes as data: each mode's name,
+// Docker's name for it, from where its server can be reached, over which hops,
+// and which isolation it gives up. It builds nothing and imports none of our
+// packages; the packages that build, plan and judge all read it.
+package mode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Name is a mode as it is written on the command line and in results files.
+type Name string
+
+// Placement is where the client runs, seen from the server's machine.
+type Placement string
+
+// The placements.
+const (
+	FromHost      Placement = "host"      // the same machine, outside every container
+	FromContainer Placement = "container" // another container on the same machine
+	FromRemote    Placement = "remote"    // another machine, outside every container
+
+	FromRemoteContainer Placement = "remote-container" // a container on another machine
+)
+
+// Target is the address that the client dials. It decides the path, so each
+// is a cell of its own; "localhost" is never one of them.
+type Target string
+
+// The targets.
+const (
+	ToLoopback  Target = "loopback"  // 127.0.0.1
+	ToLoopback6 Target = "loopback6" // ::1
+	ToAddress   Target = "address"   // the machine's own address on the wire
+	ToContainer Target = "container" // the container's address
+)
+
+// Short is the target as a suffix to a mode's name in tables.
+func (t Target) Short() string {
+	switch t {
+	case ToLoopback:
+		return ":lo"
+	case ToLoopback6:
+		return ":lo6"
+	case ToAddress:
+		return ":addr"
+	default:
+		return ":ctr"
+	}
+}
+
+// HopKind is the class of one thing on a path.
+type HopKind string
+
+// The hops whose counters can prove a path.
+const (
+	HopLoopback HopKind = "lo"     // the loopback device
+	HopWire     HopKind = "wire"   // the link between the two machines
+	HopVeth     HopKind = "veth"   // a container's veth pair
+	HopBridge   HopKind = "bridge" // a Linux bridge
+	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
+	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
+	HopProxy    HopKind = "proxy"  // docker-proxy or our own with its algorithm
+	HopIPVS     HopKind = "IPVS"   // the kernel's load balancer
+	HopAccept   HopKind = "ACCEPT" // the rule that lets one container reach another
+	HopMacvlan  HopKind = "macvlan"
+	HopIPvlan   HopKind = "ipvlan"
+	HopOVS      HopKind = "ovs" // the ports of an Open vSwitch bridge
+	HopVXLAN    HopKind = "vxlan"
+	HopESP      HopKind = "ESP" // the transforms (xfrm states) of one machine
+	HopNetkit   HopKind = "netkit"
+)
+
+// Route is one way to reach a mode's server.
+type Route struct {
+	From Placement
+	To   Target
+	Hops []HopKind // in order, from client to server
+}
+
+// String is the route's hops as tables show them.
+func (r Route) String() string {
+	parts := make([]string, len(r.Hops))
+	for i, h := range r.Hops {
+		parts[i] = string(h)
+	}
+	return strings.Join(parts, "·")
+}
+
+// Mode describes one way to give a container a network.
+type Mode struct {
+	Name    Name
+	Summary string // what it is, in one line
+	Docker  string // Docker's words for it
+	GivesUp string // what it costs in isolation; "nothing" if it costs none
+
+	// PortIsolation is true if the container's ports are its own: it can
+	// listen on a port that the machine or another container uses too.
+	PortIsolation bool
+	// PerPort is true if rules or a proxy of the mode are for one port and protocol.
+	PerPort bool
+	// WholeCard is true if a container has the network card for itself: a machine cannot
+	// have two of them.
+	WholeCard bool
+	// Rare is true if kernels are built without parts of the mode: it is tested in a
+	// virtual machine, too.
+	Rare bool
+	// Usual is true for the modes that are compared if none is named: what
+	// Docker offers without further programs, each in its most common form.
+	Usual bool
+
+	Routes []Route
+	// Rungs are its places on the ladders, one from each placement.
+	Rungs []Rung
+	// Apart are placements from which the mode cannot be reached although
+	// users expect it.
+	Apart []Apart
+}
+
+// Apart says why a mode's server cannot be reached from a placement.
+type Apart struct {
+	From   Placement
+	Why    string
+	Around string // the usual way round it
+}
+
+// WhyNot returns what is known of a placement from which the mode cannot be
+// reached: its own reason, or the placements from which it can be.
+func (m Mode) WhyNot(p Placement) (why, around string) {
+	for _, a := range m.Apart {
+		if a.From == p {
+			return a.Why, a.Around
+		}
+	}
+	from := m.Placements()
+	words := make([]string, len(from))
+	for i, f := range from {
+		words[i] = string(f)
+	}
+	return "there is no such path: it is reached from " + strings.Join(words, ", "), "--from " + words[0]
+}
+
+// Placements are the places from which the mode can be reached, in the
+// catalogue's order and without repeats.
+func (m Mode) Placements() []Placement {
+	var out []Placement
+	for _, r := range m.Routes {
+		if !slices.Contains(out, r.From) {
+			out = append(out, r.From)
+		}
+	}
+	return out
+}
+
+// RoutesFrom are the routes whose client runs at p.
+func (m Mode) RoutesFrom(p Placement) []Route {
+	var out []Route
+	for _, r := range m.Routes {
+		if r.From == p {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Route returns the route from p to t; ok is false if there is none.
+func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
+	for _, r := range m.Routes {
+		if r.From == p && r.To == t {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
+
+// Label names the mode and, where the mode has several targets from p, the
+// target too, and the tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
+func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
+	l := string(m.Name)
+	if len(m.RoutesFrom(p)) > 1 {
+		l += " " + t.Short()
+	}
+	return tunes.Name(l)
+}
+
+// Find returns the mode called n; ok is false if the catalogue has none.
+func Find(n Name) (m Mode, ok bool) {
+	for _, m := range catalogue {
+		if m.Name == n {
+			return m, true
+		}
+	}
+	return Mode{}, false
+}
+
+// UnknownError says that a word is not one of a closed list. It is a type
+// because the command line answers it with the list.
+type UnknownError struct {
+	What  string // "mode", "placement", …
+	Word  string
+	Known []string
+}
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("unknown %s %q", e.What, e.Word) }
+
+// Hint lists the words that would have been understood.
+func (e *UnknownError) Hint() string {
+	return e.What + "s are: " + strings.Join(e.Known, ", ")
+}
+
+func parse[T ~string](what, word string, known []T) (T, error) {
+	words := make([]string, len(known))
+	for i, k := range known {
+		if string(k) == word {
+			return k, nil
+		}
+		words[i] = string(k)
+	}
+	return "", &UnknownError{What: what, Word: word, Known: words}
+}
+
+// ParseName reads a mode's name.
+func ParseName(s string) (Name, error) { return parse("mode", s, Names()) }
+
+// ParsePlacement reads a placement.
+func ParsePlacement(s string) (Placement, error) { return parse("placement", s, placements) }
+
+// ParseTarget reads a target that can be asked for by `--to`.
+func ParseTarget(s string) (Target, error) {
+	return parse("target", s, []Target{ToLoopback, ToLoopback6, ToAddress})
+}
+
+var placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}
+
+// Placements are all placements, in the order in which tables show them.
+func Placements() []Placement { return slices.Clone(placements) }
+
+// All are the modes in the order in which they are shown.
+func All() []Mode { return slices.Clone(catalogue) }
+
+// Usual are the names of the modes that are compared if none is named.
+func Usual() []Name {
+	var out []Name
+	for _, m := range catalogue {
+		if m.Usual {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// Names are the catalogue's names in its order.
+func Names() []Name {
+	out := make([]Name, len(catalogue))
+	for i, m := range catalogue {
+		out[i] = m.Name
+	}
+	return out
+}

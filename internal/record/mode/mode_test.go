@@ -1,0 +1,297 @@
+package mode
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var (
+	targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToContainer}
+	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
+		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit}
+	// devices are what a container with a network of its own has.
+	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
+)
+
+// widestLabel is what the tables leave for a row's name, in columns.
+const widestLabel = 18
+
+func TestCatalogueIsComplete(t *testing.T) {
+	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	seen := map[Name]bool{}
+	for _, m := range catalogue {
+		t.Run(string(m.Name), func(t *testing.T) {
+			if seen[m.Name] {
+				t.Errorf("%s is there twice", m.Name)
+			}
+			seen[m.Name] = true
+			if !safe.MatchString(string(m.Name)) {
+				t.Errorf("name %q does not match %s", m.Name, safe)
+			}
+			for what, s := range map[string]string{"summary": m.Summary, "Docker's words": m.Docker, "what it gives up": m.GivesUp} {
+				if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\n\t") {
+					t.Errorf("%s: %q", what, s)
+				}
+			}
+			if len(m.Routes) == 0 {
+				t.Error("it has no route")
+			}
+			if got := strings.HasPrefix(m.GivesUp, "nothing"); got != m.PortIsolation {
+				t.Errorf("port isolation %t, but it gives up %q", m.PortIsolation, m.GivesUp)
+			}
+			for _, a := range m.Apart {
+				if a.Why == "" || a.Around == "" || !slices.Contains(placements, a.From) {
+					t.Errorf("apart: %+v", a)
+				}
+				if len(m.RoutesFrom(a.From)) > 0 {
+					t.Errorf("it is reached from %s, and it is not", a.From)
+				}
+				if why, around := m.WhyNot(a.From); why != a.Why || around != a.Around {
+					t.Errorf("WhyNot(%s) = %q, %q", a.From, why, around)
+				}
+			}
+		})
+	}
+}
+
+func TestRoutesAreConsistent(t *testing.T) {
+	for _, m := range catalogue {
+		type way struct {
+			from Placement
+			to   Target
+		}
+		seen := map[way]bool{}
+		for _, r := range m.Routes {
+			t.Run(string(m.Name)+"-"+string(r.From)+"-"+string(r.To), func(t *testing.T) {
+				if w := (way{r.From, r.To}); seen[w] {
+					t.Error("the route is there twice")
+				} else {
+					seen[w] = true
+				}
+				if !slices.Contains(placements, r.From) || !slices.Contains(targets, r.To) {
+					t.Errorf("unknown placement or target: %s, %s", r.From, r.To)
+				}
+				if len(r.Hops) == 0 {
+					t.Fatal("it has no hop, so nothing can prove it")
+				}
+				for _, h := range r.Hops {
+					if !slices.Contains(kinds, h) {
+						t.Errorf("unknown hop %q", h)
+					}
+				}
+				checkHops(t, m, r)
+				if l := m.Label(r.From, r.To, ""); utf8.RuneCountInString(l) > widestLabel {
+					t.Errorf("%s is wider than the %d columns that tables have", l, widestLabel)
+				}
+			})
+		}
+	}
+}
+
+// checkHops checks what holds for every path whatever the mode.
+func checkHops(t *testing.T, m Mode, r Route) {
+	t.Helper()
+	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
+	if r.From == FromRemote && first != HopWire {
+		t.Errorf("from %s, but the first hop is %s", r.From, first)
+	}
+	remote := r.From == FromRemote || r.From == FromRemoteContainer
+	// (A vepa switch is beyond the wire.)
+	if slices.Contains(r.Hops, HopWire) != remote && m.Name != MacvlanVEPA {
+		t.Errorf("from %s by %s", r.From, r)
+	}
+	if m.PortIsolation != slices.Contains(devices, last) {
+		t.Errorf("port isolation %t, but the last hop is %s", m.PortIsolation, last)
+	}
+	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) && first != last {
+		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
+	}
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress}, HopIPVS: {PublishIngress}} {
+		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
+			t.Errorf("%s has the hops %s", m.Name, r)
+		}
+	}
+	if slices.Index(r.Hops, HopLoopback) > 0 {
+		t.Errorf("%s: loopback only comes first", r)
+	}
+}
+
+func TestRouteString(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		hops []HopKind
+		want string
+	}{
+		{"none", nil, ""},
+		{"one", []HopKind{HopLoopback}, "lo"},
+		{"many", []HopKind{HopWire, HopDNAT, HopSNAT, HopBridge, HopVeth}, "wire·DNAT·MASQ·bridge·veth"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := (Route{Hops: tt.hops}).String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	for _, tt := range []struct {
+		mode       Name
+		placements []Placement
+		from       Placement
+		targets    []Target
+	}{
+		{Native, []Placement{FromHost, FromRemote}, FromContainer, nil},
+		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback}},
+		{Bridge, []Placement{FromHost, FromContainer}, FromHost, []Target{ToContainer}},
+		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, FromHost, []Target{ToLoopback, ToAddress}},
+		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToLoopback6}},
+	} {
+		t.Run(string(tt.mode), func(t *testing.T) {
+			m, ok := Find(tt.mode)
+			if !ok || m.Name != tt.mode {
+				t.Fatalf("found %q, %t", m.Name, ok)
+			}
+			if got := m.Placements(); !slices.Equal(got, tt.placements) {
+				t.Errorf("placements %v, want %v", got, tt.placements)
+			}
+			var got []Target
+			for _, r := range m.RoutesFrom(tt.from) {
+				got = append(got, r.To)
+				if one, ok := m.Route(r.From, r.To); !ok || one.String() != r.String() {
+					t.Errorf("Route(%s, %s) = %s, %t", r.From, r.To, one, ok)
+				}
+			}
+			if !slices.Equal(got, tt.targets) {
+				t.Errorf("targets from %s: %v, want %v", tt.from, got, tt.targets)
+			}
+			if r, ok := m.Route("nowhere", ToLoopback); ok {
+				t.Errorf("a route from nowhere: %s", r)
+			}
+		})
+	}
+	if m, ok := Find("no-such-mode"); ok {
+		t.Errorf("found %q", m.Name)
+	}
+}
+
+func TestLabel(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		mode Name
+		from Placement
+		to   Target
+		tune Tunes
+		want string
+	}{
+		{"one-target", Bridge, FromHost, ToContainer, "", "bridge"},
+		{"not-reached", Shared, FromRemote, ToAddress, "", "shared"},
+		{"loopback", PublishNAT, FromHost, ToLoopback, "", "publish-nat :lo"},
+		{"loopback6", PublishProxy, FromHost, ToLoopback6, "", "publish-proxy :lo6"},
+		{"address", PublishNAT, FromHost, ToAddress, "", "publish-nat :addr"},
+		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "", "publish-nat"},
+		{"tuned", Bridge, FromHost, ToContainer, "mtu=9000", "bridge+mtu=9000"},
+		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on", "publish-nat :lo+gro=on+rps=on"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, _ := Find(tt.mode)
+			if got := m.Label(tt.from, tt.to, tt.tune); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Rows of one table must not have the same name.
+func TestLabelsAreUnique(t *testing.T) {
+	for _, from := range placements {
+		seen := map[string]bool{}
+		for _, m := range catalogue {
+			for _, r := range m.RoutesFrom(from) {
+				l := m.Label(r.From, r.To, "")
+				if seen[l] {
+					t.Errorf("from %s, %s is there twice", from, l)
+				}
+				seen[l] = true
+			}
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	seen := map[string]Target{}
+	for _, to := range targets {
+		s := to.Short()
+		if other, ok := seen[s]; ok {
+			t.Errorf("%s and %s are both %q", to, other, s)
+		}
+		seen[s] = to
+		if !strings.HasPrefix(s, ":") {
+			t.Errorf("%s is %q", to, s)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	var names []string
+	for _, m := range catalogue {
+		names = append(names, string(m.Name))
+	}
+	modesHint := "modes are: " + strings.Join(names, ", ")
+	name := func(s string) (string, error) { v, err := ParseName(s); return string(v), err }
+	placement := func(s string) (string, error) { v, err := ParsePlacement(s); return string(v), err }
+	target := func(s string) (string, error) { v, err := ParseTarget(s); return string(v), err }
+	for _, tt := range []struct {
+		name  string
+		parse func(string) (string, error)
+		word  string
+		fails string // the error; "" if it is understood
+		hint  string
+	}{
+		{"mode", name, "publish-nat", "", ""},
+		{"mode-unknown", name, "brigde", `unknown mode "brigde"`, modesHint},
+		{"mode-empty", name, "", `unknown mode ""`, modesHint},
+		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, modesHint},
+		{"placement", placement, "remote", "", ""},
+		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
+		{"target", target, "loopback6", "", ""},
+		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address"},
+		{"target-container-is-no-choice", target, "container", `unknown target "container"`, "targets are: loopback, loopback6, address"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.parse(tt.word)
+			if tt.fails == "" {
+				if err != nil || got != tt.word {
+					t.Errorf("got %q, %v", got, err)
+				}
+				return
+			}
+			var u *UnknownError
+			if !errors.As(err, &u) {
+				t.Fatalf("got %q, error %v: want an *UnknownError", got, err)
+			}
+			if got != "" || err.Error() != tt.fails || u.Hint() != tt.hint {
+				t.Errorf("got %q, error %q, hint %q; want error %q, hint %q", got, err, u.Hint(), tt.fails, tt.hint)
+			}
+		})
+	}
+}
+
+func TestNamesFollowTheCatalogue(t *testing.T) {
+	names := Names()
+	if len(names) != len(catalogue) {
+		t.Fatalf("%d names, %d modes", len(names), len(catalogue))
+	}
+	for i, n := range names {
+		if n != catalogue[i].Name {
+			t.Errorf("name %d is %s, want %s", i, n, catalogue[i].Name)
+		}
+		if got, err := ParseName(string(n)); got != n || err != nil {
+			t.Errorf("ParseName(%q) = %q, %v", n, got, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package mode
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Key is what a tune sets.
+type Key string
+
+// The tunes' keys.
+const (
+	MTU     Key = "mtu"     // bytes; of the mode's own devices, not of the wire
+	Rmem    Key = "rmem"    // bytes; the most that tcp_rmem lets a socket queue for reading
+	Wmem    Key = "wmem"    // bytes; the same of tcp_wmem, for writing
+	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
+	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
+	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
+	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
+)
+
+// keys are all keys, in the order in which a variant lists them.
+var keys = []Key{MTU, Rmem, Wmem, GRO, TSO, Nodelay, RPS}
+
+// Tune is one setting.
+type Tune struct {
+	Key   Key
+	Value string // "on" or "off" for a switch, else a number
+}
+
+// Number is the value of a tune that is not a switch.
+func (t Tune) Number() int {
+	n, _ := units.ParseSize(t.Value) // ParseTunes let only numbers pass
+	return int(n)
+}
+
+// On reports whether a switch is on.
+func (t Tune) On() bool { return t.Value == on }
+
+const (
+	on            = "on"
+	off           = "off"
+	tuneSeparator = "+"
+)
+
+// Bounds of an MTU, in bytes.
+const (
+	MinMTU = 576 // what IPv4 promises to carry
+	MaxMTU = 65535
+)
+
+// Bounds of a socket's memory, in bytes.
+const (
+	minMem = 4 << 10 // a page
+	maxMem = 1 << 30
+)
+
+// Tunes is a variant: settings that are put on a mode together, written as
+// cells and tables show them, "mtu=9000+rmem=4M"; "" is none. keys are in
+// order and numbers as short as can be, so that equal variants are equal.
+type Tunes string
+
+// Name is what the variant makes of a name: "bridge+mtu=9000" of "bridge".
+func (t Tunes) Name(of string) string {
+	if t == "" {
+		return of
+	}
+	return of + tuneSeparator + string(t)
+}
+
+// List is the variant's settings.
+func (t Tunes) List() []Tune {
+	if t == "" {
+		return nil
+	}
+	var out []Tune
+	for s := range strings.SplitSeq(string(t), tuneSeparator) {
+		key, value, _ := strings.Cut(s, "=")
+		out = append(out, Tune{Key(key), value})
+	}
+	return out
+}
+
+// Get returns the variant's setting of key.
+func (t Tunes) Get(key Key) (Tune, bool) {
+	for _, x := range t.List() {
+		if x.Key == key {
+			return x, true
+		}
+	}
+	return Tune{}, false
+}
+
+// tuneError says what is wrong with a variant.
+type tuneError struct{ Text, Why string }
+
+func (e *tuneError) Error() string { return fmt.Sprintf("tune %q: %s", e.Text, e.Why) }
+
+// Hint shows how tunes are written.
+func (*tuneError) Hint() string {
+	return "such as mtu=9000, rmem=4M, gro=on; those of one variant are joined by +: mtu=9000+gro=on"
+}
+
+// ParseTunes reads a variant: settings joined by "+". The error is a
+// *tuneError or an *UnknownError.
+func ParseTunes(s string) (Tunes, error) {
+	var list []Tune
+	for word := range strings.SplitSeq(s, tuneSeparator) {
+		t, err := parseTune(word)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(list, func(o Tune) bool { return o.Key == t.Key }) {
+			return "", &tuneError{s, string(t.Key) + " is set twice"}
+		}
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b Tune) int { return slices.Index(keys, a.Key) - slices.Index(keys, b.Key) })
+	words := make([]string, len(list))
+	for i, t := range list {
+		words[i] = string(t.Key) + "=" + t.Value
+	}
+	return Tunes(strings.Join(words, tuneSeparator)), nil
+}
+
+func parseTune(word string) (Tune, error) {
+	name, value, ok := strings.Cut(word, "=")
+	key, err := parse("tune", name, keys)
+	if err != nil {
+		return Tune{}, err
+	}
+	bad := func(want string) error { return &tuneError{word, string(key) + " must be " + want} }
+	switch {
+	case !ok:
+		return Tune{}, bad("given as " + name + "=VALUE")
+	case key == MTU:
+		n, err := strconv.Atoi(value)
+		if err != nil || n < MinMTU || n > MaxMTU {
+			return Tune{}, bad(fmt.Sprintf("from %d to %d", MinMTU, MaxMTU))
+		}
+		return Tune{key, strconv.Itoa(n)}, nil
+	case key == Rmem || key == Wmem:
+		n, err := units.ParseSize(value)
+		if err != nil || n < minMem || n > maxMem {
+			return Tune{}, bad("from 4k to 1G")
+		}
+		return Tune{key, units.FormatSize(n)}, nil
+	case value != on && value != off:
+		return Tune{}, bad("on or off")
+	}
+	return Tune{key, value}, nil
+}

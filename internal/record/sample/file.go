@@ -1,0 +1,330 @@
+package sample
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Limits of the reader, so that a hostile file costs bounded memory and time.
+const (
+	maxLine   = 1 << 20 // bytes
+	maxCells  = 10_000
+	maxVisits = 1_000_000
+	maxPairs  = 8_000_000 // visits to pairs, of 80 bytes each: five sweeps of MaxNodes nodes
+	maxCPUs   = 4096
+	maxRate   = 1e15 // a second
+)
+
+// line is one line of the file: exactly one member is set.
+type line struct {
+	Header *Header `json:"header,omitempty"`
+	Visit  *Visit  `json:"visit,omitempty"`
+	Change *Change `json:"change,omitempty"`
+	End    *End    `json:"end,omitempty"`
+}
+
+// Writer writes a results file, one record at a time and unbuffered, so that
+// a later failure loses nothing. It is not safe for concurrent use.
+type Writer struct {
+	w   io.Writer
+	err error
+}
+
+// NewWriter returns a Writer on w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+func (w *Writer) write(l line) error {
+	if w.err != nil {
+		return w.err
+	}
+	b, err := json.Marshal(l)
+	if err == nil {
+		_, err = w.w.Write(append(b, '\n'))
+	}
+	if err != nil {
+		w.err = fmt.Errorf("write results: %w", err)
+	}
+	return w.err
+}
+
+// Header writes the opening record; it comes first.
+func (w *Writer) Header(h Header) error {
+	h.Schema = Schema
+	return w.write(line{Header: &h})
+}
+
+// Visit writes a visit.
+func (w *Writer) Visit(v Visit) error { return w.write(line{Visit: &v}) }
+
+// Change writes a change.
+func (w *Writer) Change(c Change) error { return w.write(line{Change: &c}) }
+
+// End writes the closing record.
+func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
+
+// File is a whole results file.
+type File struct {
+	Header Header
+	Visits []Visit
+	Pairs  []PairVisit // of a mesh, in place of Visits
+	// Changes are what was found on the paths that was not so when they were built.
+	Changes []Change
+	End     End
+	// Truncated is true if the file has no End record or ends in the middle
+	// of one: its visits are good, but the run was killed.
+	Truncated bool
+}
+
+// syntaxError says where a results file cannot be understood.
+type syntaxError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *syntaxError) Unwrap() error { return e.Err }
+
+// ErrEmpty is returned by Read for a file without a header.
+var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
+
+// Read reads a results file. A last line that was cut off is left out and
+// reported as Truncated; anything else that does not fit is a *syntaxError.
+func Read(r io.Reader) (*File, error) {
+	f := &File{Truncated: true, End: End{Reason: EndedCutShort}}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 64<<10), maxLine)
+	n, seen := 0, false
+	var pending error // a bad line is only forgiven if it is the last
+	for sc.Scan() {
+		n++
+		if pending != nil {
+			return nil, pending
+		}
+		if len(sc.Bytes()) == 0 {
+			continue
+		}
+		if !f.Truncated {
+			return nil, &syntaxError{n, errors.New("a record after the end")}
+		}
+		var l line
+		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
+			pending = &syntaxError{n, err}
+			continue
+		}
+		if !printable.Plain(sc.Bytes()) { // the door for text of files
+			printable.Fields(&l)
+		}
+		if err := f.add(l, &seen); errors.Is(err, ErrEmpty) {
+			return nil, err
+		} else if err != nil {
+			return nil, &syntaxError{n, err}
+		}
+	}
+	if err := sc.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("longer than %d MiB", maxLine>>20)
+		}
+		return nil, &syntaxError{n + 1, err}
+	}
+	if !seen {
+		if pending != nil {
+			return nil, fmt.Errorf("%w (%w)", ErrEmpty, pending)
+		}
+		return nil, ErrEmpty
+	}
+	if !f.Truncated {
+		return f, pending
+	}
+	if f.Header.Plan.Mesh != nil {
+		f.End.Rounds, f.End.Sweeps = f.completeMesh()
+	} else {
+		f.End.Rounds = f.completeRounds()
+	}
+	return f, nil
+}
+
+func (f *File) add(l line, seen *bool) error {
+	switch {
+	case l.Header != nil:
+		if *seen {
+			return errors.New("a second header")
+		}
+		*seen = true
+		f.Header = *l.Header
+		return f.Header.check()
+	case !*seen:
+		return ErrEmpty
+	case l.Visit != nil && (l.Visit.Pair != Pair{} || f.Header.Plan.Mesh != nil):
+		return f.addPair(l.Visit)
+	case l.Visit != nil:
+		if len(f.Visits) >= maxVisits {
+			return fmt.Errorf("more than %d visits", maxVisits)
+		}
+		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
+			return err
+		}
+		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil && f.Header.Plan.LoadOf(c.Load).Slice == 0 {
+			return fmt.Errorf("slices of %s, which has none", c.Load)
+		}
+		l.Visit.refuseNegative()
+		// The decoder allocated more than needed; there are many visits.
+		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
+		f.Visits = append(f.Visits, *l.Visit)
+	case l.Change != nil:
+		return f.addChange(*l.Change)
+	case l.End != nil:
+		f.End, f.Truncated = *l.End, false
+	default:
+		return errors.New("neither a header, a visit, a change nor an end")
+	}
+	return nil
+}
+
+// addPair adds a visit of a mesh.
+func (f *File) addPair(v *Visit) error {
+	if len(f.Pairs) >= maxPairs {
+		return fmt.Errorf("more than %d visits", maxPairs)
+	}
+	if err := f.Header.Plan.checkPair(v); err != nil {
+		return err
+	}
+	if err := v.checkFigures(); err != nil {
+		return err
+	}
+	f.Pairs = append(f.Pairs, v.PairVisit())
+	return nil
+}
+
+func (h Header) check() error {
+	if h.Schema != Schema && h.Schema != oldSchema {
+		return fmt.Errorf("schema %q, this toll reads %q and %q", h.Schema, oldSchema, Schema)
+	}
+	if err := h.checkSlices(); err != nil {
+		return err
+	}
+	if n := len(h.Plan.Cells); n > maxCells {
+		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
+	}
+	for _, l := range h.Plan.Loads {
+		if err := l.check(); err != nil {
+			return err
+		}
+	}
+	if err := h.Plan.checkMesh(); err != nil {
+		return err
+	}
+	for _, c := range h.Plan.Cells {
+		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 || max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
+			return fmt.Errorf("impossible shape %s", s)
+		}
+	}
+	return nil
+}
+
+func (v Visit) check(cells int) error {
+	if v.Cell < 0 || v.Cell >= cells {
+		return fmt.Errorf("cell %d, the plan has %d", v.Cell, cells)
+	}
+	return v.checkFigures()
+}
+
+// refuseNegative makes a visit with a negative figure one that failed, as a toll that
+// measures does: ratios to it mean nothing. (Tolls before 0.2.0 took what a program
+// printed.)
+func (v *Visit) refuseNegative() {
+	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
+		if x := v.Values[name]; x < 0 && v.Failure == "" {
+			v.Failure = fmt.Sprintf("metric %s: %g is negative", name, x)
+		}
+	}
+}
+
+// checkFigures checks what any visit has.
+func (v Visit) checkFigures() error {
+	if v.Round < 0 || v.Round > maxVisits {
+		return fmt.Errorf("round %d", v.Round)
+	}
+	if len(v.Machine) > maxCPUs {
+		return fmt.Errorf("%d CPUs, at most %d are read", len(v.Machine), maxCPUs)
+	}
+	if len(v.Machines) > maxCPUs {
+		return fmt.Errorf("%d machines, at most %d are read", len(v.Machines), maxCPUs)
+	}
+	for _, m := range v.Machines {
+		if err := times(math.Abs(m.Ahead), m.Unsure); err != nil {
+			return err
+		}
+		if m.CPUs < 0 || m.CPUs > maxCPUs {
+			return fmt.Errorf("a machine of %d CPUs", m.CPUs)
+		}
+	}
+	if err := times(v.Elapsed); err != nil {
+		return err
+	}
+	if err := v.Slices.check(); err != nil {
+		return err
+	}
+	for _, c := range v.Machine {
+		// The kernel's idle counters may run backwards a little.
+		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle)); err != nil {
+			return err
+		}
+	}
+	if v.Proxy != nil {
+		if err := times(math.Abs(v.Proxy.CPU)); err != nil {
+			return err
+		}
+	}
+	for _, client := range v.Rates {
+		for _, r := range client {
+			if !(r >= 0 && r <= maxRate) {
+				return fmt.Errorf("impossible rate %v", r)
+			}
+		}
+	}
+	for _, p := range []Party{v.Client, v.Server} {
+		if err := times(p.Window, p.CPU, p.BusiestCPU, p.Late, p.TCP.RTT, p.TCP.RTTVar); err != nil {
+			return err
+		}
+		for _, n := range []int64{p.Sent, p.Received, p.Trips, p.TotalSent, p.TotalRecv} {
+			if n < 0 {
+				return fmt.Errorf("negative count %d", n)
+			}
+		}
+	}
+	return nil
+}
+
+// completeRounds counts the rounds in which every cell was visited.
+func (f *File) completeRounds() int {
+	seen := map[int]int{}
+	for _, v := range f.Visits {
+		seen[v.Round]++
+	}
+	n := 0
+	for _, k := range seen {
+		if k == len(f.Header.Plan.Cells) {
+			n++
+		}
+	}
+	return n
+}
+
+// times checks that each is a time that a run can have measured.
+func times(xs ...float64) error {
+	const most = 1e9
+	for _, x := range xs {
+		if !(x >= 0 && x <= most) {
+			return fmt.Errorf("impossible time %v", x)
+		}
+	}
+	return nil
+}

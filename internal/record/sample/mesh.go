@@ -1,0 +1,239 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+)
+
+// StudyMesh measures every pair of nodes of a cluster.
+const StudyMesh = "mesh"
+
+// Node is a machine of the cluster. Only Name must be known.
+type Node struct {
+	Name     string `json:"name"`
+	ID       string `json:"id,omitempty"`      // the cluster's own
+	Address  string `json:"address,omitempty"` // that others reach it at
+	Kernel   string `json:"kernel,omitempty"`
+	CPUModel string `json:"cpu_model,omitempty"`
+	CPUs     int    `json:"cpus,omitempty"`    // online
+	MTU      int    `json:"mtu,omitempty"`     // of the device that its traffic leaves through
+	Boot     string `json:"boot_id,omitempty"` // of its kernel: nodes that have the same one are one machine
+}
+
+// Mesh is what the plan of a mesh has in place of cells: each load over each
+// pair of Nodes, on paths of Mode built by On. A sweep visits every pair once,
+// in tournament rounds in which no node is in two pairs.
+type Mesh struct {
+	Nodes  []Node `json:"nodes"`
+	Mode   string `json:"mode"`
+	On     string `json:"on"`
+	Sweeps int    `json:"sweeps,omitempty"`  // fixed number of sweeps; 0: until precision or budget
+	AtOnce int    `json:"at_once,omitempty"` // pairs that are measured at a time, at most; 0: a whole round's
+}
+
+// MaxNodes bounds a mesh.
+const MaxNodes = 1024
+
+// Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node
+// with itself, is none.
+type Pair [2]int
+
+// BothWays reports whether a mesh measures a load in both directions: the second
+// time with client and server exchanged.
+func BothWays(load string) bool { return load == "bulk" }
+
+// PairVisit is what is kept of a visit to a pair when a results file is read:
+// a thousand nodes make a million and a half of them in each sweep.
+type PairVisit struct {
+	Pair         Pair
+	Sweep, Round int
+	Load         string
+	// Value is the median round trip in seconds (rr), or what the server got in
+	// bit/s (bulk); 0 if the visit is no result.
+	Value       float64
+	Retransmits int64  // segments, of both ends, in the window
+	Segments    int64  // of the payload that came through (bulk); 0: not known
+	Left        string // the node that had gone
+	Failure     string // why it is no result, or what contradicted the path
+}
+
+// Names of a brief visit's values; docs/results.md has their units.
+const (
+	valueLatency     = "latency_p50"
+	valueThroughput  = "throughput"
+	valueRetransmits = "retransmits"
+	valueSegments    = "segments"
+)
+
+// fullNodes is the largest mesh whose visits are written in full.
+const fullNodes = 32
+
+// ForMesh is the visit as a mesh of so many nodes writes it: in full if there are
+// few of them, else only with the figures that it is judged by.
+func (v Visit) ForMesh(nodes int) Visit {
+	if nodes <= fullNodes {
+		return v
+	}
+	out := Visit{Sweep: v.Sweep, Round: v.Round, Pair: v.Pair, Load: v.Load, Left: v.Left, At: v.At, Witness: v.Witness, Failure: v.Failure}
+	if v.Failure != "" {
+		return out
+	}
+	x := v.PairVisit()
+	out.Values = map[string]float64{valueRetransmits: float64(x.Retransmits)}
+	if x.Value > 0 {
+		out.Values[figure(v.Load)] = x.Value
+	}
+	if x.Segments > 0 {
+		out.Values[valueSegments] = float64(x.Segments)
+	}
+	return out
+}
+
+// figure is the name of the value that a load is judged by in a mesh.
+func figure(load string) string {
+	if load == "bulk" {
+		return valueThroughput
+	}
+	return valueLatency
+}
+
+// minFigure is less than any time or rate that can be measured.
+const minFigure = 1e-12
+
+// PairVisit is what counts of a visit to a pair, full or brief. A visit whose
+// figures cannot be is one that failed.
+func (v Visit) PairVisit() PairVisit {
+	out := PairVisit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Load: v.Load, Left: v.Left, Failure: v.Failure}
+	switch {
+	case v.Failure != "":
+		return out
+	case !v.Witness.OK:
+		out.Failure = "the path was not witnessed: " + v.Witness.Evidence
+		return out
+	}
+	x, brief := v.Values[figure(v.Load)]
+	resent, segments := v.Values[valueRetransmits], v.Values[valueSegments]
+	if !brief {
+		x, resent, segments = v.figure(), float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits), v.segments()
+	}
+	if !(x >= minFigure && x <= maxRate) {
+		out.Failure = "nothing came through"
+		return out
+	}
+	out.Value = x
+	if resent >= 0 && resent <= maxRate {
+		out.Retransmits = int64(resent)
+	}
+	if segments >= 1 && segments <= maxRate {
+		out.Segments = int64(segments)
+	}
+	return out
+}
+
+// segments are those of bulk that came through in the window, as long as the client
+// sent them; 0 if it is not known how long that is.
+func (v Visit) segments() float64 {
+	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
+		return 0
+	}
+	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
+}
+
+// figure is what a full visit's load is judged by; 0 if it has none.
+func (v Visit) figure() float64 {
+	const bits, nano, median = 8, 1e-9, 50
+	if v.Load == "bulk" {
+		if v.Server.Window <= 0 {
+			return 0
+		}
+		return bits * float64(v.Server.Received) / v.Server.Window
+	}
+	if v.Latency == nil {
+		return 0
+	}
+	h, err := v.Latency.Decode()
+	if err != nil || h.TotalCount() == 0 {
+		return 0
+	}
+	return nano * float64(h.ValueAtPercentile(median))
+}
+
+func (p Plan) checkMesh() error {
+	switch {
+	case p.Mesh == nil && p.Study != StudyMesh:
+		return nil
+	case p.Mesh == nil:
+		return errors.New("a mesh without nodes")
+	case p.Study != StudyMesh:
+		return fmt.Errorf("nodes in a study %q", p.Study)
+	case len(p.Cells) > 0:
+		return errors.New("a mesh with cells")
+	case len(p.Mesh.Nodes) < 2 || len(p.Mesh.Nodes) > MaxNodes:
+		return fmt.Errorf("a mesh of %d nodes, from 2 to %d are read", len(p.Mesh.Nodes), MaxNodes)
+	}
+	return nil
+}
+
+// checkPair checks what only visits of a mesh have.
+func (p Plan) checkPair(v *Visit) error {
+	if p.Mesh == nil {
+		return errors.New("a visit to a pair, but the plan has no nodes")
+	}
+	n := len(p.Mesh.Nodes)
+	if min(v.Pair[0], v.Pair[1]) < 0 || max(v.Pair[0], v.Pair[1]) >= n || v.Pair[0] == v.Pair[1] {
+		return fmt.Errorf("pair %v, the plan has %d nodes", v.Pair, n)
+	}
+	if v.Cell != 0 {
+		return fmt.Errorf("a pair and cell %d", v.Cell)
+	}
+	if v.Sweep < 0 || v.Sweep > maxVisits {
+		return fmt.Errorf("sweep %d", v.Sweep)
+	}
+	for _, l := range p.Loads {
+		if l.Kind == v.Load {
+			v.Load = l.Kind // the same bytes for all: there are many
+			return nil
+		}
+	}
+	return fmt.Errorf("load %q is not in the plan", v.Load)
+}
+
+// VisitsOfPair is how many visits a pair has in a sweep.
+func (p Plan) VisitsOfPair() int {
+	n := 0
+	for _, l := range p.Loads {
+		n++
+		if BothWays(l.Kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// MaxSweeps is of how many sweeps of the mesh a results file can be read.
+func (p Plan) MaxSweeps() int {
+	n := len(p.Mesh.Nodes)
+	return min(maxVisits, maxPairs/max(1, n*(n-1)/2*p.VisitsOfPair()))
+}
+
+// completeMesh counts the rounds and sweeps in which every pair was visited.
+func (f *File) completeMesh() (rounds, sweeps int) {
+	n := len(f.Header.Plan.Mesh.Nodes)
+	visits := f.Header.Plan.VisitsOfPair()
+	inRound, inSweep := map[[2]int]int{}, map[int]int{}
+	for _, v := range f.Pairs {
+		inRound[[2]int{v.Sweep, v.Round}]++
+		inSweep[v.Sweep]++
+	}
+	for _, k := range inRound {
+		if k == n/2*visits {
+			rounds++
+		}
+	}
+	for _, k := range inSweep {
+		if k == n*(n-1)/2*visits {
+			sweeps++
+		}
+	}
+	return rounds, sweeps
+}

@@ -1,0 +1,36 @@
+package sample
+
+// Together is what several ends did as one: sums, of times the longest, and of windows and
+// the kernel's view of the connections the mean.
+func Together(parties []Party) Party {
+	var out Party
+	n := len(parties)
+	for _, p := range parties {
+		out.Window += p.Window / float64(n)
+		out.Sent += p.Sent
+		out.Received += p.Received
+		out.Trips += p.Trips
+		out.TotalSent += p.TotalSent
+		out.TotalRecv += p.TotalRecv
+		out.Connections += p.Connections
+		out.CPU += p.CPU
+		out.BusiestCPU = max(out.BusiestCPU, p.BusiestCPU)
+		out.Involuntary += p.Involuntary
+		out.CPUs = p.CPUs
+		out.RSS += p.RSS
+		out.Late = max(out.Late, p.Late)
+		for name, n := range p.Counts {
+			if out.Counts == nil {
+				out.Counts = map[string]int64{}
+			}
+			out.Counts[name] += n
+		}
+		out.TCP.Retransmits += p.TCP.Retransmits
+		out.TCP.Resent += p.TCP.Resent
+		out.TCP.RTT += p.TCP.RTT / float64(n)
+		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
+		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
+		out.TCP.MSS += p.TCP.MSS / int64(n)
+	}
+	return out
+}

@@ -1,0 +1,407 @@
+// Package sample is the record: what one run measured, and the file that
+// holds it. The measuring half writes records as they happen, the judging
+// half reads them; the two meet nowhere else.
+//
+// A results file is JSON lines: one Header, then a Visit for each visit in the
+// order in which they were made, then an End. Base units are used throughout:
+// seconds and bytes, never bits. Times on the clock are CLOCK_MONOTONIC
+// nanoseconds of the measuring machine.
+package sample
+
+import (
+	"fmt"
+	"time"
+)
+
+// Schema names the version of the results file. A change that an older
+// reader would misread raises the number: visits of /2 may have slices.
+const (
+	Schema    = "bridgetoll.results/2"
+	oldSchema = "bridgetoll.results/1" // is read as well
+)
+
+// Cell is what is compared: a mode, perhaps with tunes put on it, reached from
+// a placement at a target, under a load.
+type Cell struct {
+	Mode    string `json:"mode"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Load    string `json:"load"`
+	Tune    string `json:"tune,omitempty"`
+	Shape   Shape  `json:"shape,omitzero"`
+	On      string `json:"on"`
+	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
+}
+
+// Shape is how many take part: server containers, client containers (client i
+// talks to server i mod Servers) and client processes in each. The zero value is
+// one of each, measured by their own clocks; any other is a crowd, measured at
+// the servers.
+type Shape struct {
+	Servers int `json:"servers"`
+	Clients int `json:"clients"`
+	Procs   int `json:"procs"`
+}
+
+// MaxEnds bounds each number of a shape, and MaxProcs the client processes in
+// all.
+const (
+	MaxEnds  = 100
+	MaxProcs = 1024
+)
+
+// Crowd reports whether the shape is a crowd.
+func (s Shape) Crowd() bool { return s != Shape{} }
+
+// String is "1×16×4": servers, clients, processes in each client; "" if the
+// shape is not a crowd.
+func (s Shape) String() string {
+	if !s.Crowd() {
+		return ""
+	}
+	return fmt.Sprintf("%d×%d×%d", s.Servers, s.Clients, s.Procs)
+}
+
+// Studies other than a comparison.
+const (
+	StudyScale  = "scale"
+	StudyLadder = "ladder"
+	// StudyEndpoints compares routes to an external endpoint. toll controls no hop
+	// on them: nothing is witnessed.
+	StudyEndpoints = "endpoints"
+)
+
+// What cells of endpoints have for a placement and a backend.
+const (
+	FromHere   = "here" // this process, wherever it runs
+	OnEndpoint = "endpoint"
+)
+
+// Plan is what a run set out to do. Cells are in the catalogue's order; the
+// order of visits follows from Seed and the round's number.
+type Plan struct {
+	Study     string  `json:"study,omitempty"` // what the run is for; "": a comparison
+	Seed      uint64  `json:"seed"`
+	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
+	Budget    float64 `json:"budget_s"`
+	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
+	// Same is the relative difference that is called none; 0 in files of version 1.
+	Same float64 `json:"same,omitempty"`
+	// Epoch is how long the slices of one epoch take, of all cells together, in seconds.
+	Epoch    float64 `json:"epoch_s,omitempty"`
+	Baseline string  `json:"baseline"`
+	Pin      string  `json:"pin"`
+	CPUs     CPUs    `json:"cpus"`
+	Loads    []Load  `json:"loads"`
+	// Turn is how long a CPU-bound thread may have to wait for its turn for each
+	// client process of a crowd.
+	Turn    float64 `json:"turn_s,omitempty"`
+	Wire    *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
+	Mesh    *Mesh   `json:"mesh,omitempty"` // of a mesh, which has no cells
+	Cells   []Cell  `json:"cells"`
+	Skipped []Skip  `json:"skipped,omitempty"`
+}
+
+// CPUs are those that the ends' threads were pinned to; none: not pinned.
+type CPUs struct {
+	Client   []int `json:"client,omitempty"`
+	Server   []int `json:"server,omitempty"`
+	SameCore bool  `json:"same_core"` // some of them are one core, or its SMT siblings
+}
+
+// LoadOf returns the options of the load called kind.
+func (p Plan) LoadOf(kind string) Load {
+	for _, l := range p.Loads {
+		if l.Kind == kind {
+			return l
+		}
+	}
+	return Load{Kind: kind}
+}
+
+// windowTurns is how many turns each process has in a window at least.
+const windowTurns = 3
+
+// LoadFor returns the options of a cell's load. A crowd gets a warm-up that is
+// longer by one turn of all its processes, and a window that holds several: on
+// few CPUs a short one would only see some of them run.
+func (p Plan) LoadFor(c Cell) Load {
+	l := p.LoadOf(c.Load)
+	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
+	l.Warmup += turns
+	l.Window = max(l.Window, windowTurns*turns)
+	return l
+}
+
+// Foreign reports whether the paths lead to external endpoints: their bytes are not
+// counted.
+func (p Plan) Foreign() bool { return p.Study == StudyEndpoints }
+
+// Counts reports whether a visit is a result: one that did not fail and, where the
+// path is ours, was witnessed.
+func (p Plan) Counts(v Visit) bool {
+	return v.Failure == "" && (v.Witness.OK || p.Foreign())
+}
+
+// Skip is a cell that was asked for and cannot be measured here.
+type Skip struct {
+	Mode   string `json:"mode"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Load   string `json:"load,omitempty"`
+	Tune   string `json:"tune,omitempty"`
+	On     string `json:"on,omitempty"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Environment is what decides the numbers and is not the mode.
+type Environment struct {
+	Tool           string            `json:"tool"` // version of toll
+	Kernel         string            `json:"kernel"`
+	OS             string            `json:"os,omitempty"`
+	CPUModel       string            `json:"cpu_model"`
+	CPUs           int               `json:"cpus"`         // online
+	CPUsAllowed    []int             `json:"cpus_allowed"` // by this process's affinity
+	ThreadsPerCore int               `json:"threads_per_core"`
+	Memory         uint64            `json:"memory_bytes"`
+	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"` // CPU limit; 0: none
+	Governor       string            `json:"governor,omitempty"`
+	Virtualization string            `json:"virtualization,omitempty"` // hypervisor's name
+	Mitigations    map[string]string `json:"mitigations,omitempty"`
+	Docker         string            `json:"docker,omitempty"` // "running", "installed" or absent
+	Root           bool              `json:"root"`             // false: the lab is inside a user namespace
+	LoadAverage    float64           `json:"load_average_1m"`  // before the run
+	Congestion     string            `json:"congestion_control"`
+	Sysctls        map[string]string `json:"sysctls,omitempty"`
+}
+
+// Path describes a path as it was built.
+type Path struct {
+	Mode    string            `json:"mode"`
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Tune    string            `json:"tune,omitempty"`
+	Servers int               `json:"servers,omitempty"` // of a crowd
+	Clients int               `json:"clients,omitempty"`
+	UDP     bool              `json:"udp,omitempty"` // its rules and proxy are for UDP
+	On      string            `json:"on"`
+	Dial    string            `json:"dial"`   // what the (first) client dials
+	Listen  string            `json:"listen"` // where the server listens
+	Hops    []string          `json:"hops"`   // kinds, (first) client to server
+	Built   float64           `json:"built_s"`
+	Links   []Link            `json:"links,omitempty"`
+	Sysctls map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
+	Facts   map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
+}
+
+// Link is a network device on a path.
+type Link struct {
+	Name     string          `json:"name"`
+	Kind     string          `json:"kind"`
+	Where    string          `json:"where"`
+	MTU      int             `json:"mtu"`
+	Qdisc    string          `json:"qdisc,omitempty"`
+	Offloads map[string]bool `json:"offloads,omitempty"`
+}
+
+// Header opens a results file.
+type Header struct {
+	Schema      string      `json:"schema"`
+	Started     time.Time   `json:"started"`
+	Environment Environment `json:"environment"`
+	Plan        Plan        `json:"plan"`
+	Paths       []Path      `json:"paths"`
+}
+
+// PathOf returns the path that c was measured on; ok is false if the file
+// has none.
+func (h Header) PathOf(c Cell) (p Path, ok bool) {
+	for _, p := range h.Paths {
+		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
+			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients && p.UDP == UDP(c.Load) {
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
+// Visit is one visit to one cell: what the loads, the meters and the hops
+// said. A visit that failed has Failure set and may lack the rest.
+type Visit struct {
+	Round int `json:"round"` // from 0; of a mesh: in the sweep
+	Cell  int `json:"cell"`  // index into Plan.Cells
+	// Sweep, Pair and Load are of a mesh, which has no cells; Sweep is from 0.
+	Sweep  int     `json:"sweep,omitempty"`
+	Pair   Pair    `json:"pair,omitzero"`
+	Load   string  `json:"load,omitempty"`
+	Left   string  `json:"left,omitempty"`  // the node that is known to have gone, which is why it failed
+	At     float64 `json:"at_s"`            // since the run's start
+	Client Party   `json:"client,omitzero"` // of a crowd: all clients together
+	Server Party   `json:"server,omitzero"` // of a crowd: all servers together
+	// Rates are what came through for each process of each client container of
+	// a crowd, as the servers counted it: payload bytes (bulk) or round trips
+	// (rr) a second.
+	Rates [][]float64 `json:"rates,omitempty"`
+	// Setup is how long it took to start a crowd's processes and to connect
+	// them all.
+	Setup   float64   `json:"setup_s,omitempty"`
+	Proxy   *ProxyUse `json:"proxy,omitempty"`
+	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
+	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
+	// Machines are the path's other machines, if it has any. This machine's CPUs stand
+	// first in Machine if an end is here.
+	Machines []MachineUse `json:"machines,omitempty"`
+	Hops     []HopReading `json:"hops,omitempty"`
+	Witness  Witness      `json:"witness"`
+	Failure  string       `json:"failure,omitempty"`
+	// Starved says that it failed because the machine was too busy, which says
+	// nothing of the path.
+	Starved bool          `json:"starved,omitempty"`
+	Latency *EncodedHisto `json:"latency,omitempty"`
+	// Times are what only this load times, by name; Latency is of those that make
+	// round trips.
+	Times map[string]*EncodedHisto `json:"times,omitempty"`
+	// Values are figures of the visit by name, in base units: the metrics that a
+	// program printed (exec), and what only these loads have (chat, sql).
+	Values map[string]float64 `json:"values,omitempty"`
+	Output *Output            `json:"output,omitempty"` // of the programs (exec)
+	// Headroom is what the path had for connections that end (crr); nil: the load has
+	// none such, or the backend cannot tell.
+	Headroom *Headroom `json:"room,omitempty"`
+	// Throttled is how often the cgroup's CPU limit stopped the run in the
+	// window.
+	Throttled int `json:"throttled,omitempty"`
+	// Slices are of a sliced load: the visit is an epoch, in which the cell had slices
+	// and then the window that all other fields describe.
+	Slices *Slices `json:"slices,omitempty"`
+}
+
+// Party is one end of the load.
+type Party struct {
+	Window      float64 `json:"window_s"`   // as measured by this end
+	Sent        int64   `json:"sent"`       // payload bytes in the window
+	Received    int64   `json:"received"`   // payload bytes in the window
+	Trips       int64   `json:"trips"`      // request/response pairs in the window
+	TotalSent   int64   `json:"total_sent"` // in the whole visit, warm-up included
+	TotalRecv   int64   `json:"total_received"`
+	Connections int     `json:"connections"` // opened in the whole visit
+	CPU         float64 `json:"cpu_s"`       // of the process, in the window
+	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
+	Involuntary int64   `json:"involuntary"` // context switches in the window
+	CPUs        []int   `json:"cpus"`        // its threads were pinned to; empty: not pinned
+	RSS         int64   `json:"rss_bytes"`   // peak
+	Late        float64 `json:"late_s"`      // first byte after the common start
+	TCP         TCPInfo `json:"tcp"`
+	// Counts are what only this load counts, in the window, by name.
+	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// TCPInfo is the kernel's view of the connections, summed or averaged.
+type TCPInfo struct {
+	Retransmits int64   `json:"retransmits"`  // segments, in the window
+	Resent      int64   `json:"resent_bytes"` // in the whole visit
+	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
+	RTTVar      float64 `json:"rttvar_s"`
+	Cwnd        int64   `json:"cwnd"` // segments
+	MSS         int64   `json:"mss"`  // bytes
+}
+
+// ProxyUse is what the user-space proxy did in the window.
+type ProxyUse struct {
+	Name string  `json:"name"`
+	CPU  float64 `json:"cpu_s"`
+}
+
+// CPU is one CPU's time by kind, in seconds.
+type CPU struct {
+	ID      int     `json:"id"`
+	User    float64 `json:"user"`
+	System  float64 `json:"system"`
+	IRQ     float64 `json:"irq"`
+	SoftIRQ float64 `json:"softirq"`
+	Steal   float64 `json:"steal"`
+	Idle    float64 `json:"idle"`
+}
+
+// MachineUse is another machine in a visit.
+type MachineUse struct {
+	Name string `json:"name"`
+	CPUs int    `json:"cpus"` // of Visit.Machine that are its own
+	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the
+	// error, each way, in s.
+	Ahead  float64 `json:"ahead_s"`
+	Unsure float64 `json:"unsure_s"`
+	// ControlPackets are segments of the channel to it in the window. They carried
+	// nothing.
+	ControlPackets uint64 `json:"control_packets,omitempty"`
+}
+
+// Busy is the time that the CPU did something.
+func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ }
+
+// HopReading is a hop's counters before and after a visit.
+type HopReading struct {
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name"`
+	Where  string   `json:"where"`
+	Before Counters `json:"before"`
+	After  Counters `json:"after"`
+}
+
+// Counters are what a hop counts. Forward is client to server.
+type Counters struct {
+	ForwardBytes    uint64 `json:"forward_bytes"`
+	ForwardPackets  uint64 `json:"forward_packets"`
+	BackwardBytes   uint64 `json:"backward_bytes"`
+	BackwardPackets uint64 `json:"backward_packets"`
+	Hits            uint64 `json:"hits"` // a rule's packets
+}
+
+// Add is what both counted.
+func (c Counters) Add(o Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes + o.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets + o.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes + o.BackwardBytes,
+		BackwardPackets: c.BackwardPackets + o.BackwardPackets,
+		Hits:            c.Hits + o.Hits,
+	}
+}
+
+// Sub is what was counted since before.
+func (c Counters) Sub(before Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes - before.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets - before.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes - before.BackwardBytes,
+		BackwardPackets: c.BackwardPackets - before.BackwardPackets,
+		Hits:            c.Hits - before.Hits,
+	}
+}
+
+// Witness is the verdict of the hop counters on a visit.
+type Witness struct {
+	OK       bool   `json:"ok"`
+	Evidence string `json:"evidence,omitempty"` // what contradicts the path
+}
+
+// End closes a results file. A file without one was cut short.
+type End struct {
+	Reason  string  `json:"reason"`           // one of the Ended constants
+	Rounds  int     `json:"rounds"`           // complete ones
+	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
+	Elapsed float64 `json:"elapsed_s"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// What can end a run.
+const (
+	EndedByPrecision = "precision"
+	EndedByBudget    = "budget"
+	EndedByRounds    = "rounds"
+	EndedByInterrupt = "interrupt"
+	EndedByFailure   = "failure"
+	EndedBySize      = "size"      // a file with one more sweep of a mesh could not be read
+	EndedCutShort    = "cut short" // the file has no End record
+)

@@ -1,0 +1,105 @@
+package sample
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Slices are what a cell did in the slices of one epoch, in their order. The
+// lists are of one length.
+type Slices struct {
+	// Slots are the slices' places in the epoch's timetable, of all its cells: those
+	// that are close together there were close in time.
+	Slots []int `json:"slots"`
+	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) a second.
+	Rates []float64 `json:"rates"`
+	// Medians are the median times of a trip or a page, in seconds; bulk has none.
+	Medians []float64 `json:"medians_s,omitempty"`
+	// CPU is the CPU time of both ends' processes for each byte, trip or page, in
+	// seconds. What others spent on it, a proxy or kernel threads, only the window tells.
+	CPU []float64 `json:"cpu_s,omitempty"`
+	// Lost is how many slices more there were, which were cut short or began late:
+	// they say nothing of the path.
+	Lost int `json:"lost,omitempty"`
+}
+
+// MarshalJSON writes the slices' figures with six digits: they have no more, and
+// there are many of them.
+func (s *Slices) MarshalJSON() ([]byte, error) {
+	type plain Slices
+	out := plain(*s)
+	out.Rates, out.Medians = rounded(s.Rates), rounded(s.Medians)
+	return json.Marshal(out)
+}
+
+func rounded(xs []float64) []float64 {
+	const digits = 6
+	out := make([]float64, len(xs))
+	for i, x := range xs {
+		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // of what was just printed
+	}
+	return out
+}
+
+// checkSlices checks what a header says of slices.
+func (h Header) checkSlices() error {
+	p := h.Plan
+	if !(p.Same >= 0 && p.Same < 1) {
+		return fmt.Errorf("a difference of %v is called none", p.Same)
+	}
+	if err := times(p.Epoch); err != nil {
+		return err
+	}
+	for _, l := range p.Loads {
+		if err := times(l.Slice); err != nil {
+			return err
+		}
+		if l.Slice > 0 && h.Schema == oldSchema {
+			return fmt.Errorf("slices in a file of schema %q", h.Schema)
+		}
+	}
+	return nil
+}
+
+// maxSlices bounds the slices of a cell in an epoch.
+const maxSlices = 100_000
+
+// check checks what a file says.
+func (s *Slices) check() error {
+	if s == nil {
+		return nil
+	}
+	n := len(s.Slots)
+	if n > maxSlices || s.Lost < 0 || s.Lost > maxSlices {
+		return fmt.Errorf("%d slices and %d lost, at most %d are read", n, s.Lost, maxSlices)
+	}
+	if len(s.Rates) != n || len(s.Medians) != n && len(s.Medians) != 0 || len(s.CPU) != n && len(s.CPU) != 0 {
+		return fmt.Errorf("%d slices with %d rates, %d medians and %d CPU times", n, len(s.Rates), len(s.Medians), len(s.CPU))
+	}
+	for i, slot := range s.Slots {
+		if slot < 0 || slot > maxSlots || i > 0 && slot <= s.Slots[i-1] {
+			return fmt.Errorf("slot %d out of order", slot)
+		}
+	}
+	for _, r := range s.Rates {
+		if !(r > 0 && r <= maxRate) {
+			return fmt.Errorf("impossible rate %v", r)
+		}
+	}
+	if err := times(s.CPU...); err != nil {
+		return err
+	}
+	return times(s.Medians...)
+}
+
+// maxSlots bounds the slots of a timetable.
+const maxSlots = 10_000_000
+
+// WithoutWindow is what an end did in all, without what its window says: it measured
+// another one than the plan's.
+func (p Party) WithoutWindow() Party {
+	p.Window, p.Sent, p.Received, p.Trips, p.CPU, p.BusiestCPU, p.Involuntary = 0, 0, 0, 0, 0, 0, 0
+	p.TCP.Retransmits = 0
+	return p
+}

@@ -1,0 +1,237 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Bulk is TCP streams: as many bytes as get through.
+const Bulk = "bulk"
+
+// BulkOptions are bulk's own.
+type BulkOptions struct {
+	Write   int    `json:"write,omitempty"`   // bytes a write
+	Reverse bool   `json:"reverse,omitempty"` // server to client
+	Bidir   bool   `json:"bidir,omitempty"`   // both ways at once
+	Bytes   int64  `json:"bytes,omitempty"`   // to move on each connection instead of filling the window
+	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
+}
+
+// BulkOf are the load's options if it is bulk; else none is given.
+func BulkOf(l sample.Load) BulkOptions { return options[BulkOptions](l) }
+
+func bulkFill(l *sample.Load) {
+	set(l, func(o *BulkOptions) { o.Write = cmp.Or(o.Write, DefaultWrite) })
+}
+
+// Names of the metrics that only options of bulk have.
+const (
+	// Both ways: payload that the server and that the client got; their sum is the throughput.
+	ThroughputOut  = "throughput_out"
+	ThroughputBack = "throughput_back"
+	// A number of bytes: from the common start to the last byte's arrival.
+	CompletionTime = "completion_time"
+	// Zero-copy: the share of the sends that the kernel copied after all.
+	ZerocopyCopied = "zerocopy_copied"
+	// Of a mesh: the share of what was sent that TCP sent again.
+	RetransmissionRate = "retransmission_rate"
+)
+
+var bulk = Workload{
+	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, none: BulkOptions{}, fill: bulkFill,
+	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
+	Primary: Throughput, Noun: "throughput", Rate: Throughput,
+	Metrics: []Metric{
+		{Name: ThroughputOut, Unit: "bit/s", Higher: true}, {Name: ThroughputBack, Unit: "bit/s", Higher: true},
+		{Name: CompletionTime, Unit: "s"}, {Name: ZerocopyCopied, Unit: "1"},
+		{Name: RetransmissionRate, Unit: "1"},
+	},
+	Ratio: "ratio", columns: bulkTable, words: bulkWords, outline: bulkOutline,
+	figures: (*Figures).transfer, work: moved,
+	doubts: bulkDoubts, listed: Last,
+}
+
+var bulkColumns = []Column{
+	gbitColumn,
+	{Head: [2]string{"CPU", "s/GB"}, Metric: CPUPerByte, Scale: perGB},
+	{Head: [2]string{"Gbit/s", "/core"}, Metric: PerBusyCore, Scale: giga},
+	retrColumn, limitColumn,
+}
+
+// bulkTable has what options add after the throughput.
+func bulkTable(l sample.Load) []Column {
+	o := BulkOf(l)
+	out := []Column{bulkColumns[0]}
+	if o.Bidir {
+		out = append(out, Column{Head: [2]string{"Gbit/s", "out"}, Metric: ThroughputOut, Scale: giga},
+			Column{Head: [2]string{"Gbit/s", "back"}, Metric: ThroughputBack, Scale: giga})
+	}
+	if o.Bytes > 0 {
+		out = append(out, Column{Head: [2]string{"took", "ms"}, Metric: CompletionTime, Scale: milli})
+	}
+	return append(out, bulkColumns[1:]...)
+}
+
+func bulkWords(l sample.Load) string {
+	o := BulkOf(l)
+	text := "bulk, " + plural(l.Streams, "stream")
+	if o.Reverse {
+		text += ", server to client"
+	}
+	if o.Bidir {
+		text += ", both ways"
+	}
+	if o.Bytes > 0 {
+		text += ", " + units.Bytes(o.Bytes) + " each"
+	}
+	if o.Write > 0 {
+		text += ", writes of " + units.Bytes(int64(o.Write))
+	}
+	switch o.Send {
+	case SendZerocopy:
+		text += ", zero-copy (copied if local)"
+	case SendFile:
+		text += ", sendfile"
+	}
+	return text
+}
+
+// MaxTransfer bounds a number of bytes to move.
+const MaxTransfer = 1 << 40
+
+// Ways to send other than by copying out of the program's memory.
+const (
+	SendZerocopy = "zerocopy" // MSG_ZEROCOPY (Linux 4.14)
+	SendFile     = "sendfile" // out of a file in memory
+)
+
+// DefaultWrite is what bulk gives the kernel at once, as iperf3 does.
+const DefaultWrite = 128 << 10
+
+// sendCopy is the way to send that needs no option.
+const sendCopy = "copy"
+
+var senders = []string{sendCopy, SendZerocopy, SendFile}
+
+var bulkFlags = []Flag{
+	{Name: "streams", Help: "connections", Value: Whole{1, 1, MaxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
+	{Name: "reverse", Help: "from the server to the client", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Reverse = on }) }}},
+	writeFlag(func(o *BulkOptions, n int) { o.Write = n }),
+	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
+		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Bidir = on }) }}},
+	{Name: "bytes", Help: "move so many bytes on each stream, such as 100M, instead of filling the window", NotOfCrowds: true,
+		Value: Size{1, MaxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
+	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
+		Value: Choice{What: "sender", Preset: sendCopy, Words: senders, Put: func(l *sample.Load, word string) {
+			if word == sendCopy {
+				word = ""
+			}
+			set(l, func(o *BulkOptions) { o.Send = word })
+		}}},
+	nodelayFlag,
+}
+
+// bulkWarmup is past slow start.
+func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
+
+func bulkTime(l *sample.Load, w sample.Wire) {
+	if BulkOf(*l).Bytes == 0 {
+		l.Warmup = bulkWarmup(w)
+	}
+}
+
+func bulkCheck(l sample.Load) error {
+	o := BulkOf(l)
+	if o.Bidir && o.Reverse {
+		return &OptionError{"--bidir goes both ways, --reverse only one", "leave one of them out"}
+	}
+	return nil
+}
+
+func bulkNotSliced(l sample.Load) string {
+	if BulkOf(l).Bytes > 0 {
+		return "--bytes: a transfer takes as long as it takes"
+	}
+	return ""
+}
+
+func bulkThreads(l sample.Load) int {
+	if BulkOf(l).Bidir {
+		return 2 * max(1, l.Streams)
+	}
+	return max(1, l.Streams)
+}
+
+func bulkOutline(l sample.Load) string {
+	if BulkOf(l).Bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take", units.FormatSize(BulkOf(l).Bytes))
+}
+
+// What a sender with MSG_ZEROCOPY counts in the window: sends that the kernel
+// reported complete, and those among them whose bytes it reported to have copied
+// after all. (Reports that it joins into one have the first one's word.)
+const (
+	CountZerocopy       = "zerocopy_sends"
+	CountZerocopyCopied = "zerocopy_copied"
+)
+
+// moved is the payload that arrived, both ways.
+func moved(v sample.Visit, l sample.Load) float64 {
+	if BulkOf(l).Bidir {
+		return float64(v.Client.Received + v.Server.Received)
+	}
+	return received(v, l)
+}
+
+// transfer notes a visit of bulk with its options.
+func (f *Figures) transfer(v sample.Visit, l sample.Load) {
+	o := BulkOf(l)
+	if o.Bidir {
+		out, back := perSecond(v.Server.Received, v.Server.Window), perSecond(v.Client.Received, v.Client.Window)
+		f.bytes(v, out+back)
+		f.set(ThroughputOut, bitsPerByte*out)
+		f.set(ThroughputBack, bitsPerByte*back)
+	} else {
+		r := receiver(v, l)
+		f.bytes(v, float64(r.Received)/r.Window)
+	}
+	if o.Bytes > 0 {
+		f.set(CompletionTime, completion(v, l))
+		if f.busy > 0 && moved(v, l) > 0 { // all of it is this transfer's, however long the meters ran
+			f.set(CPUPerByte, f.busy/moved(v, l))
+		}
+	}
+	sends, copied := 0.0, 0.0
+	for _, p := range []sample.Party{v.Client, v.Server} {
+		sends += float64(p.Counts[CountZerocopy])
+		copied += float64(p.Counts[CountZerocopyCopied])
+	}
+	if o.Send == SendZerocopy {
+		f.set(ZerocopyCopied, copied/sends)
+	}
+}
+
+// completion is from the common start to the last byte's arrival, in seconds.
+func completion(v sample.Visit, l sample.Load) float64 {
+	if BulkOf(l).Bidir {
+		return max(v.Client.Window, v.Server.Window)
+	}
+	return receiver(v, l).Window
+}
+
+// copiedShare is the share of the sends that the kernel may have copied.
+const copiedShare = 0.5
+
+func bulkDoubts(s Seen) []Doubt {
+	if s.Median(ZerocopyCopied) <= copiedShare {
+		return nil
+	}
+	return []Doubt{{"zerocopy-copied", "the kernel copied most of what was sent with MSG_ZEROCOPY after all, " +
+		"as it does on the way to a socket of the same machine: this is the price of trying, not of zero-copy"}}
+}

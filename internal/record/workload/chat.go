@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Chat is responses of an external LLM server.
+const Chat = "chat"
+
+// ChatOptions are chat's own.
+type ChatOptions struct {
+	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
+	Requests int     `json:"requests,omitempty"` // of a session, one after another
+	Prompt   string  `json:"prompt,omitempty" printable:"text"`
+	Stall    float64 `json:"stall_s,omitempty"` // a gap that is longer is a stall
+}
+
+// ChatOf are the load's options if it is chat; else none is given.
+func ChatOf(l sample.Load) ChatOptions { return options[ChatOptions](l) }
+
+// Names of the metrics of chat, beside those that it shares with stream.
+const (
+	GapSlow  = "gap_slow" // mean of the slowest tenth of the gaps
+	Stalls   = "stalls"   // gaps that are longer than the plan's threshold, in a visit
+	Words    = "tokens_per_response"
+	WordRate = "token_rate" // tokens a second of one session, from its first token on
+)
+
+var chat = Workload{
+	Name: Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
+	Metrics: append([]Metric{
+		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"}, {Name: WordRate, Unit: "1/s", Higher: true},
+		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
+	}, tokenTimes...),
+	Ratio: "response ratio", columns: always(chatColumns...), More: moreChatColumns, words: chatWords, outline: chatOutline,
+	figures: (*Figures).chat, work: tokens,
+	doubts: chatDoubts,
+}
+
+// chatColumns are what the reader of responses sees.
+var chatColumns = []Column{
+	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"slow", "tenth"}, Metric: GapSlow, Scale: milli},
+	{Head: [2]string{"", "p99"}, Metric: GapP99, Scale: milli, Show: Merged},
+	{Head: [2]string{"longest", "gap ms"}, Metric: GapMax, Scale: milli, Show: Merged},
+	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
+}
+
+// moreChatColumns are what the ways add, and their connections.
+var moreChatColumns = []Column{
+	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
+	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},
+	{Head: [2]string{"adds to", "slow gap"}, Metric: GapSlow, Show: Added},
+	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
+	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
+	{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total},
+	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
+	gluedColumn, connectColumn, rttColumn,
+}
+
+func chatWords(l sample.Load) string {
+	return fmt.Sprintf("responses of at most %s", plural(ChatOf(l).Tokens, "token")) + sessions(l)
+}
+
+func chatOutline(l sample.Load) string {
+	o := ChatOf(l)
+	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d", l.Streams, o.Requests, o.Tokens)
+}
+
+// Names of what visits of chat count, time and note.
+const (
+	valueResponse = "response"
+	valueRate     = "token_rate"
+	countStalls   = "stalls"
+)
+
+// chat notes a visit of chat.
+func (f *Figures) chat(v sample.Visit, _ sample.Load) {
+	f.merged(v, tokenTimes)
+	f.endpoint(v)
+	if x, ok := v.Values[valueResponse]; ok {
+		f.set(ResponseTime, x)
+	}
+	if x, ok := v.Values[valueRate]; ok {
+		f.set(WordRate, x)
+	}
+	if h := f.Times[TimeGap]; h != nil {
+		f.set(GapSlow, slowest(h)/nsPerSecond)
+	}
+	if n := v.Client.Counts[CountTokens]; n > 0 {
+		f.set(Words, float64(n)/float64(max(1, v.Client.Trips)))
+		f.set(Glued, float64(v.Client.Counts[CountGlued])/float64(n))
+	}
+	f.set(Stalls, float64(v.Client.Counts[countStalls]))
+}
+
+// slowShare is the share of the gaps that count as slow. A visit has too few for
+// a percentile further out: the last of a hundred is just the longest.
+const slowShare = 0.1
+
+// slowest is the mean of the slowest of what h holds, in its unit.
+func slowest(h *hdrhistogram.PackedHistogram) float64 {
+	want := max(1, int64(slowShare*float64(h.TotalCount())))
+	n, sum := int64(0), 0.0
+	all := sample.NewHistogram()
+	h.MergeInto(all)
+	bars := all.Distribution()
+	for i := len(bars) - 1; i >= 0 && n < want; i-- {
+		k := min(bars[i].Count, want-n)
+		n += k
+		sum += float64(k) * float64(bars[i].From+bars[i].To) / 2
+	}
+	return sum / float64(n)
+}
+
+// GluedShare is the share of the tokens that may come with another one before
+// gaps say little.
+const GluedShare = 0.1
+
+func chatDoubts(s Seen) []Doubt {
+	share := s.Median(Glued)
+	if share <= GluedShare {
+		return nil
+	}
+	return []Doubt{{"glued", fmt.Sprintf("%.0f %% of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are", 100*share)}}
+}

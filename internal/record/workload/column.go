@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Column is a column of a load's table: which figure of which metric it shows.
+type Column struct {
+	Head   [2]string // two lines
+	Metric string
+	Scale  float64 // from the base unit to the head's
+	Show   Figure
+	// Quiet is what it shows in rows that it does not apply to; "": it applies to
+	// all.
+	Quiet string
+}
+
+// Figure is the kind of figure that a column shows.
+type Figure int
+
+// The kinds.
+const (
+	Median     Figure = iota // three digits of the median visit's
+	Merged                   // three digits of the percentile over all visits' samples
+	Integer                  // the median visit's, without decimals
+	Hundredths               // the median visit's, with two decimals
+	Share                    // the median visit's, with one decimal; none is 0
+	Rare                     // three digits, because little is much; none is 0
+	Total                    // how often in all visits together
+	Added                    // what the mode adds to the baseline's, in ms
+	Fitted                   // three digits in a unit that fits the middle row, which is also in the head
+	LimitedBy                // what kept the load from being faster, which is no metric
+)
+
+// From base units to those of tables.
+const (
+	giga    = 1e-9 // bit/s to Gbit/s
+	kilo    = 1e-3 // 1/s to 1000/s
+	perGB   = 1e9  // s/B to s/GB
+	milli   = 1e3  // s to ms
+	micro   = 1e6  // s to µs
+	percent = 100
+)
+
+// Columns that several loads have.
+var (
+	gbitColumn  = Column{Head: [2]string{"", "Gbit/s"}, Metric: Throughput, Scale: giga}
+	p50Column   = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro, Show: Merged}
+	p99Column   = Column{Head: [2]string{"p99", "µs"}, Metric: LatencyP99, Scale: micro, Show: Merged}
+	p999Column  = Column{Head: [2]string{"p99.9", "µs"}, Metric: LatencyP999, Scale: micro, Show: Merged}
+	tripColumn  = Column{Head: [2]string{"CPU µs", "/trip"}, Metric: CPUPerTrip, Scale: micro}
+	lossColumn  = Column{Head: [2]string{"loss", "%"}, Metric: Loss, Scale: percent, Show: Rare}
+	retrColumn  = Column{Head: [2]string{"", "retr"}, Metric: Retransmits, Scale: 1, Show: Integer, Quiet: "0"}
+	limitColumn = Column{Head: [2]string{"limited", "by"}, Show: LimitedBy, Quiet: "-"}
+)
+
+// Columns are those of the load's table between the path and the ratio.
+func (w Workload) Columns(l sample.Load) []Column {
+	if w.columns == nil {
+		return nil
+	}
+	return w.columns(l)
+}
+
+// always are columns that no option changes.
+func always(cs ...Column) func(sample.Load) []Column {
+	return func(sample.Load) []Column { return cs }
+}
+
+// Outline is what a dry run says of a load that is measured by visits.
+func (w Workload) Outline(l sample.Load) string {
+	if w.outline != nil {
+		if text := w.outline(l); text != "" {
+			return text
+		}
+	}
+	return fmt.Sprintf("%s: warm-up %.6g s, window %.6g s", w.Name, l.Warmup, l.Window)
+}
+
+// Words are the load with its options, in words.
+func (w Workload) Words(l sample.Load) string {
+	text := w.words(l)
+	if l.Nodelay != "" {
+		text += ", TCP_NODELAY " + l.Nodelay
+	}
+	return text
+}

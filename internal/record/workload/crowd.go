@@ -1,0 +1,74 @@
+package workload
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Names of the metrics of crowds: how the throughput (bulk) or the transactions (rr) fall
+// on the client containers and on the client processes. Fairness is Jain's index, from 1/n
+// (one has all) to 1 (all have the same).
+const (
+	ClientMean      = "per_client_mean"
+	ClientMin       = "per_client_min"
+	ClientMax       = "per_client_max"
+	ClientFairness  = "per_client_fairness"
+	ProcessMin      = "per_process_min"
+	ProcessFairness = "per_process_fairness"
+	Memory          = "memory"       // peak, of all processes of the load together
+	Setup           = "setup"        // from the first process's start to the last one's connection
+	StartSpread     = "start_spread" // from the common start to the last one's first byte
+)
+
+var crowdMetrics = []Metric{
+	{Name: ClientMean, Higher: true}, {Name: ClientMin, Higher: true}, {Name: ClientMax, Higher: true}, {Name: ProcessMin, Higher: true},
+	{Name: ClientFairness, Unit: "1", Higher: true}, {Name: ProcessFairness, Unit: "1", Higher: true},
+	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
+}
+
+// crowd notes a visit of a crowd, whose rates are the servers' word.
+func (f *Figures) crowd(v sample.Visit, w Workload) {
+	var clients, procs []float64
+	total := 0.0
+	for _, c := range v.Rates {
+		sum := 0.0
+		for _, p := range c {
+			sum += p
+		}
+		clients = append(clients, sum)
+		procs = append(procs, c...)
+		total += sum
+	}
+	unit := 1.0
+	if w.Trips {
+		f.latency(v)
+		f.trips(v, total)
+	} else {
+		f.bytes(v, total)
+		unit = bitsPerByte
+	}
+	f.set(Memory, float64(v.Client.RSS+v.Server.RSS))
+	f.set(Setup, v.Setup)
+	f.set(StartSpread, max(v.Client.Late, v.Server.Late))
+	if len(procs) == 0 {
+		return
+	}
+	f.set(ClientMean, unit*total/float64(len(clients)))
+	f.set(ClientMin, unit*slices.Min(clients))
+	f.set(ClientMax, unit*slices.Max(clients))
+	f.set(ClientFairness, jain(clients))
+	f.set(ProcessMin, unit*slices.Min(procs))
+	f.set(ProcessFairness, jain(procs))
+}
+
+// jain is the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984): from 1/n
+// (one has all) to 1 (all have the same). NaN if all have nothing.
+func jain(xs []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range xs {
+		sum += x
+		squares += x * x
+	}
+	return sum * sum / (float64(len(xs)) * squares)
+}

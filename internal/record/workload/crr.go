@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// CRR is connect, request, response and close, again and again.
+const CRR = "crr"
+
+// Names of the metrics of connections that end with their trips; the latency_ metrics are
+// of the whole, from connect to close.
+const (
+	Connections       = "connections"
+	ConnectP50        = "connect_p50"
+	ConnectP99        = "connect_p99"
+	CPUPerConnection  = "cpu_per_connection"
+	FailedConnections = "failed_connections"
+)
+
+var crr = Workload{
+	Name: CRR, Gist: "connect, request, response, close",
+	Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages),
+		connectionsFlag(func(l *sample.Load, n int) { l.Streams = n }), nodelayFlag},
+	none: Messages{}, fill: fillMessages,
+	time: crrTime, notSliced: because("the remains of its connections outlast a slice"),
+	Primary: Connections, Noun: "connections per second", Rate: Connections, Trips: true, Brief: true,
+	Metrics: []Metric{
+		{Name: Connections, Unit: "1/s", Higher: true}, {Name: CPUPerConnection, Unit: "s"},
+		{Name: ConnectP50, Unit: "s"}, {Name: ConnectP99, Unit: "s"}, {Name: FailedConnections, Unit: "connections"},
+	},
+	Ratio: "conn/s ratio", columns: always(crrColumns...), words: crrWords,
+	times: timed(TimeConnect), Nodelay: true,
+	figures: (*Figures).connections, work: roundTrips,
+	doubts: crrDoubts, listed: BeforeLate,
+}
+
+// crrColumns are of connections from connect to close, but for the column that
+// is of connect alone. Those that failed are below the table, in the warnings.
+var crrColumns = []Column{
+	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
+	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
+	p50Column, p99Column, p999Column,
+	{Head: [2]string{"CPU µs", "/conn"}, Metric: CPUPerConnection, Scale: micro},
+	limitColumn,
+}
+
+func crrWords(l sample.Load) string {
+	text := "crr"
+	if l.Streams > 1 {
+		text += fmt.Sprintf(", %s at a time", plural(l.Streams, "connection"))
+	}
+	return text + ", " + messages(l)
+}
+
+// crrTime has a warm-up of caches and of the neighbour tables: each connection starts from
+// scratch. A connection takes two round trips.
+func crrTime(l *sample.Load, w sample.Wire) { l.Warmup = 0.05 + 2*Settled*w.RoundTrip() }
+
+// TimeConnect names the histogram of connect(2) alone: what Latency has is the
+// whole, from connect to close.
+const TimeConnect = "connect"
+
+// What the client counts. Failures are those of the window, by kind; Failed are
+// all of the visit, the warm-up included.
+const (
+	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
+	FailedRefused  = "connect_refused"   // ECONNREFUSED
+	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL: the ephemeral ports are used up
+	FailedConnect  = "connect_error"     // any other error of socket or connect
+	FailedExchange = "exchange_failed"   // connected, but no whole reply came, or not in time
+	Failed         = "failed_in_visit"   // all of these, from the first byte to the last
+	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
+)
+
+// failureWords are the failures that the client counts, in words.
+var failureWords = []struct{ count, words string }{
+	{FailedTimeout, "not answered"},
+	{FailedRefused, "refused"},
+	{FailedNoPort, "without a port"},
+	{FailedConnect, "refused by the client's kernel"},
+	{FailedExchange, "broken off before the reply"},
+}
+
+// connections notes a visit of crr.
+func (f *Figures) connections(v sample.Visit, _ sample.Load) {
+	f.latency(v)
+	f.times(v, TimeConnect, map[string]float64{ConnectP50: 50, ConnectP99: 99})
+	failed := int64(0)
+	for _, w := range failureWords {
+		failed += v.Client.Counts[w.count]
+	}
+	f.set(FailedConnections, float64(failed))
+	rate := float64(v.Client.Trips) / v.Client.Window
+	if !(rate > 0) || math.IsInf(rate, 0) {
+		return
+	}
+	f.set(Connections, rate)
+	if f.busy > 0 && v.Elapsed > 0 {
+		f.set(CPUPerConnection, f.busy/v.Elapsed/rate)
+	}
+}
+
+// crrDoubts are about all visits, also those that failed.
+func crrDoubts(s Seen) []Doubt { return append(cutShort(s.All), failedConnections(s.All)...) }
+
+// cutShort says which visits were cut short, and what was left of ended connections.
+func cutShort(all []*sample.Visit) (out []Doubt) {
+	var (
+		cut        = map[string]int{} // visits, by what ran out
+		least      = map[string]int{} // and the smallest budget
+		left, most int
+		why        string
+	)
+	for _, v := range all {
+		if v.Headroom == nil {
+			continue
+		}
+		if v.Headroom.Window > 0 || v.Client.Counts[EndedEarly] > 0 {
+			limit := v.Headroom.Limit
+			if v.Client.Counts[FailedNoPort] > 0 {
+				limit = sample.LimitPorts
+			}
+			if cut[limit]++; cut[limit] == 1 || v.Headroom.Budget < least[limit] {
+				least[limit] = v.Headroom.Budget
+			}
+		}
+		if v.Headroom.Left > 0 || v.Headroom.TimeWait > 0 {
+			left++
+			most = max(most, v.Headroom.Left, v.Headroom.TimeWait)
+			why = v.Headroom.Error
+		}
+	}
+	n := len(all)
+	if k := cut[sample.LimitPorts]; k > 0 {
+		out = append(out, Doubt{"ports-exhausted", fmt.Sprintf("%d of %d visits were cut short, because there are ephemeral ports for %d connections only: "+
+			"a shorter --window, or a larger net.ipv4.ip_local_port_range", k, n, least[sample.LimitPorts])})
+	}
+	if k := cut[sample.LimitTracking]; k > 0 {
+		out = append(out, Doubt{"conntrack-full", fmt.Sprintf("%d of %d visits were cut short, because the connection table takes %d connections only: "+
+			"a shorter --window, or a larger net.netfilter.nf_conntrack_max", k, n, least[sample.LimitTracking])})
+	}
+	if left > 0 {
+		text := fmt.Sprintf("up to %d sockets of ended connections were left at %d of %d visits: later visits had fewer ports", most, left, n)
+		if why != "" {
+			text += " (" + why + ")"
+		}
+		out = append(out, Doubt{"time-wait-left", text})
+	}
+	return out
+}
+
+// failedConnections says how many connections failed, and how.
+func failedConnections(all []*sample.Visit) []Doubt {
+	var failed, attempts int64
+	kinds := make([]int64, len(failureWords))
+	for _, v := range all {
+		for i, f := range failureWords {
+			kinds[i] += v.Client.Counts[f.count]
+			failed += v.Client.Counts[f.count]
+		}
+		attempts += v.Client.Trips
+	}
+	if failed == 0 {
+		return nil
+	}
+	var say []string
+	for i, f := range failureWords {
+		if kinds[i] > 0 {
+			say = append(say, fmt.Sprintf("%d %s", kinds[i], f.words))
+		}
+	}
+	return []Doubt{{"failed-connections", fmt.Sprintf("%d of %d connections failed, and are in no other figure: %s",
+		failed, failed+attempts, strings.Join(say, ", "))}}
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Exec is a pair of foreign programs.
+const Exec = "exec"
+
+// ExecOptions are exec's own.
+type ExecOptions struct {
+	Program *sample.Program `json:"program,omitempty"`
+}
+
+// ExecOf are the load's options if it is exec; else none is given.
+func ExecOf(l sample.Load) ExecOptions { return options[ExecOptions](l) }
+
+// Check refuses a program that has too many metrics.
+func (o ExecOptions) Check() error { return o.Program.Check() }
+
+// gauges are the load's; that of a program without any is how long its client took.
+func gauges(l sample.Load) []sample.Gauge {
+	p := ExecOf(l).Program
+	switch {
+	case p == nil:
+		return nil
+	case len(p.Gauges) == 0:
+		return []sample.Gauge{{Name: Elapsed, Unit: "s", Lower: true}}
+	}
+	return p.Gauges
+}
+
+// gauge is the load's metric of that name; ok is false if it has none.
+func gauge(l sample.Load, name string) (g sample.Gauge, ok bool) {
+	for _, g := range gauges(l) {
+		if g.Name == name {
+			return g, true
+		}
+	}
+	return g, false
+}
+
+// firstGauge is the one that decides the load's toll; the zero value if it has none.
+func firstGauge(l sample.Load) sample.Gauge {
+	if g := gauges(l); len(g) > 0 {
+		return g[0]
+	}
+	return sample.Gauge{}
+}
+
+// Names of the metrics of exec besides those that its program prints.
+const (
+	Elapsed  = sample.Elapsed // how long the client took
+	BusyCPUs = "busy_cpus"    // of the whole machine meanwhile, programs and kernel
+)
+
+var exec = Workload{
+	Name: Exec, Trips: true, Foreign: true, none: ExecOptions{},
+	Apart:   "programs are only run on this machine: agents have none", // its program's first metric decides
+	Metrics: []Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}},
+	Ratio:   "ratio", columns: programColumns, words: programWords, outline: programOutline,
+	figures: (*Figures).program, work: runs,
+}
+
+// programColumns are those of the metrics that a program prints.
+func programColumns(l sample.Load) []Column {
+	if ExecOf(l).Program == nil {
+		return nil
+	}
+	var out []Column
+	for _, g := range ExecOf(l).Program.Gauges {
+		out = append(out, Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted})
+	}
+	return append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted},
+		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1}, limitColumn)
+}
+
+func programWords(l sample.Load) string {
+	p := ExecOf(l).Program
+	switch {
+	case p == nil:
+		return l.Kind
+	case p.Recipe != "":
+		return fmt.Sprintf("%s, %d s", p.Recipe, p.Seconds)
+	}
+	return p.Client
+}
+
+func programOutline(l sample.Load) string {
+	if ExecOf(l).Program == nil {
+		return ""
+	}
+	return fmt.Sprintf("server: %s\nclient: %s", printable.Line(ExecOf(l).Program.Server), printable.Line(ExecOf(l).Program.Client))
+}
+
+// program notes a visit of exec.
+func (f *Figures) program(v sample.Visit, l sample.Load) {
+	for name, x := range v.Values {
+		if _, ok := gauge(l, name); ok || name == Elapsed {
+			f.set(name, x)
+		}
+	}
+	if v.Elapsed >= Shortest && len(v.Machine) > 0 {
+		f.set(BusyCPUs, f.busy/v.Elapsed)
+	}
+}
+
+// runs is what a visit of exec got done: the client once.
+func runs(sample.Visit, sample.Load) float64 { return 1 }

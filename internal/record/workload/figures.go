@@ -1,0 +1,184 @@
+package workload
+
+import (
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	nsPerSecond = 1e9
+	bitsPerByte = 8
+)
+
+// Shortest is the least time that a share of it means something, in seconds.
+const Shortest = 1e-6
+
+// Figures are what one visit says of each metric, in base units.
+type Figures struct {
+	Values map[string]float64
+	// Latency are the latencies, and Times the histograms that metrics are percentiles of;
+	// nil of none.
+	Latency *hdrhistogram.PackedHistogram
+	Times   map[string]*hdrhistogram.PackedHistogram
+
+	busy float64 // CPU time of the machine in the window, in seconds
+}
+
+// FiguresOf are the figures of a visit to a cell of that shape. A histogram that cannot be
+// decoded leaves the visit without its percentiles.
+func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
+	w, f := Of(l), Figures{Values: map[string]float64{}, busy: Busy(v)}
+	if w.Foreign {
+		w.figures(&f, v, l)
+		return f
+	}
+	f.set(Involuntary, float64(v.Client.Involuntary+v.Server.Involuntary))
+	if !w.Brief {
+		f.set(Retransmits, float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits))
+		f.set(RTT, v.Client.TCP.RTT)
+		f.set(Cwnd, float64(sender(v, l).TCP.Cwnd))
+	}
+	if shape.Crowd() {
+		f.crowd(v, w)
+	} else {
+		w.figures(&f, v, l)
+	}
+	return f
+}
+
+// Busy is the CPU time in the window in which some CPU of the machine was not idle, in
+// seconds. Time that a hypervisor took away is not cost.
+func Busy(v sample.Visit) float64 {
+	busy := 0.0
+	for _, c := range v.Machine {
+		busy += c.Busy()
+	}
+	return busy
+}
+
+// set notes a value; one that is not finite is none.
+func (f *Figures) set(metric string, x float64) {
+	if !math.IsNaN(x) && !math.IsInf(x, 0) {
+		f.Values[metric] = x
+	}
+}
+
+func sender(v sample.Visit, l sample.Load) sample.Party {
+	if BulkOf(l).Reverse {
+		return v.Server
+	}
+	return v.Client
+}
+
+func receiver(v sample.Visit, l sample.Load) sample.Party {
+	if BulkOf(l).Reverse {
+		return v.Client
+	}
+	return v.Server
+}
+
+// bytes notes a throughput, in bytes a second.
+func (f *Figures) bytes(v sample.Visit, rate float64) {
+	if !(rate > 0) {
+		return
+	}
+	bits := bitsPerByte * rate
+	f.set(Throughput, bits)
+	if f.busy <= 0 || v.Elapsed <= 0 {
+		return
+	}
+	// The machine's window and the receiver's differ by a few µs: rates, not sums, are divided.
+	perSecond := f.busy / v.Elapsed
+	f.set(CPUPerByte, perSecond/rate)
+	cores := len(v.Machine)
+	f.set(PerBusyCore, OnBusyCore(bits, 1-perSecond/float64(cores), cores))
+}
+
+// OnBusyCore is a throughput for each core that it kept busy: the CPU-adjusted
+// efficiency. Idle is the share of the machine's CPU time that was idle, 0..1;
+// the unit is the throughput's. The ratio of two modes' figures is what one
+// mode is worth against the other once CPU is counted too.
+func OnBusyCore(throughput, idle float64, cores int) float64 {
+	return throughput / ((1 - idle) * float64(cores))
+}
+
+// trips notes a rate of transactions.
+func (f *Figures) trips(v sample.Visit, rate float64) {
+	if !(rate > 0) {
+		return
+	}
+	f.set(Transactions, rate)
+	if f.busy > 0 && v.Elapsed > 0 {
+		f.set(CPUPerTrip, f.busy/v.Elapsed/rate)
+	}
+}
+
+// roundTrips notes latencies, and the client's rate of round trips.
+func (f *Figures) roundTrips(v sample.Visit) {
+	f.latency(v)
+	f.trips(v, float64(v.Client.Trips)/v.Client.Window)
+}
+
+// latency notes the latencies.
+func (f *Figures) latency(v sample.Visit) {
+	h := decode(v.Latency)
+	if h == nil {
+		return
+	}
+	for name, q := range percentiles {
+		f.set(name, float64(h.ValueAtPercentile(q))/nsPerSecond)
+	}
+	f.Latency = h
+}
+
+// times notes percentiles of what a load times besides its latency.
+func (f *Figures) times(v sample.Visit, name string, percentiles map[string]float64) {
+	h := decode(v.Times[name])
+	if h == nil {
+		return
+	}
+	for metric, q := range percentiles {
+		f.set(metric, float64(h.ValueAtPercentile(q))/nsPerSecond)
+	}
+}
+
+// merged notes the metrics that are percentiles of the visit's histograms, and those.
+func (f *Figures) merged(v sample.Visit, ms []Metric) {
+	f.Times = map[string]*hdrhistogram.PackedHistogram{}
+	for name, e := range v.Times {
+		if h := decode(e); h != nil {
+			f.Times[name] = h
+		}
+	}
+	for _, m := range ms {
+		if h := f.Times[m.Times]; h != nil {
+			f.set(m.Name, float64(h.ValueAtPercentile(m.Quantile))/nsPerSecond)
+		}
+	}
+}
+
+// decode is the histogram; nil if there is none, it holds nothing or it cannot be decoded.
+func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
+	if e == nil {
+		return nil
+	}
+	h, err := e.Decode()
+	if err != nil || h.TotalCount() == 0 {
+		return nil
+	}
+	return h
+}
+
+// perSecond is a rate of what n of took so long; 0 if no time passed.
+func perSecond(n int64, seconds float64) float64 {
+	if seconds < Shortest {
+		return 0
+	}
+	return float64(n) / seconds
+}
+
+func received(v sample.Visit, l sample.Load) float64   { return float64(receiver(v, l).Received) }
+func roundTrips(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Trips) }

@@ -1,0 +1,165 @@
+package workload
+
+import "github.com/bridgetoll/bridgetoll/internal/record/sample"
+
+// Flag is an option of a load, as the command line has it. Flags of several loads that have
+// the same name are one to the user, and have the same bounds.
+type Flag struct {
+	Name  string
+	Help  string // what it is, without the loads that have it
+	Value Value
+	// With is the flag beside which alone the load has this one; "": it always has.
+	With string
+	// Bare says that its help does not begin with the loads that have it.
+	Bare bool
+	// NotOfCrowds says that a crowd does not have it: that is counted by a watcher, at its
+	// servers, for as long as the window is.
+	NotOfCrowds bool
+}
+
+// Value is what a flag takes, and which option that is: a Whole, Number, Size, Rate, Toggle or
+// Choice.
+type Value interface {
+	// preset puts on a load what it has if the user gives nothing.
+	preset(l *sample.Load)
+}
+
+// Whole is a whole number.
+type Whole struct {
+	Preset, Least, Most int
+	Put                 func(l *sample.Load, n int)
+}
+
+// Number is any number.
+type Number struct {
+	Preset, Least, Most float64
+	Put                 func(l *sample.Load, x float64)
+}
+
+// Size is a number of bytes; the load chooses if there is none.
+type Size struct {
+	Least, Most int64
+	Put         func(l *sample.Load, n int64)
+}
+
+// Rate is in bit/s; the load chooses if there is none.
+type Rate struct {
+	Least, Most float64
+	Put         func(l *sample.Load, x float64)
+}
+
+// Toggle is on or off, and usually off.
+type Toggle struct {
+	Put func(l *sample.Load, on bool)
+}
+
+// Choice is one of Words, which are what What says. The preset is one of them, or "".
+type Choice struct {
+	What, Preset string
+	Words        []string
+	Put          func(l *sample.Load, word string)
+}
+
+func (v Whole) preset(l *sample.Load)  { v.Put(l, v.Preset) }
+func (v Number) preset(l *sample.Load) { v.Put(l, v.Preset) }
+func (v Size) preset(*sample.Load)     {}
+func (v Rate) preset(*sample.Load)     {}
+func (v Toggle) preset(*sample.Load)   {}
+func (v Choice) preset(l *sample.Load) { v.Put(l, v.Preset) }
+
+// OptionError is what is wrong with options, and what would be right.
+type OptionError struct{ text, hint string }
+
+func (e *OptionError) Error() string { return e.text }
+
+// Hint is what to do about it.
+func (e *OptionError) Hint() string { return e.hint }
+
+// MaxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
+const (
+	MaxStreams = 256
+	MaxMessage = 64 << 20
+)
+
+// requestFlag and replyFlag are of loads that have Messages, in their options of type T.
+func requestFlag[T any](preset int, in func(*T) *Messages) Flag {
+	return Flag{Name: "request", Help: "bytes of a request", Value: Whole{preset, 1, MaxMessage,
+		func(l *sample.Load, n int) { set(l, func(o *T) { in(o).Request = n }) }}}
+}
+
+func replyFlag[T any](preset int, in func(*T) *Messages) Flag {
+	return Flag{Name: "reply", Help: "bytes of a reply", Value: Whole{preset, 1, MaxMessage,
+		func(l *sample.Load, n int) { set(l, func(o *T) { in(o).Reply = n }) }}}
+}
+
+// writeFlag is the size of a stream's writes.
+func writeFlag[T any](put func(o *T, n int)) Flag {
+	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
+		Value: Size{1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
+}
+
+// nodelayFlag is of all loads over TCP.
+var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)", Bare: true,
+	Value: Choice{What: "nodelay", Words: []string{"on", "off"}, Put: func(l *sample.Load, word string) { l.Nodelay = word }}}
+
+// New is the load with the options that it has if the user gives none.
+func (w Workload) New() sample.Load {
+	l := sample.Load{Kind: w.Name, Options: w.none}
+	for _, f := range w.Flags {
+		f.Value.preset(&l)
+	}
+	return l
+}
+
+// Time gives the load its warm-up over the wire, and its window if that must be longer than
+// others'.
+func (w Workload) Time(l *sample.Load, wire sample.Wire) {
+	if w.time != nil {
+		w.time(l, wire)
+	}
+}
+
+// Check refuses options that do not go together, or not with the window.
+func (w Workload) Check(l sample.Load) error {
+	if w.check == nil {
+		return nil
+	}
+	return w.check(l)
+}
+
+// What a delay of the wire asks for, in round trips.
+const (
+	slowStart = 20 // of bulk's warm-up
+	Settled   = 2  // of a warm-up of round trips
+	Measured  = 10 // of a window
+)
+
+// usualWarmup is that of round trips over the wire, in seconds.
+func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
+
+// NotSliced says why the load with its options cannot be measured in slices; "": it can.
+func (w Workload) NotSliced(l sample.Load) string {
+	if w.notSliced == nil {
+		return "it is not toll's own"
+	}
+	return w.notSliced(l)
+}
+
+// because is a reason that no option changes.
+func because(why string) func(sample.Load) string { return func(sample.Load) string { return why } }
+
+// sliced is the reason of loads that can be sliced: none.
+var sliced = because("")
+
+// timed are names that no option changes.
+func timed(names ...string) func(sample.Load) []string {
+	return func(sample.Load) []string { return names }
+}
+
+// Threads is how many threads an end has on a machine that has CPUs for all.
+func (w Workload) Threads(l sample.Load) int {
+	if w.threads == nil {
+		return max(1, l.Streams)
+	}
+	return w.threads(l)
+}

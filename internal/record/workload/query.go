@@ -1,0 +1,95 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Query is a chatty application: pages of small queries, one after another.
+const Query = "query"
+
+// QueryOptions are query's own.
+type QueryOptions struct {
+	Messages
+	Queries int `json:"queries,omitempty"` // of a page
+}
+
+// QueryOf are the load's options if it is query; else none is given.
+func QueryOf(l sample.Load) QueryOptions { return options[QueryOptions](l) }
+
+func queryMessages(o *QueryOptions) *Messages { return &o.Messages }
+
+func queryFill(l *sample.Load) {
+	set(l, func(o *QueryOptions) { o.Messages, o.Queries = o.filled(), cmp.Or(o.Queries, 1) })
+}
+
+// Metrics of query besides those of round trips; a round trip is a page here.
+const (
+	QueryP50 = "query_p50"
+	QueryP99 = "query_p99"
+)
+
+var query = Workload{
+	Name: Query, Gist: "a chatty application", Flags: queryFlags, none: QueryOptions{}, fill: queryFill,
+	time: queryTime, notSliced: sliced,
+	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
+	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}},
+	Ratio:   "page ratio", Adds: "ms", words: queryWords,
+	columns: always(append(pageColumns,
+		Column{Head: [2]string{"CPU µs", "/page"}, Metric: CPUPerTrip, Scale: micro}, limitColumn)...),
+	times: timed(TimeQuery), Nodelay: true,
+	figures: (*Figures).pages, work: pages,
+	tail: pageTail,
+}
+
+// pageColumns are those of the loads that ask for pages.
+var pageColumns = []Column{
+	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"p99", "ms"}, Metric: LatencyP99, Scale: milli, Show: Merged},
+	{Head: [2]string{"pages", "/s"}, Metric: Transactions, Scale: 1},
+	{Head: [2]string{"query", "µs"}, Metric: QueryP50, Scale: micro},
+}
+
+// MaxQueries bounds the queries of a page.
+const MaxQueries = 10_000
+
+// queryFlags have the sizes of small SQL queries and their answers.
+var queryFlags = []Flag{
+	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
+	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *QueryOptions) { o.Queries = n }) }}},
+	nodelayFlag,
+}
+
+// queryTime has a whole page in its warm-up, and several in its window.
+func queryTime(l *sample.Load, w sample.Wire) {
+	page := float64(QueryOf(*l).Queries) * w.RoundTrip()
+	l.Warmup, l.Window = 0.05+page, Measured*page
+}
+
+func queryWords(l sample.Load) string {
+	o := QueryOf(l)
+	return fmt.Sprintf("query, pages of %s, %s out, %s back", plural(o.Queries, "query"), plural(o.Request, "byte"), plural(o.Reply, "byte"))
+}
+
+// TimeQuery is what query times besides its pages.
+const TimeQuery = "query"
+
+// pageTail is the thinnest tail of pages that is printed: their p99.
+const pageTail = 0.01
+
+// page is the queries of a page: of query, or of sql.
+func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
+
+// pages are the pages of a visit, parts included.
+func pages(v sample.Visit, l sample.Load) float64 {
+	return float64(v.Client.Trips) / float64(page(l))
+}
+
+// pages notes a visit of query.
+func (f *Figures) pages(v sample.Visit, l sample.Load) {
+	f.latency(v)
+	f.trips(v, pages(v, l)/v.Client.Window)
+	f.times(v, TimeQuery, map[string]float64{QueryP50: 50, QueryP99: 99})
+}

@@ -1,0 +1,229 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// RR is request and response, one after another on each connection.
+const RR = "rr"
+
+// RROptions are rr's own.
+type RROptions struct {
+	Write int `json:"write,omitempty"` // bytes a write of the stream beside it
+	Messages
+	Rate   float64 `json:"rate,omitempty"`   // requests a second of all connections together; 0: as fast as they are answered
+	Beside bool    `json:"beside,omitempty"` // a bulk stream runs beside it
+}
+
+// RROf are the load's options if it is rr; else none is given.
+func RROf(l sample.Load) RROptions { return options[RROptions](l) }
+
+func rrFill(l *sample.Load) {
+	set(l, func(o *RROptions) { o.Write, o.Messages = cmp.Or(o.Write, DefaultWrite), o.filled() })
+}
+
+func rrMessages(o *RROptions) *Messages { return &o.Messages }
+
+// Names of the metrics that only options of rr have.
+const (
+	// Of the stream that runs beside rr.
+	BesideThroughput = "beside_throughput"
+	// An open loop: the share of the requests that were due while an earlier reply
+	// was outstanding, and by how much the client itself sent the others late.
+	SendsHeld      = "sends_held"
+	OwnLatenessP50 = "own_lateness_p50"
+	OwnLatenessP99 = "own_lateness_p99"
+)
+
+var rr = Workload{
+	Name: RR, Gist: "request/response", Crowds: true, Flags: rrFlags, none: RROptions{}, fill: rrFill,
+	time: rrTime, check: rrCheck, notSliced: rrNotSliced, threads: rrThreads, times: rrTimes, Nodelay: true,
+	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
+	Metrics: []Metric{
+		{Name: BesideThroughput, Unit: "bit/s", Higher: true}, {Name: SendsHeld, Unit: "1"},
+		{Name: OwnLatenessP50, Unit: "s"}, {Name: OwnLatenessP99, Unit: "s"},
+	},
+	Ratio: "p50 ratio", Adds: "µs", columns: rrTable, words: rrWords,
+	figures: (*Figures).requests, work: answered,
+	doubts: rrDoubts, listed: Last,
+}
+
+// rrTable has what options add after the latencies.
+func rrTable(l sample.Load) []Column {
+	o := RROf(l)
+	out := []Column{p50Column, p99Column, p999Column}
+	switch {
+	case o.Rate > 0:
+		out = append(out, Column{Head: [2]string{"late", "µs"}, Metric: OwnLatenessP50, Scale: micro})
+	case l.Streams > 1:
+		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1, Show: Integer})
+	}
+	if o.Beside { // no CPU time of a trip
+		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput, Scale: giga})
+	} else {
+		out = append(out, tripColumn)
+	}
+	return append(out, retrColumn, limitColumn)
+}
+
+func rrWords(l sample.Load) string {
+	o := RROf(l)
+	text := "rr, " + messages(l)
+	if l.Streams > 1 {
+		text += ", " + plural(l.Streams, "connection")
+	}
+	if o.Rate > 0 {
+		text += fmt.Sprintf(", open loop of %s/s", strconv.FormatFloat(o.Rate, 'f', -1, 64))
+	}
+	if o.Beside {
+		text += ", beside a bulk stream"
+		if o.Write > 0 {
+			text += " with writes of " + units.Bytes(int64(o.Write))
+		}
+	}
+	return text
+}
+
+const (
+	maxRate    = 1e7 // requests a second
+	leastSends = 10  // requests in a window
+)
+
+var rrFlags = []Flag{
+	requestFlag(1, rrMessages), replyFlag(1, rrMessages),
+	connectionsFlag(func(l *sample.Load, n int) {
+		if l.Streams = 0; n > 1 {
+			l.Streams = n
+		}
+	}),
+	{Name: "rate", Help: "requests per second of all connections together, due whether or not earlier ones were answered (default as fast as they are answered)",
+		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) { set(l, func(o *RROptions) { o.Rate = x }) }}, NotOfCrowds: true},
+	{Name: "under-load", Help: "beside a bulk stream to the server", NotOfCrowds: true,
+		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *RROptions) { o.Beside = on }) }}},
+	besideWriteFlag(),
+	nodelayFlag,
+}
+
+func besideWriteFlag() Flag {
+	f := writeFlag(func(o *RROptions, n int) { o.Write = n })
+	f.Help, f.With = "", "under-load"
+	return f
+}
+
+func connectionsFlag(put func(l *sample.Load, n int)) Flag {
+	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, MaxStreams, put}}
+}
+
+// rrTime is beside a stream that stream's.
+func rrTime(l *sample.Load, w sample.Wire) {
+	if l.Warmup = usualWarmup(w); RROf(*l).Beside {
+		l.Warmup = bulkWarmup(w)
+	}
+}
+
+// rrCheck refuses a rate with too few requests in a window.
+func rrCheck(l sample.Load) error {
+	o := RROf(l)
+	if o.Rate <= 0 || o.Rate*l.Window >= leastSends {
+		return nil
+	}
+	return &OptionError{fmt.Sprintf("--rate %g: fewer than %d requests would be due in a window of %gs", o.Rate, leastSends, l.Window),
+		fmt.Sprintf("--window %gs", math.Ceil(leastSends/o.Rate))}
+}
+
+func rrNotSliced(l sample.Load) string {
+	o := RROf(l)
+	switch {
+	case o.Rate > 0:
+		return "--rate: requests are due at a pace"
+	case o.Beside:
+		return "--under-load: two loads at a time"
+	}
+	return ""
+}
+
+// rrTimes are those of an open loop.
+func rrTimes(l sample.Load) []string {
+	if RROf(l).Rate <= 0 {
+		return nil
+	}
+	return []string{TimeOwnLateness}
+}
+
+func rrThreads(l sample.Load) int {
+	if RROf(l).Beside {
+		return max(1, l.Streams) + 1
+	}
+	return max(1, l.Streams)
+}
+
+// What the client of an open loop counts and times, of the requests that it sent
+// in the window.
+const (
+	CountSends      = "sends"
+	CountSendsHeld  = "sends_held" // were due while an earlier reply was outstanding
+	CountSendsLate  = "sends_late" // the client's own fault: by lateSend or more
+	TimeOwnLateness = "own_lateness"
+)
+
+// What the server counts of the stream beside rr, in the window: the bytes that
+// came, and how long the window was for them, in ns.
+const (
+	CountBeside   = "beside_received"
+	CountBesideNs = "beside_ns"
+)
+
+// answered is the round trips; none if a stream ran beside them, which spent most of the
+// CPU time.
+func answered(v sample.Visit, l sample.Load) float64 {
+	if RROf(l).Beside {
+		return 0
+	}
+	return roundTrips(v, l)
+}
+
+// requests notes a visit of rr with its options.
+func (f *Figures) requests(v sample.Visit, l sample.Load) {
+	o := RROf(l)
+	if o.Beside {
+		// What a round trip costs in CPU time cannot be told from the stream's.
+		f.busy = 0
+		f.set(BesideThroughput, bitsPerByte*nsPerSecond*
+			float64(v.Server.Counts[CountBeside])/float64(v.Server.Counts[CountBesideNs]))
+	}
+	f.roundTrips(v)
+	if o.Rate <= 0 {
+		return
+	}
+	f.set(SendsHeld, float64(v.Client.Counts[CountSendsHeld])/float64(v.Client.Counts[CountSends]))
+	f.times(v, TimeOwnLateness, map[string]float64{OwnLatenessP50: 50, OwnLatenessP99: 99})
+}
+
+// shortOf is the share of its rate that an open loop must get answered.
+const shortOf = 0.98
+
+func rrDoubts(s Seen) (out []Doubt) {
+	l, o := s.Load, RROf(s.Load)
+	if o.Rate <= 0 || len(s.Visits) == 0 {
+		return nil
+	}
+	// A connection that is asked for more than it can carry never sleeps.
+	if s.Median(Transactions) < shortOf*o.Rate {
+		out = append(out, Doubt{"below-rate", "fewer replies came than requests were due: the latencies are of a queue that grows for as long " +
+			"as it is measured; lower --rate, or spread it over more --connections"})
+	}
+	interval := float64(max(1, l.Streams)) / o.Rate
+	if s.Median(OwnLatenessP99) > interval {
+		out = append(out, Doubt{"behind", "the client itself fell behind its schedule: more than 1 % of the requests were sent late by more than " +
+			"the time between two of a connection, for lack of CPU time; close other programs, or lower --rate"})
+	} else if s.Median(OwnLatenessP50) > s.Median(LatencyP50)/2 {
+		out = append(out, Doubt{"own-lateness", "more than half of the median latency is the client's own: the time that it takes to wake up when a request is due"})
+	}
+	return out
+}

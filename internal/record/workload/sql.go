@@ -1,0 +1,74 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// SQL is query against an external database.
+const SQL = "sql"
+
+// SQLOptions are sql's own.
+type SQLOptions struct {
+	Queries int    `json:"queries,omitempty"`              // of a page
+	SQL     string `json:"sql,omitempty" printable:"text"` // the query; "": the database's own of about 1 KiB
+}
+
+// SQLOf are the load's options if it is sql; else none is given.
+func SQLOf(l sample.Load) SQLOptions { return options[SQLOptions](l) }
+
+// ConnectTime is how long it takes to open a connection to an endpoint, the login included.
+const ConnectTime = "connect_time"
+
+var sql = Workload{
+	Name: SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true, none: SQLOptions{},
+	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}},
+	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
+	figures: (*Figures).sql, work: pages,
+	tail: pageTail,
+}
+
+var moreSQLColumns = []Column{
+	{Head: [2]string{"adds to", "page p50 ms"}, Metric: LatencyP50, Show: Added},
+	{Head: [2]string{"adds to", "page p99"}, Metric: LatencyP99, Show: Added},
+	{Head: [2]string{"adds to", "query p50"}, Metric: QueryP50, Show: Added},
+	connectColumn, rttColumn,
+}
+
+// Columns of all endpoints.
+var (
+	connectColumn = Column{Head: [2]string{"connect", "ms"}, Metric: ConnectTime, Scale: milli}
+	rttColumn     = Column{Head: [2]string{"RTT", "ms"}, Metric: RTT, Scale: milli}
+)
+
+func sqlWords(l sample.Load) string {
+	return fmt.Sprintf("pages of %s", plural(SQLOf(l).Queries, "query")) + sessions(l)
+}
+
+// sessions are those of an endpoint, if they are several.
+func sessions(l sample.Load) string {
+	if l.Streams <= 1 {
+		return ""
+	}
+	return ", " + plural(l.Streams, "session")
+}
+
+// valueConnect is what visits to endpoints call ConnectTime.
+const valueConnect = "connect"
+
+// sql notes a visit of sql.
+func (f *Figures) sql(v sample.Visit, l sample.Load) {
+	f.pages(v, l)
+	f.endpoint(v)
+}
+
+// endpoint notes what all endpoints have.
+func (f *Figures) endpoint(v sample.Visit) {
+	if x, ok := v.Values[valueConnect]; ok {
+		f.set(ConnectTime, x)
+	}
+	if x := v.Client.TCP.RTT; x > 0 { // not of a Unix socket
+		f.set(RTT, x)
+	}
+}

@@ -1,0 +1,247 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Stream is sessions with a server that sends tokens at a pace, as an LLM's does.
+const Stream = "stream"
+
+// StreamOptions are stream's own.
+type StreamOptions struct {
+	Tokens int     `json:"tokens,omitempty"` // of a response
+	Pace   float64 `json:"pace,omitempty"`   // tokens a second of a session
+}
+
+// StreamOf are the load's options if it is stream; else none is given.
+func StreamOf(l sample.Load) StreamOptions { return options[StreamOptions](l) }
+
+func streamFill(l *sample.Load) {
+	set(l, func(o *StreamOptions) {
+		o.Tokens, o.Pace = cmp.Or(o.Tokens, DefaultTokens), cmp.Or(o.Pace, DefaultPace)
+	})
+}
+
+// Names of the metrics of stream, in seconds if nothing else is said. The delay
+// of its tokens, from when each was due to its arrival, is its latency. The
+// median decides its toll: a visit has a few hundred tokens, of whose p99 two or
+// three decide, which says more of the machine than of the path. What users
+// notice, stalls, is shown over all rounds together.
+const (
+	FirstTokenP50 = "first_token_p50" // from the request to the first token
+	FirstTokenP99 = "first_token_p99"
+	GapP50        = "gap_p50" // between the arrivals of two tokens of a response
+	GapP99        = "gap_p99"
+	GapMax        = "gap_max"          // the longest stall
+	ResponseTime  = "response_time"    // median, from the request to the end of the response
+	Overrun       = "response_overrun" // what of it is beyond the tokens at their pace
+	Glued         = "glued"            // share of the tokens that came together with another one
+	TokenRate     = "tokens"           // that arrived, a second
+	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
+	LateP99       = "late_p99"         // the server's own: from when a token was due until it sent it
+	LateMax       = "late_max"
+	TransitP50    = "transit_p50" // of the delay what is the path's: from when the token was sent
+	TransitP99    = "transit_p99"
+	WaitP99       = "wait_p99" // that a token may have waited for the client's own thread
+	WaitMax       = "wait_max"
+)
+
+// Bounds of what stream takes.
+const (
+	MaxTokens     = 1_000_000
+	DefaultTokens = 200
+	DefaultPace   = 50 // tokens a second
+
+	maxSessions = 1000
+	minPace     = 1
+	maxPace     = 10_000
+	maxResponse = 50 // seconds: delays and response times are kept up to a minute
+)
+
+var streamFlags = []Flag{
+	{Name: "sessions", Help: "sessions, each with a connection and one response after another",
+		Value: Whole{1, 1, maxSessions, func(l *sample.Load, n int) { l.Streams = n }}},
+	{Name: "tokens", Help: "tokens of a response", Value: Whole{DefaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *StreamOptions) { o.Tokens = n }) }}},
+	{Name: "tokens-per-second", Help: "pace of each session",
+		Value: Number{DefaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *StreamOptions) { o.Pace = x }) }}},
+	nodelayFlag,
+}
+
+func streamCheck(l sample.Load) error {
+	o := StreamOf(l)
+	if took := float64(o.Tokens) / o.Pace; took > maxResponse {
+		return &OptionError{fmt.Sprintf("--tokens %d at --tokens-per-second %g: a response would take %.3g s, at most %d can be measured",
+			o.Tokens, o.Pace, took, maxResponse), "fewer tokens, or a faster pace"}
+	}
+	return nil
+}
+
+// A window holds a whole response of each session and the beginning of the
+// next one: both ends' processing and, of what a wire delays, the request, the
+// first and the last token.
+const (
+	streamSettled = 0.1
+	streamTrips   = 4
+)
+
+func streamTime(l *sample.Load, w sample.Wire) {
+	o := StreamOf(*l)
+	l.Warmup = 0.1 + Settled*w.RoundTrip() + Stagger(l.Streams, o.Pace)
+	l.Window = float64(o.Tokens)/o.Pace + streamSettled + streamTrips*w.RoundTrip()
+}
+
+// StartEvery is the time between the starts of two sessions: if all began at once they
+// would all end, and ask again, at once.
+const StartEvery = 500 * time.Microsecond
+
+// Stagger is how long after the load's start the last session begins, in
+// seconds, or a little less.
+func Stagger(sessions int, pace float64) float64 {
+	if sessions < 2 {
+		return 0
+	}
+	return (time.Duration(sessions) * StartEvery).Seconds() + 1/pace
+}
+
+// perLoop is how many sessions one thread serves well; beyond it another one is of use, if
+// there is a CPU for it.
+const perLoop = 250
+
+func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1) / perLoop }
+
+// tokenTimes are the metrics that are percentiles of what stream and chat time.
+var tokenTimes = []Metric{
+	{FirstTokenP50, "s", false, TimeFirst, 50}, {FirstTokenP99, "s", false, TimeFirst, 99},
+	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99}, {GapMax, "s", false, TimeGap, 100},
+	{Overrun, "s", false, TimeOverrun, 50},
+	{LateP99, "s", false, TimeLate, 99}, {LateMax, "s", false, TimeLate, 100},
+	{TransitP50, "s", false, TimeTransit, 50}, {TransitP99, "s", false, TimeTransit, 99},
+	{WaitP99, "s", false, TimeWait, 99}, {WaitMax, "s", false, TimeWait, 100},
+}
+
+var stream = Workload{
+	Name: Stream, Gist: "LLM token streaming", Flags: streamFlags, none: StreamOptions{}, fill: streamFill, FilesFor: "sessions",
+	time: streamTime, check: streamCheck, notSliced: because("its tokens come at a pace"), threads: streamThreads,
+	Primary: LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
+	Metrics: append([]Metric{
+		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: TokenRate, Unit: "1/s", Higher: true}, {Name: CPUPerToken, Unit: "s"},
+	}, tokenTimes...),
+	Ratio: "p50 ratio", columns: always(tokenColumns...), More: moreTokenColumns, words: streamWords,
+	Apart: "the delay of each token is between the clocks of both ends, and those of two machines are not one",
+	times: timed(TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait), Nodelay: true,
+	figures: (*Figures).tokens, work: tokens,
+	doubts: streamDoubts, moreSamples: "more --sessions",
+}
+
+// tokenColumns are of the delay of tokens.
+var tokenColumns = []Column{
+	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro, Show: Merged},
+	p99Column, p999Column,
+	{Head: [2]string{"max", "µs"}, Metric: LatencyMax, Scale: micro, Show: Merged},
+	{Head: [2]string{"CPU µs", "/token"}, Metric: CPUPerToken, Scale: micro},
+	limitColumn,
+}
+
+// moreTokenColumns are what of the delay is the path's and what the load's own, and
+// what the reader of a response sees. What a path adds to a median response is small.
+var moreTokenColumns = []Column{
+	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro, Show: Merged},
+	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
+	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"", "p99"}, Metric: FirstTokenP99, Scale: milli, Show: Merged},
+	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"", "p99"}, Metric: GapP99, Scale: milli, Show: Merged},
+	{Head: [2]string{"longest", "gap ms"}, Metric: GapMax, Scale: milli, Show: Merged},
+	{Head: [2]string{"response", "p50 ms"}, Metric: ResponseTime, Scale: milli, Show: Hundredths},
+	gluedColumn,
+	{Head: [2]string{"tokens", "/s"}, Metric: TokenRate, Scale: 1},
+}
+
+var gluedColumn = Column{Head: [2]string{"glued", "%"}, Metric: Glued, Scale: percent, Show: Share}
+
+func streamWords(l sample.Load) string {
+	o := StreamOf(l)
+	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"), plural(o.Tokens, "token"), o.Pace)
+}
+
+// Names of what stream times (ns) and counts at the client's end. A token
+// belongs to the window if it was due in it, a response or a first token if it
+// arrived in it.
+const (
+	TimeGap   = "gap"         // between the arrivals of two tokens of a response
+	TimeFirst = "first_token" // from the request to the first token
+	// TimeOverrun is what a response took, from the request to its end, beyond the
+	// tokens that it has at their pace: of the whole time, the histogram's three
+	// digits would be ms.
+	TimeOverrun = "overrun"
+	TimeLate    = "late"    // from when a token was due until the server sent it
+	TimeTransit = "transit" // from when the server sent a token to its arrival
+	TimeWait    = "wait"    // that a token may have waited for the client's thread, at most
+
+	CountTokens  = "tokens"  // that arrived
+	CountGlued   = "glued"   // of them, those that came in one receive with another one of their response
+	CountOverdue = "overdue" // tokens that had not come when the load gave up; their delay until then counts
+	CountBlocked = "blocked" // what had to wait for space in the socket: tokens (stream, at the server), system calls (udp, at the client)
+)
+
+func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
+
+// tokens notes a visit of stream. Its CPU time is that of its processes and of a proxy: of
+// the whole machine's, a few tokens a second are too small a share.
+func (f *Figures) tokens(v sample.Visit, l sample.Load) {
+	o := StreamOf(l)
+	f.latency(v)
+	f.merged(v, tokenTimes)
+	if over, ok := f.Values[Overrun]; ok && o.Pace > 0 {
+		f.set(ResponseTime, float64(o.Tokens)/o.Pace+over)
+	}
+	n := tokens(v, l)
+	rate := n / v.Client.Window
+	if !(rate > 0) {
+		return
+	}
+	f.set(TokenRate, rate)
+	f.set(Glued, float64(v.Client.Counts[CountGlued])/n)
+	cpu := v.Client.CPU + v.Server.CPU
+	if v.Proxy != nil {
+		cpu += v.Proxy.CPU
+	}
+	if cpu > 0 {
+		f.set(CPUPerToken, cpu/n)
+	}
+}
+
+// behind is the share of the time between two tokens by which one in a hundred
+// may be late before the load is called so.
+const behind = 0.1
+
+// streamDoubts are about whether the load's own ends kept up.
+func streamDoubts(s Seen) (out []Doubt) {
+	o := StreamOf(s.Load)
+	limit := behind / o.Pace
+	ends := []struct{ metric, code, text string }{
+		{LateP99, "behind", "the server fell behind its schedule: one token in a hundred was sent more than %s late; take fewer --sessions or a slower pace, or close other programs"},
+		{WaitP99, "slow-reader", "the client fell behind: one token in a hundred may have waited more than %s for its thread; take fewer --sessions or a slower pace, or close other programs"},
+	}
+	for _, e := range ends {
+		if x, ok := s.Merged(e.metric); ok && o.Pace > 0 && x > limit {
+			out = append(out, Doubt{e.code, fmt.Sprintf(e.text, Milliseconds(x))})
+		}
+	}
+	overdue, blocked := int64(0), int64(0)
+	for _, v := range s.Visits {
+		overdue += v.Client.Counts[CountOverdue]
+		blocked += v.Server.Counts[CountBlocked]
+	}
+	if overdue > 0 {
+		out = append(out, Doubt{"overdue", fmt.Sprintf("%d tokens had not arrived a second after the window: their delay until then counts", overdue)})
+	}
+	if blocked > 0 {
+		out = append(out, Doubt{"blocked", fmt.Sprintf("%d times the server's socket was full: the path took tokens more slowly than they were due", blocked)})
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// UDP is datagrams from the client to the server.
+const UDP = "udp"
+
+// UDPOptions are udp's own.
+type UDPOptions struct {
+	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows together; 0: the highest that loses few
+	Size  int     `json:"size,omitempty"`  // bytes of a datagram
+	Batch int     `json:"batch,omitempty"` // datagrams a system call
+	GSO   bool    `json:"gso,omitempty"`   // the kernel cuts datagrams out of larger buffers
+}
+
+// UDPOf are the load's options if it is udp; else none is given.
+func UDPOf(l sample.Load) UDPOptions { return options[UDPOptions](l) }
+
+func udpFill(l *sample.Load) {
+	set(l, func(o *UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, DefaultDatagram), cmp.Or(o.Batch, 1) })
+}
+
+// Names of the metrics of the loads over UDP. Shares are of the datagrams that were sent in
+// the window, or of the round trips that were begun.
+const (
+	Packets      = "packets"        // that arrived, a second
+	Loss         = "loss"           // share that did not arrive, or had no answer
+	SocketLoss   = "loss_at_socket" // share that the receiving socket dropped, its queue being full
+	Reordered    = "reordered"      // share that arrived after one that was sent later
+	Duplicates   = "duplicates"     // share that arrived again
+	Offered      = "offered"        // bit/s that were sent
+	CPUPerPacket = "cpu_per_packet" // CPU time of the whole machine
+)
+
+var udp = Workload{
+	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, none: UDPOptions{}, fill: udpFill,
+	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
+	Primary: Throughput, Noun: "throughput", Rate: Throughput,
+	Metrics: []Metric{
+		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"}, {Name: SocketLoss, Unit: "1"}, {Name: Reordered, Unit: "1"},
+		{Name: Duplicates, Unit: "1"}, {Name: Offered, Unit: "bit/s"}, {Name: CPUPerPacket, Unit: "s"},
+	},
+	Ratio: "ratio", columns: always(udpColumns...), words: udpWords,
+	figures: (*Figures).datagrams, work: received,
+	doubts: udpDoubts, limit: udpLimit,
+}
+
+var udpColumns = []Column{
+	gbitColumn,
+	{Head: [2]string{"1000", "pkt/s"}, Metric: Packets, Scale: kilo},
+	lossColumn,
+	{Head: [2]string{"late", "%"}, Metric: Reordered, Scale: percent, Show: Rare},
+	{Head: [2]string{"CPU µs", "/pkt"}, Metric: CPUPerPacket, Scale: micro},
+	limitColumn,
+}
+
+func udpWords(l sample.Load) string {
+	o := UDPOf(l)
+	words := []string{"udp, " + plural(o.Size, "byte")}
+	if l.Streams > 1 {
+		words = append(words, plural(l.Streams, "flow"))
+	}
+	if o.Rate > 0 {
+		words = append(words, "at "+units.Rate(o.Rate))
+	} else {
+		words = append(words, "at the highest rate that loses at most 0.1 %")
+	}
+	if o.Batch > 1 {
+		words = append(words, fmt.Sprintf("%d a call", o.Batch))
+	}
+	if o.GSO {
+		words = append(words, "GSO")
+	}
+	return strings.Join(words, ", ")
+}
+
+// Bounds of a datagram's payload, in bytes: space for a control message, and what IPv4 takes.
+const (
+	MinDatagram     = 64
+	MaxDatagram     = 65507
+	DefaultDatagram = 1400 // fits into the usual MTU of 1500, tunnels included
+	MaxBatch        = 256  // datagrams, or with GSO buffers, of a system call
+)
+
+// Bounds of the rate, in bit/s.
+const (
+	minBitrate = 1e3
+	maxBitrate = 400e9
+)
+
+var udpFlags = []Flag{
+	{Name: "streams", Help: "flows", Value: Whole{1, 1, MaxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
+	{Name: "bitrate", Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
+		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *UDPOptions) { o.Rate = x }) }}},
+	{Name: "datagram", Help: "bytes of a datagram's payload",
+		Value: Whole{DefaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Size = n }) }}},
+	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Batch = n }) }}},
+	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *UDPOptions) { o.GSO = on }) }}},
+}
+
+// What udp needs of a warm-up, in seconds and round trips.
+const (
+	searchTime  = 0.65 // of a dozen steps and three to confirm what they found
+	searchTrips = 36
+	pacedTime   = 0.05
+)
+
+// udpTime has a warm-up that holds the search for the highest rate.
+func udpTime(l *sample.Load, w sample.Wire) {
+	l.Warmup = searchTime + searchTrips*w.RoundTrip()
+	if UDPOf(*l).Rate > 0 {
+		l.Warmup = pacedTime + Settled*w.RoundTrip()
+	}
+}
+
+// Names of the counts of the loads over UDP, in the window.
+const (
+	CountDatagrams  = "datagrams"  // sent (client), or arrived, each once (server)
+	CountLost       = "lost"       // sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
+	CountReordered  = "reordered"  // arrived after one that was sent later (RFC 4737)
+	CountDuplicates = "duplicates" // arrived again
+	CountDropped    = "dropped"    // of those lost: by the receiving socket, whose queue was full
+	CountMissed     = "missed"     // due by the rate and not sent, because the client was late
+	CountRate       = "rate"       // bit/s that was aimed at; 0: as fast as can be
+	CountBuffer     = "buffer"     // bytes of the receive buffers
+	CountLate       = "late"       // replies that came after their time (udp-rr, client)
+)
+
+// tolerated is the share of loss up to which a rate counts as one without.
+const tolerated = 0.001
+
+// kept is the share of its rate that a client must have sent.
+const kept = 0.98
+
+// datagrams notes a visit of udp.
+func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
+	o := UDPOf(l)
+	f.bytes(v, float64(v.Server.Received)/v.Server.Window)
+	f.set(Offered, bitsPerByte*float64(v.Client.Sent)/v.Client.Window)
+	if o.Size > 0 && v.Server.Received > 0 {
+		packets := float64(v.Server.Received) / float64(o.Size) / v.Server.Window
+		f.set(Packets, packets)
+		if f.busy > 0 && v.Elapsed > 0 {
+			f.set(CPUPerPacket, f.busy/v.Elapsed/packets)
+		}
+	}
+	in, sent := v.Server.Counts, float64(v.Client.Counts[CountDatagrams])
+	for name, count := range map[string]string{Loss: CountLost, SocketLoss: CountDropped, Reordered: CountReordered, Duplicates: CountDuplicates} {
+		f.set(name, float64(in[count])/sent)
+	}
+}
+
+// udpLimit is the rate that was asked for, if nearly all of it came through.
+func udpLimit(s Seen) string {
+	if rate := UDPOf(s.Load).Rate; rate > 0 && s.Median(Throughput) >= kept*rate {
+		return "rate"
+	}
+	return ""
+}
+
+func udpDoubts(s Seen) (out []Doubt) {
+	if len(s.Visits) == 0 {
+		return nil
+	}
+	rate := UDPOf(s.Load).Rate
+	var sent, missed, blocked float64
+	for _, v := range s.Visits {
+		sent += float64(v.Client.Counts[CountDatagrams])
+		missed += float64(v.Client.Counts[CountMissed])
+		blocked += float64(v.Client.Counts[CountBlocked])
+	}
+	if share := sent / (sent + missed); missed > 0 && rate > 0 && share < kept {
+		why := "it was too slow, or kept off its CPU"
+		if blocked > 0 {
+			why = "its send buffer was full: what it sends into was not fast enough"
+		}
+		out = append(out, Doubt{"behind", fmt.Sprintf("the client sent only %.1f %% of its rate: %s", 100*share, why)})
+	}
+	if loss := s.Median(Loss); rate == 0 && loss > tolerated {
+		out = append(out, Doubt{"lossy", fmt.Sprintf("at the rate that the search found %.2g %% were lost: a longer window, or a --bitrate below, shows what it can carry", 100*loss)})
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// UDPRR is request and response in datagrams.
+const UDPRR = "udp-rr"
+
+var udpRR = Workload{
+	Name: UDPRR, Gist: "request/response in datagrams", UDP: true, Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages)},
+	none: Messages{}, fill: fillMessages,
+	time: udpRRTime, check: udpRRCheck, notSliced: sliced,
+	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
+	Metrics: []Metric{{Name: Loss, Unit: "1"}},
+	Ratio:   "p50 ratio", Adds: "µs", words: udpRRWords,
+	columns: always(p50Column, p99Column, p999Column, tripColumn, lossColumn, limitColumn),
+	figures: (*Figures).udpTrips, work: roundTrips,
+}
+
+func udpRRTime(l *sample.Load, w sample.Wire) { l.Warmup = usualWarmup(w) }
+
+func udpRRCheck(l sample.Load) error {
+	m := MessagesOf(l)
+	if max(m.Request, m.Reply) > MaxDatagram {
+		return &OptionError{fmt.Sprintf("udp-rr: a datagram holds at most %d bytes", MaxDatagram), "a smaller --request or --reply, or --load rr"}
+	}
+	return nil
+}
+
+func udpRRWords(l sample.Load) string { return "udp-" + rrWords(l) }
+
+// udpTrips notes a visit of udp-rr.
+func (f *Figures) udpTrips(v sample.Visit, _ sample.Load) {
+	f.roundTrips(v)
+	lost := float64(v.Client.Counts[CountLost])
+	f.set(Loss, lost/(lost+float64(v.Client.Trips)))
+}

@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// plural is a number of things: "1 query", "2 queries".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// messages are the sizes of requests and replies.
+func messages(l sample.Load) string {
+	m := MessagesOf(l)
+	if m.Request == m.Reply {
+		return plural(m.Request, "byte") + " each way"
+	}
+	return fmt.Sprintf("%s out, %s back", plural(m.Request, "byte"), plural(m.Reply, "byte"))
+}
+
+// Milliseconds is a time of a sentence.
+func Milliseconds(s float64) string {
+	const (
+		ms       = 1e3
+		tenth    = 10
+		least    = 1.95 // below it two digits are needed
+		decimals = 3
+	)
+	n := 0
+	for x := s * ms / tenth; x < least && n < decimals; x *= 10 {
+		n++
+	}
+	return fmt.Sprintf("%.*f ms", n, s*ms)
+}

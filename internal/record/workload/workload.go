@@ -1,0 +1,166 @@
+// Package workload is the catalogue of loads: one file for each, with everything about it
+// except its loops, which are in internal/measure/load. A Workload is data and pure
+// functions: its metrics, how a visit becomes those, its columns and its words.
+//
+// A load that this toll does not know, from the file of a later version, is
+// treated as bulk.
+package workload
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Workload is what is known of a load.
+type Workload struct {
+	Name string
+	// Gist is what it is, in a few words; "" of loads that have commands of their own.
+	Gist string
+	// Flags are its options.
+	Flags []Flag
+	// none is the type of the options of its own, with none of them given; nil: it has none.
+	none any
+	// fill gives options that are not given the values that its loops use.
+	fill func(l *sample.Load)
+	// Crowds says that it can be the load of a crowd.
+	Crowds bool
+	// UDP says that it goes over UDP.
+	UDP bool
+	// FilesFor is the flag whose large values need many open files; "": none does.
+	FilesFor string
+
+	// Apart says why it cannot be measured between two machines; "": it can.
+	Apart string
+
+	time      func(l *sample.Load, w sample.Wire)
+	check     func(l sample.Load) error
+	notSliced func(l sample.Load) string
+	threads   func(l sample.Load) int
+
+	// Primary is the metric that decides a cell's toll, Noun what that is in words ("0.9 of
+	// host's throughput"), and Rate the metric of its throughput.
+	Primary, Noun, Rate string
+	// Metrics are those that this load alone has, or shares with few.
+	Metrics []Metric
+	// Trips says that its unit of work is a transaction, not a payload byte.
+	Trips bool
+	// Foreign says that its programs are foreign: our own processes count nothing.
+	Foreign bool
+	// Brief says that its connections end with their trips: the kernel keeps nothing of them.
+	Brief bool
+
+	// Ratio is the head of the column of ratios, and More are the columns of a second table
+	// below, beside the mode.
+	Ratio string
+	More  []Column
+	// Adds is the unit, ms or µs, in which a column tells what a mode adds to the baseline's
+	// Primary, a time; "": there is no such column.
+	Adds string
+
+	columns func(l sample.Load) []Column
+	words   func(l sample.Load) string
+	// outline is what a dry run says of a load whose warm-up and window say nothing; "": those
+	// say it.
+	outline func(l sample.Load) string
+
+	// Nodelay says that both ends set TCP_NODELAY, unless an option says otherwise.
+	Nodelay bool
+
+	// times are the names of what the client times, besides its trips.
+	times func(l sample.Load) []string
+
+	// figures notes what a visit says of the load's metrics.
+	figures func(f *Figures, v sample.Visit, l sample.Load)
+	// work is what a visit got done, in transactions or payload bytes.
+	work func(v sample.Visit, l sample.Load) float64
+
+	// doubts are what makes its figures doubtful, and when they are listed.
+	doubts func(s Seen) []Doubt
+	listed Listed
+	// limit is what of its options keeps it from being faster; "": nothing.
+	limit func(s Seen) string
+	// tail is the thinnest tail of its latencies that is printed; 0: the thousandth.
+	tail float64
+	// moreSamples is what gives it more samples; "": a longer window.
+	moreSamples string
+}
+
+// All are the loads: those of our own in the order in which they are listed, then others'.
+var All = []Workload{bulk, rr, crr, udp, udpRR, stream, query, exec, chat, sql}
+
+// Find returns the load of that name.
+func Find(name string) (w Workload, ok bool) {
+	i := slices.IndexFunc(All, func(w Workload) bool { return w.Name == name })
+	if i < 0 {
+		return w, false
+	}
+	return All[i], true
+}
+
+// Of is what is known of a load with its options.
+func Of(l sample.Load) Workload {
+	w, ok := Find(l.Kind)
+	if !ok {
+		w = unknown(l.Kind)
+	}
+	if g := firstGauge(l); g.Name != "" {
+		w.Primary, w.Rate, w.Noun, w.Ratio = g.Name, g.Name, g.Name, g.Name+" ratio"
+		if g.Name == Elapsed {
+			w.Noun = "run time"
+		}
+	}
+	return w
+}
+
+// unknown is a load of a later toll.
+func unknown(name string) Workload {
+	w := bulk
+	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string { return name }
+	return w
+}
+
+// Times are the names of what the client times, besides its trips.
+func (w Workload) Times(l sample.Load) []string {
+	if w.times == nil {
+		return nil
+	}
+	return w.times(l)
+}
+
+// CPU is the metric of what a unit of the load's work costs in CPU time.
+func (w Workload) CPU() string {
+	if w.Trips {
+		return CPUPerTrip
+	}
+	return CPUPerByte
+}
+
+// Work is what a visit got done: transactions if Trips is true, else payload bytes.
+func (w Workload) Work(v sample.Visit, l sample.Load) float64 { return w.work(v, l) }
+
+// Decides is the metric that decides the toll of a cell of that shape: of a crowd how
+// much it gets through, because its latency is mostly its own queue.
+func (w Workload) Decides(s sample.Shape) string {
+	if s.Crowd() {
+		return w.Rate
+	}
+	return w.Primary
+}
+
+// Tail is the thinnest tail of the load's latencies that is printed.
+func (w Workload) Tail() float64 {
+	const thousandth = 0.001
+	if w.tail > 0 {
+		return w.tail
+	}
+	return thousandth
+}
+
+// MoreSamples is the option that gives a visit more samples.
+func (w Workload) MoreSamples() string {
+	if w.moreSamples != "" {
+		return w.moreSamples
+	}
+	return "a longer --window"
+}

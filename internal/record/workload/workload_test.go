@@ -1,0 +1,101 @@
+package workload
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func TestNamesAreUnique(t *testing.T) {
+	var seen []string
+	for _, w := range All {
+		if w.Name == "" || slices.Contains(seen, w.Name) {
+			t.Errorf("%q is there twice", w.Name)
+		}
+		seen = append(seen, w.Name)
+		if sample.UDP(w.Name) != w.UDP {
+			t.Errorf("the name of %s says of UDP what is not so", w.Name)
+		}
+	}
+}
+
+// A metric that several loads have means the same in all.
+func TestMetricsAgree(t *testing.T) {
+	lists := [][]Metric{common, crowdMetrics}
+	for _, w := range All {
+		lists = append(lists, w.Metrics)
+	}
+	for _, list := range lists {
+		for _, m := range list {
+			if metrics[m.Name] != m {
+				t.Errorf("%+v is elsewhere %+v", m, metrics[m.Name])
+			}
+			if _, is := Percentile(m.Name); m.Times != "" && is {
+				t.Errorf("%s is of two histograms", m.Name)
+			}
+		}
+	}
+}
+
+// busyVisit is a visit that says something of everything.
+func busyVisit(t *testing.T) sample.Visit {
+	t.Helper()
+	h := sample.NewHistogram()
+	_ = h.RecordValue(1000)
+	e, err := sample.Encode(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := sample.Party{Window: 1, Sent: 1e6, Received: 1e6, Trips: 1000, CPU: 0.5, TCP: sample.TCPInfo{RTT: 1e-4, Cwnd: 10}, Counts: map[string]int64{}}
+	for _, n := range []string{CountZerocopy, CountZerocopyCopied, CountSends, CountSendsHeld, CountBeside, CountBesideNs,
+		CountTokens, CountGlued, countStalls, CountDatagrams, CountLost, CountDropped, CountReordered, CountDuplicates} {
+		end.Counts[n] = 10
+	}
+	v := sample.Visit{Client: end, Server: end, Elapsed: 1, Latency: e, Times: map[string]*sample.EncodedHisto{},
+		Machine: []sample.CPU{{User: 0.5, Idle: 0.5}}, Rates: [][]float64{{1, 2}, {3, 4}},
+		Values: map[string]float64{valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}
+	for _, n := range []string{TimeConnect, TimeOwnLateness, TimeQuery} {
+		v.Times[n] = e
+	}
+	for _, m := range tokenTimes {
+		v.Times[m.Times] = e
+	}
+	return v
+}
+
+// Whatever a visit says, its metrics are those that are listed, and all that are listed
+// can come; so each has its unit and its direction.
+func TestFiguresAreListed(t *testing.T) {
+	elsewhere := []string{RetransmissionRate} // of a mesh
+	v := busyVisit(t)
+	for _, w := range All {
+		got := map[string]bool{}
+		for _, l := range []sample.Load{
+			{}, {Options: BulkOptions{Bidir: true}}, {Options: BulkOptions{Bytes: 100}}, {Options: BulkOptions{Send: "zerocopy"}}, {Options: RROptions{Rate: 10}}, {Options: RROptions{Beside: true}},
+			{Options: UDPOptions{Rate: 1, Size: 100}}, {Options: StreamOptions{Tokens: 10, Pace: 10}},
+		} {
+			l.Kind = w.Name
+			for _, shape := range []sample.Shape{{}, {Servers: 1, Clients: 2, Procs: 2}} {
+				for name := range FiguresOf(v, l, shape).Values {
+					got[name] = true
+					if _, ok := metrics[name]; !ok {
+						t.Errorf("%s: %s is not listed", w.Name, name)
+					}
+				}
+			}
+		}
+		for _, m := range w.Metrics {
+			if !got[m.Name] && !slices.Contains(elsewhere, m.Name) {
+				// What a path has and a server does not say: chat has no pace.
+				if w.Name == Chat && m.Times != "" {
+					continue
+				}
+				t.Errorf("%s: %s is listed and never comes", w.Name, m.Name)
+			}
+		}
+		if w.Primary != "" && !got[w.Primary] || w.Rate != "" && !got[w.Rate] {
+			t.Errorf("%s: %s or %s never comes", w.Name, w.Primary, w.Rate)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-package sample
-
-// UDP reports whether a load goes over UDP. Such a cell has a path of its own,
-// because rules and proxies are for one protocol.
-func UDP(load string) bool { return load == "udp" || load == "udp-rr" }

@@ -1,0 +1,148 @@
+// Package document is the model of what a command has to say: sections of paragraphs,
+// lists, tables and routes, and the same as a value for programs. Views build it, every
+// format writes it. The model says what there is and what it means; a format decides how
+// that looks. Be aware that figures are in base units, and texts as people read them.
+package document
+
+import "strings"
+
+// Kind is what a document is about.
+type Kind string
+
+// The kinds, as messages name them.
+const (
+	AReport     Kind = "a report"
+	APlan       Kind = "a plan"
+	APrediction Kind = "a prediction"
+	AComparison Kind = "published comparisons"
+	ModeList    Kind = "a list of modes"
+	APath       Kind = "a path"
+	PortList    Kind = "ports"
+)
+
+// Document is what a command has to say.
+type Document struct {
+	Kind     Kind
+	Value    any // for programs
+	Sections []Section
+	Width    int // columns of its text; 0: as many as the reader has
+}
+
+// Section is what belongs together, with or without a title.
+type Section struct {
+	Title  Text
+	Level  int  // 0: of the document; 1: of the section above
+	Close  bool // it follows what is above it without an empty line
+	Blocks []Block
+}
+
+// Add appends blocks.
+func (s *Section) Add(bs ...Block) { s.Blocks = append(s.Blocks, bs...) }
+
+// Block is a Paragraph, a List, a Command, a Table or a Route.
+type Block interface{ block() }
+
+// Style is what a text is to the reader.
+type Style int
+
+// The styles. Good, Bad and Doubtful are those of verdicts.
+const (
+	Plain Style = iota
+	Strong
+	Faint
+	Good
+	Bad
+	Doubtful
+)
+
+// Span is text of one style.
+type Span struct {
+	Text  string
+	Style Style
+}
+
+// Text is a line of spans.
+type Text []Span
+
+// Plainly is text without a style.
+func Plainly(s string) Text { return Text{{Text: s}} }
+
+// Strongly is text in bold.
+func Strongly(s string) Text { return Text{{s, Strong}} }
+
+// Then appends a span.
+func (t Text) Then(s string, style Style) Text { return append(t[:len(t):len(t)], Span{s, style}) }
+
+// String is the text without styles.
+func (t Text) String() string {
+	var b strings.Builder
+	for _, s := range t {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// Where a paragraph may be broken into lines.
+const (
+	Words = " "   // between words
+	Facts = " · " // between facts
+	Parts = ", "  // between parts of a sentence
+	Never = ""
+)
+
+// Paragraph is one or several sentences, or a list of facts.
+type Paragraph struct {
+	Text  Text
+	Level int    // of indentation
+	Break string // Words, Facts, Parts or Never
+	Style Style  // of the whole
+}
+
+// Topic says what a list is about.
+type Topic string
+
+// The topics of lists.
+const (
+	Findings Topic = "findings"
+	Failed   Topic = "failed"
+	Skipped  Topic = "skipped"
+	Warnings Topic = "warnings"
+	Notes    Topic = "notes"
+)
+
+// List is points about one topic, each a paragraph.
+type List struct {
+	Topic Topic
+	Items []string
+	Level int
+}
+
+// Command is a command line to copy.
+type Command struct{ Line string }
+
+// Route is the way from a client to a server.
+type Route struct {
+	Level int
+	Steps []Step
+	Break string // of the steps' texts
+	Ends  string // why it ends after the last step; "": it arrives
+}
+
+// Step is a point of a route: the client, a hop, the server.
+type Step struct {
+	Kind     string
+	Text     Text
+	Counters []Counter
+}
+
+// Counter is what a hop counted.
+type Counter struct {
+	What          string
+	Before, After uint64
+}
+
+func (Paragraph) block() {}
+func (List) block()      {}
+func (Command) block()   {}
+func (Route) block()     {}
+func (Table) block()     {}

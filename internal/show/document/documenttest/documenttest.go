@@ -1,0 +1,176 @@
+// Package documenttest writes any document in a format that knows nothing but the model,
+// lines of texts between tabs, and says what a reader of another text of the same document
+// would miss in it. It is for tests only.
+package documenttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Lines are a document's lines: a title, a paragraph, a point of a list, a table's head, a
+// row, a step each.
+func Lines(d document.Document) []string { return lines(d, false) }
+
+// lines has the short texts in place of the long ones where short is true.
+func lines(d document.Document, short bool) []string {
+	var out []string
+	for _, s := range d.Sections {
+		if len(s.Title) > 0 {
+			out = append(out, s.Title.String())
+		}
+		for _, b := range s.Blocks {
+			switch b := b.(type) {
+			case document.Paragraph:
+				out = append(out, b.Text.String())
+			case document.List:
+				out = append(out, b.Items...)
+			case document.Command:
+				out = append(out, b.Line)
+			case document.Table:
+				out = append(out, tableLines(b, short)...)
+			case document.Route:
+				out = append(out, routeLines(b)...)
+			default:
+				panic(fmt.Sprintf("no form for %T", b))
+			}
+		}
+	}
+	return out
+}
+
+func tableLines(t document.Table, short bool) []string {
+	var heads []string
+	for _, c := range t.Columns {
+		if short && c.ShortHead != "" {
+			c.Head[1] = c.ShortHead
+		}
+		heads = append(heads, c.Title())
+	}
+	out := []string{strings.Join(heads, "\t")}
+	for _, r := range t.Rows {
+		if len(r.Above) > 0 {
+			out = append(out, r.Above.String())
+		}
+		var cells []string
+		for _, c := range r.Cells {
+			if short && c.Short != "" {
+				c.Text = c.Short
+			}
+			cells = append(cells, c.Text+c.Mark)
+		}
+		out = append(out, strings.Join(cells, "\t"))
+		if r.Note != "" {
+			out = append(out, r.Note)
+		}
+	}
+	if t.Instead != "" {
+		out = append(out, t.Instead)
+	}
+	return out
+}
+
+func routeLines(r document.Route) []string {
+	var out []string
+	for _, s := range r.Steps {
+		out = append(out, s.Kind+"\t"+s.Text.String())
+		for _, c := range s.Counters {
+			out = append(out, fmt.Sprintf("%s\t%d\t%d\t+%d", c.What, c.Before, c.After, c.After-c.Before))
+		}
+	}
+	if r.Ends != "" {
+		out = append(out, r.Ends)
+	}
+	return out
+}
+
+// Missing are the lines of text, written from the document or long ago, whose words are not
+// all in one line of the document. Lines may be broken, and words cut with an ellipsis.
+func Missing(d document.Document, text string) []string {
+	var have [][]string
+	for _, l := range append(lines(d, false), lines(d, true)...) {
+		have = append(have, strings.Fields(l))
+	}
+	var out []string
+	for l := range strings.Lines(text) {
+		words := slices.DeleteFunc(strings.Fields(l), drawn)
+		if !slices.ContainsFunc(have, func(line []string) bool { return within(words, line) }) {
+			out = append(out, strings.TrimSpace(l))
+		}
+	}
+	return out
+}
+
+// drawn reports whether a word belongs to the layout.
+func drawn(word string) bool { return slices.Contains([]string{"│", "╳", "→", "\\"}, word) }
+
+// within reports whether each of the words is in the line, as often as there.
+func within(words, line []string) bool {
+	left := slices.Clone(line)
+	for _, w := range words {
+		i := slices.IndexFunc(left, func(l string) bool { return same(w, l) })
+		if i < 0 {
+			return false
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return true
+}
+
+func same(word, of string) bool {
+	head, tail, cut := strings.Cut(word, "…")
+	return word == of || cut && strings.HasPrefix(of, head) && strings.HasSuffix(of, tail)
+}
+
+// Unnumbered are the cells under figures' heads that have digits and no number.
+func Unnumbered(d document.Document) []string {
+	var out []string
+	for t := range tables(d) {
+		for _, r := range t.Rows {
+			for i, c := range r.Cells {
+				if i > 0 && t.Columns[i].Right && c.Number == nil && strings.ContainsAny(c.Text, "0123456789") {
+					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func tables(d document.Document) func(yield func(document.Table) bool) {
+	return func(yield func(document.Table) bool) {
+		for _, s := range d.Sections {
+			for _, b := range s.Blocks {
+				if t, ok := b.(document.Table); ok && !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Unnoticed are the cells without which text would miss nothing in the document: each is
+// taken out in turn.
+func Unnoticed(d document.Document, text string) []string {
+	var out []string
+	for t := range tables(d) {
+		for n, r := range t.Rows {
+			label := r.Cells[0].Text
+			for i := range r.Cells {
+				was := r.Cells[i]
+				if was.Text == "" || t.Columns[i].Once && n > 0 && was.Text == t.Rows[n-1].Cells[i].Text {
+					continue
+				}
+				r.Cells[i] = document.Cell{}
+				if len(Missing(d, text)) == 0 {
+					out = append(out, label+", "+t.Columns[i].Title()+": "+was.Text)
+				}
+				r.Cells[i] = was
+			}
+		}
+	}
+	return out
+}

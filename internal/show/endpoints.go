@@ -1,0 +1,88 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// wayLegend says how to read ways to endpoints.
+const wayLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
+	"≤: nothing measurable, and at most so much. ?: unclear."
+
+var (
+	wayColumn     = column{texts("", "way"), textOf(analysis.Cell.Label)}
+	addressColumn = column{document.Column{Head: [2]string{"", "address"}, Below: true},
+		textOf(func(c analysis.Cell) string { return orDash(c.Dial) })}
+)
+
+var endpointsView = view{study: sample.StudyEndpoints, columns: wayColumns, title: wayTitle,
+	legend: func(*analysis.Report) string { return wayLegend }}
+
+func wayColumns(r *analysis.Report, load string) []column {
+	return columnsWith(r, load, []column{wayColumn, addressColumn}, toBaseline(r))
+}
+
+func wayTitle(r *analysis.Report, cells []analysis.Cell) string {
+	return fmt.Sprintf("%s → %s, %s", cells[0].From, served(cells[0]), describeLoad(r, cells[0].Load))
+}
+
+// toBaseline is the head of the ratios' column. The baseline's name may be longer
+// than any ratio.
+func toBaseline(r *analysis.Report) string {
+	const longest = 20
+	if width(r.Plan.Baseline) > longest {
+		return "to the baseline"
+	}
+	return "to " + r.Plan.Baseline
+}
+
+// addsHead begins the heads of columns that say what a way adds to others.
+const addsHead = "adds "
+
+// worthShowing leaves out what a way adds where there is no other.
+func worthShowing(cols []column, cells []analysis.Cell) []column {
+	if len(cells) > 1 {
+		return cols
+	}
+	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
+}
+
+// inAll is how often something happened in all rounds.
+func inAll(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m := c.Metrics[metric].Merged; m != nil {
+			return own(fmt.Sprintf("%.0f", *m), *m, c.Metrics[metric].Unit)
+		}
+		return nothing
+	}
+}
+
+// added is what a way adds to a time.
+func added(metric string) func(analysis.Cell) document.Cell {
+	return adds(metric, analysis.Price.Milliseconds)
+}
+
+// adds is what a cell adds to the baseline's, as show has it.
+func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		p := c.Metrics[metric].Price
+		switch {
+		case c.Baseline:
+			return own("0", 0, c.Metrics[metric].Unit)
+		case p == nil:
+			return nothing
+		}
+		return priceCell(show(*p), *p)
+	}
+}
+
+// served is what is at the end of the ways.
+func served(c analysis.Cell) string {
+	return cmp.Or(c.Facts["model"], c.Facts["server"], "endpoint")
+}

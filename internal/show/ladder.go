@@ -1,0 +1,139 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// A ladder's tables show no tails.
+var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail"}
+
+// ladderLegend says how to read a ladder.
+func ladderLegend(r *analysis.Report) string {
+	taken := "taken round by round and then summarized"
+	if words := slicesInWords(r); len(words) > 0 {
+		taken = "of the median and the throughput taken from " + strings.Join(words, ", ") +
+			", each slice against the other mode's beside it; of CPU time the same, with what others spent in the windows"
+	}
+	return "A price is what the part after + costs over the mode before it, " + taken + ": " +
+		"prices need not add up. ≤: nothing measurable, and at most so much. ?: unclear; run longer, or on a quieter machine, " +
+		"to confirm. Without ±: the first row's own."
+}
+
+// stepColumn is a column of a ladder's table: of a number of the mode's own, or
+// of a price, which at the bottom is the mode's own number.
+type stepColumn struct {
+	column
+	load  string // that it is about
+	price string // the metric; "": no price
+}
+
+// stepColumns are those of the loads that were planned.
+func stepColumns(r *analysis.Report) []stepColumn {
+	number := func(load, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
+		return stepColumn{column{figures(head, unit), cell}, load, ""}
+	}
+	price := func(load, metric, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
+		return stepColumn{column{texts(head, unit), cell}, load, metric}
+	}
+	none := func(analysis.Cell) document.Cell { return document.Cell{} }
+	all := []stepColumn{
+		number(workload.RR, "p50", "µs", merged(workload.LatencyP50, micro)),
+		price(workload.RR, workload.LatencyP50, "p50 price", "µs", none),
+		price(workload.RR, workload.CPUPerTrip, "CPU price", "µs/trip", scaled(workload.CPUPerTrip, micro)),
+		number(workload.Bulk, "", "Gbit/s", scaled(workload.Throughput, giga)),
+		price(workload.Bulk, workload.Throughput, "Gbit/s", "ratio", none),
+		price(workload.Bulk, workload.CPUPerByte, "CPU price", "s/GB", scaled(workload.CPUPerByte, perGB)),
+	}
+	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
+}
+
+// ladderSections are one for each placement and backend.
+func ladderSections(r *analysis.Report, steps []ladder.Step) []document.Section {
+	var out []document.Section
+	for len(steps) > 0 {
+		n := slices.IndexFunc(steps, func(s ladder.Step) bool { return s.From != steps[0].From || s.On != steps[0].On })
+		if n < 0 {
+			n = len(steps)
+		}
+		out = append(out, stepSection(r, steps[:n]))
+		steps = steps[n:]
+	}
+	return out
+}
+
+func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
+	var loads []string
+	for _, l := range r.Plan.Loads {
+		loads = append(loads, describeLoad(r, l.Kind))
+	}
+	title := fmt.Sprintf("%s → container%s: %s", steps[0].From, sayOn(r, steps[0].On), strings.Join(loads, "; "))
+	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
+}
+
+// stepTable has a row for each step. Where the loads are too wide side by side, the second
+// one is below the first.
+func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
+	all := stepColumns(r)
+	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
+	for _, c := range all {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	if second := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load }); second >= 0 {
+		t.Layouts, t.Split, t.At = onlyGaps, document.SplitInTwo, 1+second
+	}
+	for _, s := range steps {
+		row := document.Row{Cells: document.Texts(s.Label), Note: partNote(r, s)}
+		for _, c := range all {
+			row.Cells = append(row.Cells, stepCell(r, s, c))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// stepCell is what a step has in a column.
+func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
+	if col.price != "" && s.Below != "" {
+		price, ok := s.Prices[col.price]
+		if !ok {
+			return nothing
+		}
+		c := priceCell(price.String(), price)
+		c.Style = styleOf(price.Verdict)
+		return c
+	}
+	c, ok := cellOf(r, s, col.load)
+	if !ok {
+		return nothing
+	}
+	return col.cell(c)
+}
+
+// partNote is the path, and what the step is made of.
+func partNote(r *analysis.Report, s ladder.Step) string {
+	text := ""
+	if i := slices.IndexFunc(r.Cells, s.Has); i >= 0 {
+		text = pathText(r.Cells[i])
+	}
+	if s.Below != "" {
+		text += " = " + s.Below + " + " + s.Part
+	}
+	return text
+}
+
+// cellOf is the step's cell under a load.
+func cellOf(r *analysis.Report, s ladder.Step, load string) (c analysis.Cell, ok bool) {
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
+	if i < 0 {
+		return c, false
+	}
+	return r.Cells[i], true
+}

@@ -1,0 +1,128 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// loadColumns are a load's columns as cells fill them.
+func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column {
+	var out []column
+	for _, c := range cs {
+		if c.Show == workload.Fitted {
+			c.Head[1], c.Scale = fitting(r, load, c.Metric)
+			c.Show = workload.Median
+		}
+		out = append(out, column{document.Column{Head: c.Head, Right: c.Show != workload.LimitedBy, Quiet: c.Quiet}, figure(c)})
+	}
+	return out
+}
+
+// figure prints what a column shows of a cell.
+func figure(c workload.Column) func(analysis.Cell) document.Cell {
+	switch c.Show {
+	case workload.Merged:
+		return merged(c.Metric, c.Scale)
+	case workload.Integer:
+		return count(c.Metric)
+	case workload.Hundredths:
+		return hundredths(c.Metric, c.Scale)
+	case workload.Share:
+		return share(c.Metric)
+	case workload.Rare:
+		return lossShare(c.Metric)
+	case workload.Total:
+		return inAll(c.Metric)
+	case workload.Added:
+		return added(c.Metric)
+	case workload.LimitedBy:
+		return textOf(limitedBy)
+	}
+	return scaled(c.Metric, c.Scale)
+}
+
+// limitedBy is what kept the load from being faster.
+func limitedBy(c analysis.Cell) string {
+	return strings.TrimSuffix(strings.TrimSuffix(cmp.Or(c.LimitedBy, "-"), " cores"), " core")
+}
+
+// hundredths prints the median with two decimals.
+func hundredths(metric string, by float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return nothing
+		}
+		return median(fmt.Sprintf("%.2f", m.Median*by), m)
+	}
+}
+
+// share prints a share in %.
+func share(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		switch {
+		case !ok:
+			return nothing
+		case m.Median == 0:
+			return median("0", m)
+		}
+		return median(fmt.Sprintf("%.1f", m.Median*percent), m)
+	}
+}
+
+// lossShare prints a share in per cent with three digits, because little loss is
+// much; none is 0.
+func lossShare(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
+			return median("0", m)
+		}
+		return scaled(metric, percent)(c)
+	}
+}
+
+// steps are the multiples in which a base unit is printed, the largest first.
+var steps = map[string][]struct {
+	least float64
+	unit  string
+	by    float64
+}{
+	"s":     {{1, "s", 1}, {1e-3, "ms", milli}, {0, "µs", micro}},
+	"bit/s": {{1e9, "Gbit/s", giga}, {1e6, "Mbit/s", 1e-6}, {0, "kbit/s", kilo}},
+	"B/s":   {{1e9, "GB/s", giga}, {1e6, "MB/s", 1e-6}, {0, "kB/s", kilo}},
+	"1/s":   {{1e4, "1000/s", kilo}, {0, "/s", 1}},
+	"1":     {{0, "%", percent}},
+}
+
+// fitting is the unit that fits a metric's middle row, and its scale.
+func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
+	var rows []float64
+	for _, c := range r.Cells {
+		if m, ok := c.Metrics[metric]; ok && c.Load == load {
+			rows, unit = append(rows, m.Median), m.Unit
+		}
+	}
+	usual := 0.0
+	if slices.Sort(rows); len(rows) > 0 {
+		usual = rows[len(rows)/2]
+	}
+	for _, s := range steps[unit] {
+		if usual >= s.least {
+			return s.unit, s.by
+		}
+	}
+	return unit, 1
+}
+
+// describeLoad is a load with its options, in words.
+func describeLoad(r *analysis.Report, kind string) string {
+	l := loadOf(r, kind)
+	return workload.Of(l).Words(l)
+}

@@ -1,0 +1,242 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// meshLegend says how to read a mesh.
+const meshLegend = "Each value is a link's median over the sweeps, without what all links drifted by meanwhile. *: explained by a fault that is " +
+	"named; a node's slow links are those of its own faults, its links' and its group's. A node's ratios are those of its links, as their median, to what is typical of all nodes."
+
+// mostFindings is how many sentences about what is slow are printed; all faults
+// are in the JSON.
+const mostFindings = 20
+
+// worstNodes is how many nodes of a large mesh the table has.
+const worstNodes = 10
+
+// meshSections are those of a judged mesh.
+func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
+	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
+	for _, t := range meshMetrics {
+		x, ok := m.Metrics[t.metric]
+		switch {
+		case !ok:
+		case t.none != nil && t.none(x.Slowest):
+			out[len(out)-1].Add(faint("Retransmitted: 0.00 % on all links.", document.Words))
+		default:
+			out = append(out, linkSection(r, m, x, t))
+		}
+	}
+	out = append(out, nodeSections(m)...)
+	return append(out, meshFoot(r, m)...)
+}
+
+// meshFacts are what was measured, meshRun for how long.
+func meshFacts(m *mesh.Mesh) string {
+	return fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
+}
+
+func meshRun(r *analysis.Report, m *mesh.Mesh) string {
+	return fmt.Sprintf("%s of %s in %.0f s, %s", plural(m.Sweeps, "complete sweep"), plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"),
+		r.Plan.Elapsed, endedBy(r.Plan))
+}
+
+// meshMetric is a metric of a mesh as it is printed.
+type meshMetric struct {
+	metric, title, unit string
+	text                func(float64) string
+	upper               bool               // both ways are the same
+	best, worst         string             // of the links
+	none                func(float64) bool // of the worst link: it is not worth a table; nil: none is
+}
+
+// scaledBy prints values in a unit.
+func scaledBy(by float64) func(float64) string {
+	return func(x float64) string { return digits(x * by) }
+}
+
+// meshMetrics are the metrics of a mesh in the order in which they are printed.
+var meshMetrics = []meshMetric{
+	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
+	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
+	{metric: workload.RetransmissionRate, title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
+		text: func(x float64) string { return fmt.Sprintf("%.2f", 100*x) }, best: "least", worst: "most",
+		none: func(worst float64) bool { return worst < leastShown }},
+}
+
+// leastShown is the rate of retransmission that is printed as more than nothing.
+const leastShown = 0.00005
+
+// linkSection has the links' values in one metric: each, or if they do not fit, the
+// best and the worst.
+func linkSection(r *analysis.Report, m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
+	s := document.Section{Title: document.Strongly(fmt.Sprintf("%s, %s", t.title, t.unit)).Then("  "+describeLoad(r, x.Load), document.Faint)}
+	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
+		t.worst, t.text(x.Slowest), t.link(x.SlowestLink))
+	if len(x.Matrix) > 0 {
+		s.Add(matrix(m, x, t, instead))
+	} else {
+		s.Add(paragraph(1, instead, document.Words))
+	}
+	text := fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
+	if x.NamedFrom != nil && x.Noise != nil {
+		text += fmt.Sprintf(" A link's noise: %.1f %%; named from %.2f times slower than its nodes make it.", 100**x.Noise, *x.NamedFrom)
+	}
+	s.Add(faint(text, document.Words))
+	return s
+}
+
+// link is a link in words.
+func (t meshMetric) link(nodes [2]string) string {
+	if t.metric == workload.RetransmissionRate {
+		return nodes[0] + " to " + nodes[1]
+	}
+	return nodes[0] + " and " + nodes[1]
+}
+
+// matrix is the values by nodes; of a narrow one the columns have numbers for names.
+func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
+	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
+		Layouts: []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Tight: true}}}
+	rows, first := len(m.Nodes), 0
+	if t.upper { // the last row and the first column are empty
+		rows, first = rows-1, 1
+	}
+	for j, n := range m.Nodes[first:] {
+		out.Columns = append(out.Columns, document.Column{Head: [2]string{"", n.Name}, ShortHead: fmt.Sprint(first + j + 1), Right: true, Marked: true})
+	}
+	for i, n := range m.Nodes[:rows] {
+		row := document.Row{Cells: []document.Cell{{Text: n.Name, Short: fmt.Sprintf("%d %s", i+1, n.Name)}}}
+		for j := first; j < len(m.Nodes); j++ {
+			row.Cells = append(row.Cells, t.cell(x, i, j))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// cell is a link's value; those that a fault explains have a star.
+func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
+	v := x.Matrix[i][j]
+	switch {
+	case i == j || t.upper && j < i:
+		return document.Cell{}
+	case v == nil:
+		return nothing
+	}
+	c := own(t.text(*v), *v, x.Unit)
+	if x.Slow[i][j] {
+		c.Mark = "*"
+	}
+	return c
+}
+
+// meshEffects are what a node does to its links, as they are printed.
+var meshEffects = []struct{ name, head string }{
+	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
+}
+
+// nodeSections say what each node does to its links; of many, those of the worst.
+func nodeSections(m *mesh.Mesh) []document.Section {
+	nodes := slices.Clone(m.Nodes)
+	title := "Nodes, ratio to what is typical"
+	if len(nodes) > worstNodes {
+		slices.SortStableFunc(nodes, func(a, b mesh.Node) int { return cmp.Compare(badness(b), badness(a)) })
+		nodes = nodes[:worstNodes]
+		title = fmt.Sprintf("The %d slowest nodes, ratio to what is typical", worstNodes)
+	}
+	node := texts("", "node")
+	node.Cut, node.Least = document.CutMiddle, leastName
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
+	for _, n := range nodes {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(n.Name)})
+	}
+	for _, e := range meshEffects {
+		if !slices.ContainsFunc(m.Nodes, func(n mesh.Node) bool { return n.Effects[e.name].Of > 0 }) {
+			continue
+		}
+		t.Columns = append(t.Columns, texts("", e.head), figures("slow", "links"))
+		for i, n := range nodes {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, effectCells(n.Effects, e.name)...)
+		}
+	}
+	if len(t.Columns) == 1 {
+		return nil
+	}
+	return []document.Section{{Title: document.Strongly(title), Blocks: []document.Block{t}}}
+}
+
+// effectCells are a ratio, and how many links are slow.
+func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
+	x, ok := effects[name]
+	if !ok {
+		return []document.Cell{nothing, nothing}
+	}
+	return []document.Cell{
+		{Text: x.String(), Number: &document.Number{Value: x.Ratio, Low: x.Low, High: x.High, Unit: analysis.RatioUnit}},
+		own(fmt.Sprintf("%d/%d", x.Slow, x.Of), float64(x.Slow), "links"),
+	}
+}
+
+// leastName is how much of a name is left at least.
+const leastName = 8
+
+// badness is by how much a node is slower than typical, in its worst respect.
+func badness(n mesh.Node) float64 {
+	worst := 0.0
+	for name, e := range n.Effects {
+		if name != workload.LatencyP50 {
+			e.Ratio = 1 / e.Ratio
+		}
+		worst = max(worst, math.Log(e.Ratio))
+	}
+	return worst
+}
+
+// meshFoot is what is said of a mesh below its tables.
+func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
+	var said document.Section
+	if findings := r.Findings; len(findings) > 0 {
+		if n := len(findings) - mostFindings; n > 0 {
+			findings = append(findings[:mostFindings:mostFindings], fmt.Sprintf("And %d more of this kind: --format json has all.", n))
+		}
+		said.Add(document.List{Topic: document.Findings, Items: findings, Level: 1})
+	}
+	if len(m.Metrics) > 0 {
+		said.Add(faint(meshLegend, document.Words))
+	}
+	out := []document.Section{said}
+	if len(m.Failed) > 0 {
+		var items []string
+		for i, f := range m.Failed {
+			if i == mostFindings {
+				items = append(items, fmt.Sprintf("and %d more", len(m.Failed)-i))
+				break
+			}
+			items = append(items, meshFailed(f))
+		}
+		out = append(out, list(document.Failed, "Failed", items))
+	}
+	return append(out, warnings(r)...)
+}
+
+func meshFailed(f mesh.Failed) string {
+	what := "never answered"
+	switch {
+	case len(f.Nodes) > 1:
+		what = "no visit of " + f.Load + " succeeded"
+	case f.Left:
+		what = "left"
+	}
+	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
+}

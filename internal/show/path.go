@@ -1,0 +1,132 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Trace is one visit to one path.
+type Trace struct {
+	Path  sample.Path  `json:"path"`
+	Visit sample.Visit `json:"visit"`
+}
+
+// Path is the document of a path, from the client down to the server, with what each
+// hop counted before and after the visit.
+func Path(t *Trace) document.Document {
+	name := mode.Tunes(t.Path.Tune).Name(t.Path.Mode)
+	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From, t.Path.Dial)).
+		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On), document.Faint)
+	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
+	way := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
+	for _, h := range hops {
+		way.Steps = append(way.Steps, document.Step{Kind: h.Kind, Counters: hopCounters(h),
+			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
+	}
+	way.Steps = append(way.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
+	return document.Document{Kind: document.APath, Value: t, Sections: []document.Section{
+		{Title: title}, {Blocks: []document.Block{way}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t.Path)}}
+}
+
+// witness says what was moved, whether every hop counted it, and what guards counted.
+func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) {
+	out.Add(paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
+		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
+		plural(v.Client.Connections, "connection")), document.Never))
+	text := document.Text{{Text: "Witnessed: every hop counted them.", Style: document.Good}}
+	if !v.Witness.OK {
+		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad}, {Text: v.Witness.Evidence}}
+	}
+	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
+	for _, g := range guards {
+		d := g.After.Sub(g.Before)
+		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d, v.Witness.OK)), document.Never))
+	}
+	return out
+}
+
+// pathFacts are what is known of how the path was built.
+func pathFacts(p sample.Path) (out document.Section) {
+	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
+		out.Add(paragraph(1, fmt.Sprintf("%s: %s", k, p.Facts[k]), document.Words))
+	}
+	for _, l := range p.Links {
+		out.Add(faint(describeLink(l), document.Never))
+	}
+	return out
+}
+
+// probeSize is the payload bytes of one round trip's request.
+func probeSize(v sample.Visit) float64 {
+	if v.Client.Trips == 0 {
+		return float64(max(1, v.Client.TotalSent))
+	}
+	return float64(v.Client.Sent) / float64(v.Client.Trips)
+}
+
+// hopCounters are what a hop counted, in the directions that it tells apart.
+func hopCounters(h sample.HopReading) []document.Counter {
+	b, a := h.Before, h.After
+	if a.ForwardBytes+a.BackwardBytes == 0 {
+		return []document.Counter{{What: "hits", Before: b.Hits, After: a.Hits}}
+	}
+	toServer := "→"
+	if a.BackwardBytes == 0 { // a device that counts both directions as one
+		toServer = "⇄"
+	}
+	out := []document.Counter{{What: "bytes " + toServer, Before: b.ForwardBytes, After: a.ForwardBytes}}
+	if a.ForwardPackets > 0 {
+		out = append(out, document.Counter{What: "packets " + toServer, Before: b.ForwardPackets, After: a.ForwardPackets})
+	}
+	if a.BackwardBytes > 0 {
+		out = append(out, document.Counter{What: "bytes ←", Before: b.BackwardBytes, After: a.BackwardBytes})
+	}
+	if a.BackwardPackets > 0 {
+		out = append(out, document.Counter{What: "packets ←", Before: b.BackwardPackets, After: a.BackwardPackets})
+	}
+	return out
+}
+
+// hopName is kind and name, once if they are the same.
+func hopName(h sample.HopReading) string {
+	if h.Kind == h.Name {
+		return h.Name
+	}
+	return h.Kind + " " + h.Name
+}
+
+// delta is what a hop beside the path counted. Only a witness that found
+// nothing against the path calls it quiet.
+func delta(d sample.Counters, ok bool) string {
+	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
+		s := plural(int(n), "byte")
+		if ok {
+			s += ", quiet as required"
+		}
+		return s
+	}
+	return fmt.Sprintf("%d hits, 0 bytes", d.Hits)
+}
+
+func describeLink(l sample.Link) string {
+	var on []string
+	for _, k := range slices.Sorted(maps.Keys(l.Offloads)) {
+		if l.Offloads[k] {
+			on = append(on, k)
+		}
+	}
+	s := fmt.Sprintf("%s: %s %s, MTU %d", l.Where, l.Kind, l.Name, l.MTU)
+	if l.Qdisc != "" {
+		s += ", " + l.Qdisc
+	}
+	if len(on) > 0 {
+		s += ", on: " + strings.Join(on, " ")
+	}
+	return s
+}

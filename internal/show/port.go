@@ -1,0 +1,223 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// explain has each path to a port, hop by hop, as Path does.
+func explain(r *ports.Report) []document.Section {
+	var out []document.Section
+	for _, row := range r.Ports {
+		out = append(out, document.Section{Blocks: []document.Block{document.Paragraph{Break: document.Words,
+			Text: document.Strongly(portName(row)+" on "+row.Address).Then(": "+servedBy(row), document.Plain)}}})
+		for _, clients := range alike(row.Paths) {
+			out = append(out, portPath(clients, row.Paths, r.Client))
+		}
+	}
+	below := checks(r)
+	below.Add(measure(r)...)
+	return append(out, below)
+}
+
+// alike are the clients whose ways differ only in how they arrive, together.
+func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
+	var out [][]ports.Client
+	for _, c := range ports.Clients() {
+		path, ok := paths[c]
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(out, func(have []ports.Client) bool { return sameWay(paths[have[0]], path) })
+		if i < 0 {
+			out = append(out, []ports.Client{c})
+			continue
+		}
+		out[i] = append(out[i], c)
+	}
+	return out
+}
+
+func sameWay(a, b ports.Path) bool {
+	_, restA := arrival(a)
+	_, restB := arrival(b)
+	return a.Kind == b.Kind && a.Why == b.Why && a.Masqueraded == b.Masqueraded && slices.Equal(a.Doubt, b.Doubt) && slices.Equal(a.Depends, b.Depends) &&
+		slices.Equal(a.Cost, b.Cost) && slices.Equal(restA, restB)
+}
+
+// arrival is how a path comes to the machine, and the rest of its hops.
+func arrival(path ports.Path) (by, rest []ports.Hop) {
+	i := 0
+	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"}, path.Hops[i].Kind) {
+		i++
+	}
+	return path.Hops[:i], path.Hops[i:]
+}
+
+// servedBy says who serves a row and whose its socket is.
+func servedBy(r ports.Row) string {
+	s := "served by " + serverText(r.Server)
+	if r.Server.PID != 0 && r.Server.Kind == "container" {
+		s += fmt.Sprintf(", process %d", r.Server.PID)
+	}
+	if r.Server.State != "" {
+		s += ", " + r.Server.State
+	}
+	if r.Server.Kind == "unknown" && r.Server.Name == "" {
+		s = "served by a process of another user"
+	}
+	switch r.Holder.Kind {
+	case "docker-proxy":
+		return s + fmt.Sprintf("; the socket is docker-proxy's (process %d)", r.Holder.PID)
+	case ports.Rootlesskit:
+		return s + fmt.Sprintf("; the socket is rootlesskit's (process %d), which passes it on into the network of a rootless engine", r.Holder.PID)
+	case "dockerd":
+		return s + fmt.Sprintf("; dockerd (process %d) keeps the socket open and never answers: rules lead on before it", r.Holder.PID)
+	case "rules":
+		return s + "; no socket listens: rules lead on"
+	}
+	return s
+}
+
+// portPath is the way of one or several clients.
+func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) (out document.Section) {
+	path := paths[clients[0]]
+	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
+		other = "" // of the other family it is anybody
+	}
+	out.Add(document.Paragraph{Level: 1, Break: document.Words,
+		Text: document.Plainly(clientsText(clients, other)+": ").Then(wayText(paths, clients[0]), document.Strong)})
+	by, rest := arrival(path)
+	hops := path.Hops
+	var dials, ways []string
+	for _, c := range clients {
+		if !slices.Contains(dials, paths[c].Dial) {
+			dials = append(dials, paths[c].Dial)
+		}
+		mine, _ := arrival(paths[c])
+		if way := arrivalText(c, mine); !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+		if !slices.Equal(mine, by) {
+			hops = nil
+		}
+	}
+	if hops == nil { // they arrive differently
+		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(ways, "; ")}}, rest...)
+	}
+	way := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
+		Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + orList(dials))}}}
+	for _, h := range hops {
+		way.Steps = append(way.Steps, document.Step{Kind: h.Kind, Text: document.Plainly(h.Text)})
+	}
+	out.Add(way)
+	small := func(text string) document.Paragraph {
+		return document.Paragraph{Level: 2, Break: document.Words, Text: document.Text{{Text: text, Style: document.Faint}}}
+	}
+	if path.Why == "" && path.Masqueraded {
+		out.Add(small("The server does not see the client's address."))
+	}
+	for _, d := range path.Doubt {
+		out.Add(paragraph(2, "not known: "+d, document.Words))
+	}
+	for _, d := range path.Depends {
+		out.Add(paragraph(2, "depends on the client's address: a rule of "+d, document.Words))
+	}
+	if len(path.Cost) > 0 {
+		var parts []string
+		for _, x := range path.Cost {
+			parts = append(parts, x.Load+" "+metricName(x.Metric)+" "+x.Text)
+		}
+		out.Add(small("cost: " + strings.Join(parts, "; ")))
+	}
+	return out
+}
+
+// clientsText names clients: "this machine, dialling 127.0.0.1 or its own address;
+// another machine".
+func clientsText(clients []ports.Client, other string) string {
+	var here, out []string
+	for _, c := range clients {
+		switch c {
+		case ports.Loopback, ports.Loopback6:
+			here = append(here, string(c))
+		case ports.OwnAddr:
+			here = append(here, "its own address")
+		case ports.Neighbour:
+			out = append(out, "a container on the same network")
+		case ports.Remote:
+			if other != "" {
+				out = append(out, "another machine, "+other)
+			} else {
+				out = append(out, "another machine")
+			}
+		}
+	}
+	if len(here) > 0 {
+		out = append([]string{"this machine, dialling " + orList(here)}, out...)
+	}
+	return strings.Join(out, "; ")
+}
+
+// orList joins words: "a, b or c".
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// arrivalText is how a client's packets come to the machine.
+func arrivalText(c ports.Client, by []ports.Hop) string {
+	if c != ports.Neighbour && c != ports.Remote {
+		if len(by) == 0 {
+			return "this machine"
+		}
+		return "this machine by " + by[0].Kind
+	}
+	return clientText(c) + " by " + by[len(by)-1].Text
+}
+
+// measure names the commands that measure such ways.
+func measure(r *ports.Report) []document.Block {
+	if len(r.Measure) == 0 {
+		return nil
+	}
+	var items []string
+	for _, m := range r.Measure {
+		items = append(items, m.Command)
+	}
+	return []document.Block{
+		document.Paragraph{Break: document.Words, Text: document.Strongly("To measure").Then(" such routes in the lab, beside what a published port could be instead:", document.Plain)},
+		document.List{Topic: document.Notes, Items: items, Level: 1},
+	}
+}
+
+// checks says what was tried and what is only inferred.
+func checks(r *ports.Report) (out document.Section) {
+	if len(r.Checks) > 0 {
+		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(" by connecting from this machine:", document.Plain)})
+	}
+	for _, k := range r.Checks {
+		text := document.Plainly(fmt.Sprintf("%s: %s in %s ms", k.Dial, k.Got, digits(1000*k.Elapsed)))
+		if k.Detail != "" {
+			text = text.Then(" ("+k.Detail+")", document.Plain)
+		}
+		switch {
+		case !k.Agrees:
+			text = text.Then(fmt.Sprintf("; that contradicts %q: something was read wrongly or has changed", k.Expected), document.Bad)
+		case k.Got == "closed" && k.Expected == ports.Nothing:
+			text = text.Then(": the proxy accepts, though nothing listens behind it", document.Plain)
+		case k.Got == "connected" && k.Expected == ports.Held:
+			text = text.Then(": accepted, but no answer", document.Plain)
+		}
+		out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
+	}
+	out.Add(document.Paragraph{Break: document.Words, Text: document.Strongly("Inferred").Then(
+		" from sockets, rules and settings: which hops are crossed, and the routes of containers and other machines. UDP is not tried.", document.Plain)})
+	return out
+}

@@ -1,0 +1,208 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Ports is the document of who answers the machine's ports; of one port with each path.
+func Ports(r *ports.Report) document.Document {
+	d := document.Document{Kind: document.PortList, Value: r}
+	switch {
+	case len(r.Ports) == 0 && r.Port != 0:
+		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no rule that could be read leads on from it.", r.Port))
+	case len(r.Ports) == 0:
+		d.Sections = saying("No port answers: no socket listens, and no rule that could be read leads on.")
+	case r.Port != 0:
+		d.Sections = explain(r)
+	default:
+		d.Sections = portSections(r)
+	}
+	d.Sections = append(d.Sections, costs(r)...)
+	d.Sections = append(d.Sections, traps(r)...)
+	if len(r.Missing) > 0 {
+		var items []string
+		for _, m := range r.Missing {
+			text := m.What + ": " + m.Why
+			if m.Remedy != "" {
+				text += "; " + m.Remedy
+			}
+			items = append(items, text)
+		}
+		d.Sections = append(d.Sections, list(document.Notes, "Not known", items))
+	}
+	return d
+}
+
+// saying is a section of one line.
+func saying(text string) []document.Section {
+	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Never)}}}
+}
+
+const portsLegend = "Each route is that of a client that dials the machine, at the address given or at its own; there is none where " +
+	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. DNAT: rules send it to the " +
+	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
+	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
+
+// serverWidth is as wide as a server's name may get, if there is no room.
+const serverWidth = 22
+
+// portSections are the table of ports and how to read it.
+func portSections(r *ports.Report) []document.Section {
+	port, server, here := texts("", "port"), texts("", "served by"), texts("this machine, at", "127.0.0.1")
+	port.Once = true
+	server.Cut, server.Least = document.CutEnd, serverWidth
+	here.Span = 3
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{port, texts("", "address"), server, texts("", "socket of"),
+		here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"), texts("another", "machine")}}
+	for _, row := range r.Ports {
+		served := serverText(row.Server)
+		if row.Server.State != "" { // before what may be cut off
+			served = row.Server.State + ": " + served
+		}
+		cells := document.Texts(portName(row), row.Address, served, holderText(row.Holder))
+		for _, c := range ports.Clients() {
+			cells = append(cells, document.Cell{Text: wayText(row.Paths, c)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells, Style: styleOf(rowVerdict(row))})
+	}
+	var below document.Section
+	if len(r.Address) > 0 {
+		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", "), document.Never))
+	}
+	if r.Client != "" {
+		below.Add(paragraph(1, "another machine: "+r.Client, document.Never))
+	}
+	below.Add(faint(portsLegend, document.Words),
+		faint("toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
+	return []document.Section{{Blocks: []document.Block{t}}, below}
+}
+
+func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
+
+// serverText is who serves: "web:80 (nginx)", "redis-server 811".
+func serverText(s ports.Server) string {
+	switch s.Kind {
+	case "container":
+		text := s.Name + ":" + strconv.Itoa(int(s.Port))
+		if s.Network != "" {
+			text = s.Name + ", " + s.Network + " network"
+			if net, ok := strings.CutPrefix(s.Network, "container:"); ok {
+				text = s.Name + ":" + strconv.Itoa(int(s.Port)) + " in " + net
+			}
+		}
+		if s.Image != "" {
+			text += " (" + s.Image + ")"
+		}
+		return text
+	case "service":
+		return s.Name + ":" + strconv.Itoa(int(s.Port)) + ", swarm's ingress"
+	case "process":
+		return s.Name + " " + strconv.Itoa(s.PID)
+	}
+	return orDash(s.Name)
+}
+
+func holderText(h ports.Holder) string {
+	switch h.Kind {
+	case "docker-proxy", ports.Rootlesskit:
+		return "proxy " + strconv.Itoa(h.PID)
+	case "dockerd":
+		return "dockerd"
+	case "rules":
+		return "no one"
+	case "unknown":
+		return "?"
+	}
+	return "itself"
+}
+
+func wayText(paths map[ports.Client]ports.Path, c ports.Client) string {
+	path, ok := paths[c]
+	if !ok {
+		return ""
+	}
+	text := string(path.Kind)
+	if len(path.Doubt) > 0 {
+		text += "?"
+	}
+	if len(path.Depends) > 0 {
+		text += "*"
+	}
+	return text
+}
+
+// rowVerdict colours a row that nobody gets an answer from.
+func rowVerdict(r ports.Row) stats.Verdict {
+	for _, path := range r.Paths {
+		if path.Answers() {
+			return ""
+		}
+	}
+	return stats.Unclear
+}
+
+func traps(r *ports.Report) []document.Section {
+	if len(r.Traps) == 0 {
+		return nil
+	}
+	s := document.Section{Title: document.Strongly("Traps")}
+	for _, t := range r.Traps {
+		text := t.Code
+		if len(t.Ports) > 0 {
+			text += " " + strings.Join(t.Ports, " ")
+		}
+		s.Add(document.Paragraph{Level: 1, Break: document.Words, Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
+			paragraph(3, "seen: "+t.Evidence, document.Words), paragraph(3, "remedy: "+t.Remedy, document.Words))
+	}
+	return []document.Section{s}
+}
+
+// costs lists what the kinds of paths cost, each once.
+func costs(r *ports.Report) []document.Section {
+	if r.Costs == nil {
+		return nil
+	}
+	var items []string
+	for _, c := range ports.Clients() {
+		for _, row := range r.Ports {
+			path := row.Paths[c]
+			if len(path.Cost) == 0 || path.Cost[0].Verdict == "baseline" {
+				continue
+			}
+			var parts []string
+			for _, x := range path.Cost {
+				s := x.Load + " " + metricName(x.Metric) + " " + x.Text
+				if x.Verdict != "baseline" {
+					s += " " + x.Verdict
+				}
+				parts = append(parts, s)
+			}
+			text := fmt.Sprintf("%s %s (%s): %s", clientText(c), path.Kind, path.Cost[0].Mode, strings.Join(parts, "; "))
+			if !slices.Contains(items, text) {
+				items = append(items, text)
+			}
+		}
+	}
+	if len(r.Costs.Lacks) > 0 {
+		items = append(items, "not in the file: "+strings.Join(r.Costs.Lacks, ", "))
+	}
+	s := list(document.Notes, "What such paths cost, by "+r.Costs.File, items)
+	s.Title = s.Title.Then(" (ratios to "+r.Costs.Baseline+" there)", document.Faint)
+	return []document.Section{s}
+}
+
+// metricName is a metric in words.
+func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
+
+// clientText names a client in a sentence.
+func clientText(c ports.Client) string {
+	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1", ports.OwnAddr: "own address",
+		ports.Neighbour: "a container", ports.Remote: "another machine"}[c]
+}

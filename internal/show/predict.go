@@ -1,0 +1,157 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Prediction is the document of a prediction, with its arithmetic.
+func Prediction(r *predict.Prediction) document.Document {
+	d := document.Document{Kind: document.APrediction, Value: r}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+		paragraph(0, strings.Join(machineFacts(r.Environment), document.Facts), document.Facts),
+		paragraph(0, workloadWords(r.Workload), document.Parts),
+	}})
+	for rows := r.Rows; len(rows) > 0; {
+		n := slices.IndexFunc(rows, func(x predict.Row) bool { return x.From != rows[0].From || x.On != rows[0].On })
+		if n < 0 {
+			n = len(rows)
+		}
+		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(rows[0].From + " → container"), Blocks: predicted(r, rows[:n])})
+		rows = rows[n:]
+	}
+	items := formulas(r)
+	for _, x := range r.Rows {
+		if text := arithmetic(r.Workload, x); text != "" {
+			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, x.From, text))
+		}
+	}
+	items = append(items, "It is done round by round, differences by slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
+		"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
+	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
+	return d
+}
+
+func workloadWords(w predict.Workload) string {
+	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", plural(w.Queries, "query"), plural(int(w.Bytes), "byte"))
+	if w.QPS > 0 {
+		text += fmt.Sprintf(", at %g queries per second", w.QPS)
+	}
+	if w.Tokens > 0 {
+		text += fmt.Sprintf(", and %g streamed tokens per second", w.Tokens)
+	}
+	return text
+}
+
+// forecast is one column of a prediction.
+type forecast struct {
+	document.Column
+	cell func(predict.Row) document.Cell
+}
+
+// predicted are the tables of one placement: what queries cost, and what streamed tokens do.
+func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
+	over := func(name, unit string) forecast {
+		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
+			if price, ok := x.Over[name]; ok {
+				return priceCell(price.String(), price)
+			}
+			return document.Cell{}
+		}}
+	}
+	share := func(head string, of func(predict.Row) *predict.Quantity) forecast {
+		return forecast{texts(head, "% of a core"), func(x predict.Row) document.Cell { return quantity(of(x), percent) }}
+	}
+	queries := []forecast{
+		{texts("page", "ms"), func(x predict.Row) document.Cell { return quantity(x.Page, milli) }},
+		over(predict.Page, "µs"),
+	}
+	if r.Workload.QPS > 0 {
+		queries = append(queries, share("CPU", func(x predict.Row) *predict.Quantity { return x.CPU }), over(predict.CPU, "%"))
+	}
+	out := []document.Block{forecasts(queries, rows, predict.Page)}
+	if r.Workload.Tokens > 0 {
+		out = append(out, forecasts([]forecast{share("tokens' CPU", func(x predict.Row) *predict.Quantity { return x.StreamCPU }),
+			over(predict.StreamCPU, "%")}, rows, predict.StreamCPU))
+	}
+	return out
+}
+
+// forecasts is one table, whose rows have the style of one verdict.
+func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Table {
+	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
+	for _, c := range cols {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for _, x := range rows {
+		row := document.Row{Cells: document.Texts(x.Label), Style: styleOf(x.Over[verdict].Verdict)}
+		for _, c := range cols {
+			row.Cells = append(row.Cells, c.cell(x))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+const percent = 1e2 // a share to %
+
+// quantity is a number with its interval.
+func quantity(q *predict.Quantity, by float64) document.Cell {
+	if q == nil {
+		return nothing
+	}
+	c := own(digits(by*q.Median)+" ±?", q.Median, q.Unit)
+	if q.N >= 2 {
+		c.Text = fmt.Sprintf("%s -%.2f +%.2f", digits(by*q.Median), by*(q.Median-q.Low), by*(q.High-q.Median))
+		c.Number.Low, c.Number.High = &q.Low, &q.High
+	}
+	return c
+}
+
+// formulas are the arithmetic in words.
+func formulas(r *predict.Prediction) []string {
+	w := r.Workload
+	bytes, perByte := "", ""
+	if len(r.Rows) > 0 && r.Rows[0].Extra > 0 {
+		bytes = fmt.Sprintf(" + %.0f B / throughput of bulk", r.Rows[0].Extra)
+		perByte = fmt.Sprintf(" + %.0f B × CPU time per byte of bulk", r.Rows[0].Extra)
+	}
+	out := []string{fmt.Sprintf("page = %d × (median round trip of rr%s)", w.Queries, bytes)}
+	if w.QPS > 0 {
+		out = append(out, fmt.Sprintf("CPU = %g/s × (CPU time per round trip of rr%s)", w.QPS, perByte))
+	}
+	if w.Tokens > 0 {
+		out = append(out, fmt.Sprintf("tokens' CPU = %g/s × CPU time per token of stream", w.Tokens))
+	}
+	return out
+}
+
+// arithmetic is a row's own, with its medians.
+func arithmetic(w predict.Workload, x predict.Row) string {
+	var parts []string
+	trip, hasTrip := x.Costs[workload.LatencyP50]
+	rate := x.Costs[workload.Throughput]
+	if hasTrip && x.Page != nil {
+		bytes := ""
+		if x.Extra > 0 && rate > 0 {
+			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, digits(rate*giga))
+		}
+		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries, digits(trip*micro), bytes, digits(x.Page.Median*milli)))
+	}
+	if cpu, ok := x.Costs[workload.CPUPerTrip]; ok && x.CPU != nil {
+		bytes := ""
+		if b := x.Costs[workload.CPUPerByte]; x.Extra > 0 && b > 0 {
+			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, digits(b*perGB))
+		}
+		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS, digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
+	}
+	if token, ok := x.Costs["stream_"+workload.CPUPerTrip]; ok && x.StreamCPU != nil {
+		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens, digits(token*micro), digits(x.StreamCPU.Median*percent)))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,75 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// printer collects lines of at most width columns.
+type printer struct {
+	b      strings.Builder
+	width  int
+	color  bool
+	shared map[string]document.Layout // of tables with one layout
+}
+
+func newPrinter(o Options) *printer { return &printer{width: o.Width, color: o.Color} }
+
+func (p *printer) line(s string) { p.b.WriteString(s + "\n") }
+
+// attributes are those of text on a terminal (ECMA-48, SGR).
+var attributes = map[document.Style]string{document.Strong: "1", document.Faint: "2",
+	document.Bad: "31", document.Good: "32", document.Doubtful: "33"}
+
+func (p *printer) styled(s document.Style, text string) string {
+	if !p.color || text == "" || s == document.Plain {
+		return text
+	}
+	return "\x1b[" + attributes[s] + "m" + text + "\x1b[0m"
+}
+
+// styleOf is the style of what has that verdict.
+func styleOf(v stats.Verdict) document.Style {
+	return map[stats.Verdict]document.Style{stats.Better: document.Good, stats.Gains: document.Good,
+		stats.Worse: document.Bad, stats.Costs: document.Bad, stats.Unclear: document.Doubtful}[v]
+}
+
+func width(s string) int { return ansi.StringWidth(s) }
+
+// Wrapped is text behind indent in lines of at most so many columns; further
+// lines are indented by two more.
+func Wrapped(indent, text string, columns int) string {
+	p := newPrinter(Options{Width: columns})
+	p.wrapped(indent, text, document.Words)
+	return p.b.String()
+}
+
+// wrapped prints s behind indent and breaks it at sep where it is too long.
+func (p *printer) wrapped(indent, s, sep string) {
+	for _, l := range p.broken(indent, s, sep) {
+		p.line(l)
+	}
+}
+
+// broken is s behind indent, broken at sep where it is too long; further lines are
+// indented by two more.
+func (p *printer) broken(indent, s, sep string) []string {
+	var lines []string
+	line := indent
+	for i, word := range strings.Split(s, sep) {
+		switch {
+		case i == 0:
+			line += word
+		case width(line+sep+word) > p.width:
+			lines = append(lines, line)
+			line = indent + "  " + word
+		default:
+			line += sep + word
+		}
+	}
+	return append(lines, line)
+}

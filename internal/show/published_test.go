@@ -1,0 +1,129 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// measuredBulk is a run of every bulk cell that the studies have, with a
+// throughput that depends on mode and shape only.
+func measuredBulk(t *testing.T) published.Measured {
+	t.Helper()
+	rows, err := published.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "publish-nat": 36, "publish-proxy": 22, "routed": 30,
+		"pipework": 30.2, "link": 28, "ovs": 9, "overlay": 21}
+	f := &sample.File{End: sample.End{Rounds: 7}, Header: sample.Header{
+		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18", CPUs: 2, CPUModel: "Intel Xeon"},
+		Plan:        sample.Plan{Baseline: "host", Precision: 0.02, Loads: []sample.Load{{Kind: "bulk", Streams: 1, Window: 1}}}}}
+	p := &f.Header.Plan
+	add := func(c sample.Cell) {
+		c.On = "lab"
+		for _, have := range p.Cells {
+			if have == c {
+				return
+			}
+		}
+		p.Cells = append(p.Cells, c)
+	}
+	for _, s := range published.Studies() {
+		es, err := s.Entries(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range es {
+			if e.Cell.Load != "bulk" || e.Cell.Mode == "overlay" {
+				continue
+			}
+			add(e.Cell)
+			base := sample.Cell{Mode: "host", From: e.Cell.From, To: "address", Load: "bulk", Shape: e.Cell.Shape}
+			if base.From == "host" || base.From == "container" {
+				base.To = "loopback"
+			}
+			add(base)
+			base.Control = true
+			add(base)
+		}
+	}
+	p.Skipped = []sample.Skip{{Mode: "overlay", From: "remote-container", Reason: "the kernel has no vxlan devices"}}
+	for _, c := range p.Cells {
+		m, _ := mode.Find(mode.Name(c.Mode))
+		r, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		path := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Servers: c.Shape.Servers, Clients: c.Shape.Clients, On: c.On}
+		for _, h := range r.Hops {
+			path.Hops = append(path.Hops, string(h))
+		}
+		if c.Mode == "ovs" {
+			path.Facts = map[string]string{"datapath": "userspace (datapath_type=netdev)"}
+		}
+		f.Header.Paths = append(f.Header.Paths, path)
+	}
+	for round := range f.End.Rounds {
+		for i, c := range p.Cells {
+			x := gbit[c.Mode] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
+			f.Visits = append(f.Visits, sample.Visit{Round: round, Cell: i, Elapsed: 1, Witness: sample.Witness{OK: true},
+				Rates:   [][]float64{{x * 1e9 / 8}},
+				Server:  sample.Party{Window: 1, Received: int64(x * 1e9 / 8)},
+				Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}})
+		}
+	}
+	return published.Measured{Name: "all.jsonl", File: f}
+}
+
+func TestPublished(t *testing.T) {
+	for _, tt := range []struct {
+		golden  string
+		format  string
+		studies []published.Study
+		files   []published.Measured
+	}{
+		{"published.txt", "table", published.Studies(), nil},
+		{"published-against.txt", "table", published.Studies(), []published.Measured{measuredBulk(t)}},
+		{"published-against.json", "json", published.Studies()[3:4], []published.Measured{measuredBulk(t)}},
+	} {
+		t.Run(tt.golden, func(t *testing.T) {
+			r, err := published.Compare(tt.studies, tt.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			f, _ := FindFormat(tt.format)
+			if err := f.Write(&b, Published(r), Options{}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.golden, b.Bytes())
+			if tt.format == "json" {
+				if !json.Valid(b.Bytes()) {
+					t.Error("not JSON")
+				}
+				return
+			}
+			whole(t, Published(r), b.String())
+			for l := range strings.Lines(b.String()) {
+				if w := width(strings.TrimRight(l, "\n")); w > DefaultWidth && !strings.Contains(l, "https://") {
+					t.Errorf("%d columns: %s", w, l)
+				}
+			}
+		})
+	}
+}
+
+func TestPublishedWriteFails(t *testing.T) {
+	r, err := published.Compare(published.Studies()[:1], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range formats {
+		if err := f.Write(broken{}, Published(r), Options{}); err == nil {
+			t.Errorf("%s: a full disk went unnoticed", f.Name)
+		}
+	}
+}

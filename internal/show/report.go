@@ -1,0 +1,315 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Report is the document of a judged run.
+func Report(r judge.Report) document.Document {
+	d := document.Document{Kind: document.AReport, Value: r}
+	base := r.Base()
+	switch r := r.(type) {
+	case *mesh.Report:
+		d.Sections = meshSections(base, r.Mesh)
+	case *ladder.Report:
+		d.Sections = append([]document.Section{runHead(base)}, ladderSections(base, r.Steps)...)
+		d.Sections = append(d.Sections, foot(base)...)
+	default:
+		d.Sections = []document.Section{runHead(base)}
+		for _, g := range groups(base.Cells) {
+			d.Sections = append(d.Sections, group(base, g))
+		}
+		d.Sections = append(d.Sections, foot(base)...)
+	}
+	return d
+}
+
+// groups splits cells, which are sorted, where placement, load or backend
+// change.
+func groups(cells []analysis.Cell) [][]analysis.Cell {
+	var out [][]analysis.Cell
+	for i, c := range cells {
+		if i == 0 || !sameGroup(c, cells[i-1]) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], c)
+	}
+	return out
+}
+
+func sameGroup(a, b analysis.Cell) bool {
+	return a.From == b.From && a.Load == b.Load && a.On == b.On
+}
+
+// backends are what a reader must know of each.
+var backends = map[string]string{
+	sample.Lab: "lab: private namespaces, nothing on this machine is touched",
+	"endpoint": "endpoints: external, not started by toll",
+}
+
+// backend is what a reader must know of who built the cells called on.
+func backend(r *analysis.Report, on string) string {
+	for _, c := range r.Cells {
+		if e := c.Facts["engine"]; c.On == on && e != "" {
+			return on + ": " + e + " on this machine, with containers of toll's own"
+		}
+		if s := c.Facts["server node"]; c.On == on && s != "" {
+			return on + ": server on " + s + ", client on " + c.Facts["client node"]
+		}
+	}
+	if text, ok := backends[on]; ok {
+		return text
+	}
+	return on
+}
+
+// sayOn tells the backends apart where there are several.
+func sayOn(r *analysis.Report, on string) string {
+	if len(names(r.Cells, func(c analysis.Cell) string { return c.On })) < 2 {
+		return ""
+	}
+	return " on " + on
+}
+
+func runHead(r *analysis.Report) document.Section {
+	return headOf(r, "", fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan))+noise(r))
+}
+
+// headOf says what was measured where, and what was done.
+func headOf(r *analysis.Report, what, run string) document.Section {
+	facts := machineFacts(r.Environment)
+	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
+		facts = append(facts, backend(r, on))
+	}
+	if r.Plan.Wire != nil {
+		facts = append(facts, "wire "+r.Plan.Wire.String())
+	}
+	if what != "" {
+		facts = append(facts, what)
+	}
+	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
+	return document.Section{Blocks: []document.Block{
+		paragraph(0, strings.Join(facts, document.Facts), document.Facts),
+		paragraph(0, run, document.Facts),
+	}}
+}
+
+func paragraph(level int, text, breaks string) document.Paragraph {
+	return document.Paragraph{Level: level, Text: document.Plainly(text), Break: breaks}
+}
+
+// faint is a paragraph of less weight.
+func faint(text, breaks string) document.Paragraph {
+	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks, Style: document.Faint}
+}
+
+// list is a section of points.
+func list(topic document.Topic, title string, items []string) document.Section {
+	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
+}
+
+// machineFacts are what a reader must know of the machine.
+func machineFacts(e sample.Environment) []string {
+	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
+	if e.Virtualization != "" {
+		facts = append(facts, e.Virtualization)
+	}
+	return facts
+}
+
+func endedBy(p analysis.Plan) string {
+	switch p.EndedBy {
+	case sample.EndedByPrecision:
+		return fmt.Sprintf("ended by precision (%g %%)", 100*p.Precision)
+	case sample.EndedByBudget:
+		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
+	case sample.EndedByRounds:
+		return "as many as asked for"
+	case sample.EndedBySize:
+		return "ended because a results file holds no more sweeps"
+	case sample.EndedCutShort:
+		return "cut short"
+	case sample.EndedByFailure:
+		return "cut short by failures"
+	case sample.EndedByInterrupt:
+		return "interrupted"
+	}
+	return "ended by " + p.EndedBy
+}
+
+// noise is the control's noise floor by load, the widest over placements.
+func noise(r *analysis.Report) string {
+	widest := map[string]float64{}
+	var loads []string
+	for _, g := range r.Control.Groups {
+		f, ok := g.Floor[analysis.PrimaryOf(loadOf(r, g.Load), g.Shape)]
+		if !ok {
+			continue
+		}
+		if _, seen := widest[g.Load]; !seen {
+			loads = append(loads, g.Load)
+		}
+		widest[g.Load] = max(widest[g.Load], f)
+	}
+	if len(loads) == 0 {
+		return ""
+	}
+	parts := make([]string, len(loads))
+	for i, l := range loads {
+		parts[i] = fmt.Sprintf("%s ± %.1f %%", l, 100*widest[l])
+	}
+	upTo := ""
+	if len(r.Control.Groups) > len(loads) { // each group has its own
+		upTo = "up to "
+	}
+	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
+}
+
+func names(cells []analysis.Cell, of func(analysis.Cell) string) []string {
+	var out []string
+	for _, c := range cells {
+		if n := of(c); !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// group is the section of cells of one placement, load and backend.
+func group(r *analysis.Report, cells []analysis.Cell) document.Section {
+	c, v := cells[0], viewOf(r)
+	t := tableOf(columnsFor(r, cells), cells, v.layouts)
+	t.Fit = "cells"
+	for i := range t.Rows {
+		if v.above != nil {
+			t.Rows[i].Above = v.above(cells, i)
+		}
+	}
+	s := document.Section{Title: document.Strongly(v.title(r, cells)), Blocks: []document.Block{t}}
+	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
+		cols := worthShowing(loadColumns(r, c.Load, more), cells)
+		t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
+		t.Split = document.SplitEven
+		s.Add(t)
+	}
+	return s
+}
+
+func loadOf(r *analysis.Report, kind string) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// foot is what is said below the tables.
+func foot(r *analysis.Report) []document.Section {
+	var said document.Section
+	if len(r.Findings) > 0 {
+		said.Add(document.List{Topic: document.Findings, Items: r.Findings, Level: 1})
+	}
+	for _, f := range []struct {
+		key, format string
+		long        bool
+	}{
+		{"proxy", "The proxy is %s.", false},
+		{"datapath", "Open vSwitch's datapath: %s.", false},
+		{"offloads", "Offloads: %s.", true},
+		{"rules", "Rules: %s.", false},
+	} {
+		for _, fact := range names(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
+			switch text := fmt.Sprintf(f.format, fact); {
+			case fact == "":
+			case f.long:
+				said.Add(paragraph(1, text, document.Words))
+			default:
+				said.Add(faint(text, document.Never))
+			}
+		}
+	}
+	if v := viewOf(r); len(r.Cells) > 0 {
+		if v.notes != "" {
+			said.Add(paragraph(1, v.notes, document.Words))
+		}
+		said.Add(faint(v.legend(r), document.Words))
+	}
+	out := []document.Section{said}
+	if len(r.Failed) > 0 {
+		var items []string
+		for _, f := range r.Failed {
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape}
+			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), f.From, f.Load, f.Reason)
+			if f.Evidence != "" {
+				text += ": " + f.Evidence
+			}
+			items = append(items, text)
+		}
+		out = append(out, list(document.Failed, "Failed", items))
+	}
+	if len(r.Skipped) > 0 {
+		items := NotMeasured(r.Skipped, func(on string) string { return strings.TrimPrefix(sayOn(r, on), " ") })
+		out = append(out, list(document.Skipped, "Not measured here", items))
+	}
+	return append(out, warnings(r)...)
+}
+
+// warnings lists the run's warnings and the cells', each text once with the
+// rows that it is about.
+func warnings(r *analysis.Report) []document.Section {
+	var texts []string
+	hidden := viewOf(r).hides
+	rows := map[string][]string{}
+	from := func(analysis.Cell) string { return "" }
+	if len(names(r.Cells, func(c analysis.Cell) string { return c.From })) > 1 {
+		from = func(c analysis.Cell) string { return " from " + c.From }
+	}
+	for _, w := range r.Warnings {
+		texts = append(texts, w.Text)
+	}
+	for _, c := range r.Cells {
+		for _, w := range c.Warnings {
+			if hidden != "" && w.Code == hidden {
+				continue
+			}
+			if _, seen := rows[w.Text]; !seen {
+				texts = append(texts, w.Text)
+			}
+			rows[w.Text] = append(rows[w.Text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	for i, t := range texts {
+		switch n := len(rows[t]); {
+		case n == 0:
+		case n == len(r.Cells):
+			texts[i] = "all rows: " + t
+		case n > maxNamed:
+			texts[i] = fmt.Sprintf("%d rows: %s", n, t)
+		default:
+			texts[i] = strings.Join(rows[t], ", ") + ": " + t
+		}
+	}
+	return []document.Section{list(document.Warnings, "Warnings", texts)}
+}
+
+// maxNamed is how many rows a warning names.
+const maxNamed = 4

@@ -1,0 +1,81 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// addedColumn is what the modes of a group add to the baseline's median time; ok is
+// false if that is not known of any, or shown elsewhere.
+func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
+	w := workload.Of(loadOf(r, cells[0].Load))
+	metric := w.Primary
+	show, ok := map[string]func(analysis.Price) string{"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[w.Adds]
+	if !ok {
+		return col, false
+	}
+	known := func(c analysis.Cell) bool { return !c.Shape.Crowd() && c.Metrics[metric].Price != nil }
+	plain := func(p analysis.Price) string { // its verdict is the ratio's, which stands beside it
+		p.Verdict = stats.Costs
+		return show(p)
+	}
+	return column{texts("added", w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
+}
+
+// ratioLegend says what the ratios are of.
+func ratioLegend(r *analysis.Report) string {
+	const quotient = "hey need not be a quotient of two rows."
+	sliced := slicesInWords(r)
+	if len(sliced) == 0 {
+		return "Ratios are taken round by round and then summarized: t" + quotient
+	}
+	text := "Ratios are of slices to the baseline's right before and after them: " + strings.Join(sliced, ", ")
+	if whole := visited(r); len(whole) > 0 {
+		text += "; those of " + strings.Join(whole, ", ") + " are taken round by round"
+	}
+	return text + ". T" + quotient
+}
+
+// slicesInWords says how many epochs of slices the loads had that were measured so:
+// "bulk and rr in 12 epochs of slices of 4 ms".
+func slicesInWords(r *analysis.Report) []string {
+	var texts []string
+	loads := map[string][]string{}
+	for _, l := range r.Plan.Loads {
+		n := epochs(r, l.Kind)
+		if l.Slice == 0 || n == 0 {
+			continue
+		}
+		text := fmt.Sprintf(" in %s of slices of %g ms", plural(n, "epoch"), milli*l.Slice)
+		if loads[text] == nil {
+			texts = append(texts, text)
+		}
+		loads[text] = append(loads[text], l.Kind)
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(loads[text], " and ") + text
+	}
+	return texts
+}
+
+// epochs are those in which a cell of the load was measured.
+func epochs(r *analysis.Report, load string) int {
+	n := 0
+	for _, c := range r.Cells {
+		if c.Load == load {
+			n = max(n, len(c.Metrics[c.Primary].Rounds))
+		}
+	}
+	return n
+}
+
+// visited are the loads that have cells and no slices.
+func visited(r *analysis.Report) []string {
+	return names(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
+		func(c analysis.Cell) string { return c.Load })
+}

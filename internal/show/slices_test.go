@@ -1,0 +1,132 @@
+package show
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// even gives all ratios of a report intervals that are even, as slices do.
+func even(r *analysis.Report) *analysis.Report {
+	for _, c := range r.Cells {
+		if m := c.Metrics[c.Primary]; m.Ratio != nil {
+			x := *m.Ratio
+			x.High = 2*x.Median - x.Low
+			m.Ratio = &x
+			c.Metrics[c.Primary] = m
+		}
+	}
+	return r
+}
+
+// adding gives each cell of a load what it adds to the baseline's median: by its
+// ratio, and as sure as that.
+func adding(r *analysis.Report, load string) *analysis.Report {
+	base := 0.
+	for _, c := range r.Cells {
+		if c.Load != load {
+			continue
+		}
+		m := c.Metrics[c.Primary]
+		if c.Baseline {
+			base = m.Median
+			continue
+		}
+		x := *m.Ratio
+		verdict := map[stats.Verdict]stats.Verdict{stats.Worse: stats.Costs, stats.Better: stats.Gains, stats.Same: stats.Nothing}[x.Verdict]
+		m.Price = &analysis.Price{Unit: "s", Median: base * (x.Median - 1), Low: base * (x.Low - 1), High: base * (x.High - 1), N: x.N, Verdict: verdict}
+		c.Metrics[c.Primary] = m
+	}
+	return r
+}
+
+// sliced is the usual report of a run in slices.
+func sliced() *analysis.Report {
+	r := adding(even(usual()), "rr")
+	for i := range r.Plan.Loads {
+		r.Plan.Loads[i].Slice = 0.004
+	}
+	return r
+}
+
+// With what modes add the tables fit where they did, and on a terminal of 80
+// columns.
+func TestSlicedTable(t *testing.T) {
+	mixed := sliced()
+	mixed.Plan.Loads = append(mixed.Plan.Loads, sample.Load{Kind: "crr", Options: workload.Messages{Request: 1, Reply: 1}, Window: 0.25})
+	mixed.Cells = append(mixed.Cells, connections(mode.Host, mode.ToLoopback, 18.2, 1, 0, ""), connections(mode.Bridge, mode.ToContainer, 16.9, 0.93, 0.02, stats.Worse))
+	short := sliced()
+	short.Cells, short.Failed, short.Findings, short.Skipped, short.Warnings = short.Cells[7:10], nil, nil, nil, nil
+	for _, tt := range []struct {
+		name   string
+		report *analysis.Report
+		width  int
+	}{{"slices", sliced(), DefaultWidth}, {"slices-80", sliced(), 80}, {"slices-mixed", mixed, DefaultWidth}, {"slices-short", short, 80}} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := table(t, tt.report, Options{Width: tt.width})
+			golden(t, tt.name+".txt", got)
+			for l := range strings.Lines(string(got)) {
+				if w := width(strings.TrimSuffix(l, "\n")); w > tt.width {
+					t.Errorf("a line has %d columns: %s", w, l)
+				}
+			}
+		})
+	}
+}
+
+// Datagrams' round trips add µs, pages ms; a crowd's queue and bulk add nothing.
+func TestAdded(t *testing.T) {
+	for _, tt := range []struct {
+		load, head, want string
+	}{{"udp-rr", "µs", "+3.6 ±0.5"}, {"query", "ms", "+0.004 ±0.000"}, {"bulk", "", ""}} {
+		r := head()
+		r.Plan.Loads = []sample.Load{{Kind: tt.load, Window: 0.1}}
+		base, bridge := trip(mode.Host, mode.ToLoopback, 15, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 18.6, 1.24, 0.03, stats.Worse)
+		base.Load, bridge.Load = tt.load, tt.load
+		r.Cells = []analysis.Cell{base, bridge}
+		if _, ok := addedColumn(r, r.Cells); ok {
+			t.Errorf("%s: a column of nothing", tt.load)
+		}
+		r = adding(even(r), tt.load)
+		col, ok := addedColumn(r, r.Cells)
+		if ok != (tt.head != "") {
+			t.Errorf("%s: %v", tt.load, ok)
+		}
+		if !ok {
+			continue
+		}
+		if got := col.cell(r.Cells[1]).Text; col.Head[1] != tt.head || got != tt.want || col.cell(r.Cells[0]).Text != "0" {
+			t.Errorf("%s: %q %s, want %s", tt.load, got, col.Head[1], tt.want)
+		}
+		r.Cells[1].Shape = sample.Shape{Servers: 1, Clients: 2, Procs: 1}
+		if _, ok := addedColumn(r, r.Cells); ok {
+			t.Errorf("%s: a crowd adds its queue", tt.load)
+		}
+	}
+}
+
+// A ladder says which prices are from slices.
+func TestLadderOfSlices(t *testing.T) {
+	r := climbed()
+	r.Plan.Loads[0].Slice = 0.016
+	got := strings.Join(strings.Fields(string(table(t, r, Options{}))), " ")
+	for _, want := range []string{"of the median and the throughput taken from rr in 3 epochs of slices of 16 ms, each slice", "of CPU time the same, with what others spent in the windows: prices"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing: %s", want, got)
+		}
+	}
+}
+
+// A load in whose epochs nothing was measured is not said to have had any.
+func TestNoEpochs(t *testing.T) {
+	r := head()
+	r.Plan.Loads[0].Slice = 0.004
+	if got := slicesInWords(r); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

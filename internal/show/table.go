@@ -1,0 +1,161 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// tableFormat writes text for people, in lines of at most so many columns.
+var tableFormat = Format{Name: "table", write: writeTable}
+
+func writeTable(w io.Writer, d document.Document, o Options) error {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	if d.Width != 0 {
+		o.Width = d.Width
+	}
+	p := newPrinter(o)
+	p.document(d)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// document prints sections, with an empty line between them.
+func (p *printer) document(d document.Document) {
+	p.fitTogether(d)
+	for _, s := range d.Sections {
+		if len(s.Title) == 0 && len(s.Blocks) == 0 {
+			continue
+		}
+		if p.b.Len() > 0 && !s.Close {
+			p.line("")
+		}
+		if len(s.Title) > 0 {
+			p.line(spaces(s.Level) + p.text(s.Title))
+		}
+		afterTable := false
+		for _, b := range s.Blocks {
+			t, isTable := b.(document.Table)
+			if isTable && afterTable && t.Headed() {
+				p.line("")
+			}
+			p.block(b)
+			afterTable = isTable
+		}
+	}
+}
+
+func (p *printer) block(b document.Block) {
+	switch b := b.(type) {
+	case document.Paragraph:
+		p.paragraph(b)
+	case document.List:
+		for _, item := range b.Items {
+			p.wrapped(spaces(b.Level), item, document.Words)
+		}
+	case document.Command:
+		p.command(b.Line)
+	case document.Table:
+		p.table(b)
+	case document.Route:
+		p.route(b)
+	}
+}
+
+// spaces are those before text of a level.
+func spaces(level int) string { return strings.Repeat(" ", indent*level) }
+
+// indent is how much further right each level is.
+const indent = 2
+
+// text is a line with its styles.
+func (p *printer) text(t document.Text) string {
+	var b strings.Builder
+	for _, s := range t {
+		b.WriteString(p.styled(s.Style, s.Text))
+	}
+	return b.String()
+}
+
+func (p *printer) paragraph(x document.Paragraph) {
+	lines := []string{spaces(x.Level) + p.text(x.Text)}
+	if x.Break != document.Never {
+		lines = p.broken(spaces(x.Level), p.text(x.Text), x.Break)
+	}
+	for _, l := range lines {
+		words := strings.TrimLeft(l, " ")
+		p.line(l[:len(l)-len(words)] + p.styled(x.Style, words))
+	}
+}
+
+// command prints a command so that it can be pasted: it is broken before flags,
+// and a line that goes on ends with a backslash.
+func (p *printer) command(c string) {
+	const margin, tail = "    ", " \\"
+	line := margin
+	for i, part := range strings.Split(c, " --") {
+		switch {
+		case i == 0:
+			line += part
+		case width(line+" --"+part+tail) > p.width:
+			p.line(line + tail)
+			line = margin + "  --" + part
+		default:
+			line += " --" + part
+		}
+	}
+	p.line(line)
+}
+
+// route draws a route from the client down to the server.
+func (p *printer) route(r document.Route) {
+	margin := spaces(r.Level)
+	bar := margin + "  │"
+	kinds := 0
+	for _, s := range r.Steps {
+		kinds = max(kinds, width(s.Kind))
+	}
+	for i, s := range r.Steps {
+		if i > 0 {
+			p.line(bar)
+		}
+		p.paragraph(document.Paragraph{Level: r.Level, Break: r.Break,
+			Text: append(document.Plainly(align(s.Kind, kinds, false)+"  "), s.Text...)})
+		whats := 12 // columns
+		for _, c := range s.Counters {
+			p.line(fmt.Sprintf("%s     %s %12d → %-12d +%d", bar, align(c.What, whats, false), c.Before, c.After, c.After-c.Before))
+		}
+	}
+	if r.Ends != "" {
+		p.line(margin + "  ╳")
+		p.wrapped(margin, p.styled(document.Bad, r.Ends), document.Words)
+	}
+}
+
+// fitTogether finds the layouts of the tables that share one: the first in which the
+// widest of them fits.
+func (p *printer) fitTogether(d document.Document) {
+	together := map[string][]document.Table{}
+	var names []string
+	for _, s := range d.Sections {
+		for _, b := range s.Blocks {
+			t, ok := b.(document.Table)
+			if !ok || t.Fit == "" {
+				continue
+			}
+			if !slices.Contains(names, t.Fit) {
+				names = append(names, t.Fit)
+			}
+			together[t.Fit] = append(together[t.Fit], t)
+		}
+	}
+	p.shared = map[string]document.Layout{}
+	for _, name := range names {
+		p.shared[name], _ = p.fit(together[name], together[name][0].Layouts)
+	}
+}

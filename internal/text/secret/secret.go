@@ -1,0 +1,86 @@
+// Package secret hides secrets, such as keys and passwords, in texts that others
+// wrote: a server's error may quote what it was sent, in whatever form it saw it.
+//
+//	s := secret.New("***", key)
+//	fmt.Println(s.Hide(text))
+//
+// A secret is found as it is, escaped (percent, JSON, Go, HTML; all of it or single
+// characters) and in base64 of either alphabet, also with other text around it, as
+// in the credentials of HTTP's basic authentication. Letters' case does not matter.
+//
+// Be aware that a server that means to tell a secret can always do so in a form that
+// is not covered here: this keeps secrets out of logs, but is no security boundary.
+package secret
+
+import (
+	"slices"
+	"strings"
+)
+
+// Set is secrets to hide. Its zero value hides nothing.
+type Set struct {
+	mask     string
+	patterns []pattern
+}
+
+// New is the set of these secrets, of which empty ones are none. Mask is what is
+// shown for each.
+func New(mask string, secrets ...string) Set {
+	s := Set{mask: mask}
+	for i, secret := range secrets {
+		if secret != "" && !slices.Contains(secrets[:i], secret) {
+			s.patterns = append(s.patterns, patterns(secret)...)
+		}
+	}
+	return s
+}
+
+// Hide hides the secrets in a text.
+func (s Set) Hide(text string) string { return s.hide(text, false) }
+
+// HideCut is Hide for a text whose end is missing, and which may thus end in the
+// front of a secret.
+func (s Set) HideCut(text string) string { return s.hide(text, true) }
+
+// Has reports whether a secret is in the text.
+func (s Set) Has(text string) bool {
+	for i := range len(text) {
+		if _, found := s.at(text[i:], false); found != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Set) hide(text string, cut bool) string {
+	var out strings.Builder
+	kept := 0 // where what is not yet written begins
+	for i := 0; i < len(text); i++ {
+		n, found := s.at(text[i:], cut)
+		if found == nil {
+			continue
+		}
+		before, end := text[kept:i], i+n
+		if found.base64 { // the characters beside it hold some of the secret's bits
+			before = strings.TrimRight(before, base64Letters)
+			end = len(text) - len(strings.TrimLeft(text[end:], base64Letters+"="))
+		}
+		out.WriteString(before + s.mask)
+		kept, i = end, end-1
+	}
+	if kept == 0 {
+		return text
+	}
+	return out.String() + text[kept:]
+}
+
+// at finds the longest form of a secret with which the text begins.
+func (s Set) at(text string, cut bool) (n int, found *pattern) {
+	for i := range s.patterns {
+		p := &s.patterns[i]
+		if m := p.match(text, cut); m > n {
+			n, found = m, p
+		}
+	}
+	return n, found
+}

@@ -1,0 +1,71 @@
+package units
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// step is from one binary prefix to the next.
+const step = 1024
+
+// prefixes are the powers of 1024 that a size may end in.
+const prefixes = "kMGT"
+
+// ParseSize reads a number of bytes, with a prefix of either case for powers of
+// 1024: 1500, 64k, 4M, 1G.
+func ParseSize(s string) (int64, error) {
+	wrong := &textError{want: "a number of bytes such as 512, 4k or 1M"}
+	num, unit := s, int64(1)
+	if n := len(s); n > 0 {
+		if i := strings.IndexByte("kmgt", s[n-1]|('a'-'A')); i >= 0 {
+			num = s[:n-1]
+			for range i + 1 {
+				unit *= step
+			}
+		}
+	}
+	n, err := strconv.ParseInt(num, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, wrong
+	}
+	return n * unit, nil
+}
+
+// FormatSize is the shortest text that ParseSize reads as n.
+func FormatSize(n int64) string {
+	n, i := scaled(n, len(prefixes))
+	if i == 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatInt(n, 10) + prefixes[i-1:i]
+}
+
+// Bytes is n for tables and sentences, in the largest unit of which it is a whole
+// number: "64 KiB".
+func Bytes(n int64) string {
+	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	n, i := scaled(n, len(names)-1)
+	return fmt.Sprintf("%d %s", n, names[i])
+}
+
+// scaled divides n by 1024 as often as that leaves a whole number, but not more
+// often than most.
+func scaled(n int64, most int) (_ int64, times int) {
+	for times < most && n >= step && n%step == 0 {
+		n /= step
+		times++
+	}
+	return n, times
+}
+
+// ParseKiB reads what /proc says of memory, "16384 kB", in bytes: the kernel's kB
+// are 1024.
+func ParseKiB(s string) (bytes uint64, ok bool) {
+	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), " kB")), 10, 64)
+	if err != nil || n > math.MaxUint64/step {
+		return 0, false
+	}
+	return n * step, true
+}
