@@ -49,7 +49,7 @@ func (m Moved) Plus(o Moved) Moved {
 // arrived must have been counted, and a packet each way for every trip. Above,
 // the load bounds its packets, and they the bytes.
 const (
-	slackShare = 0.02 // what may be counted beyond that: a proxy's own retransmissions, which no end knows of
+	slackShare = 0.02 // what may be counted beyond that, as what a proxy's sockets sent again before they ended unseen
 
 	// headers bounds a packet's: Ethernet 14, IPv6 40, TCP 60, and a tunnel's:
 	// Ethernet, IPv6, UDP and VXLAN 70, ESP 44.

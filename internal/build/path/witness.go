@@ -75,6 +75,7 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 				m = m.Plus(moved)
 			}
 		}
+		m.Resent += h.relaysResent(hops, before, after, len(clients))
 		if s := h.judge(after[i].Sub(before[i]), m); s != "" {
 			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
 		}
@@ -83,6 +84,23 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 		against = append(against, "the load moved no byte")
 	}
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
+}
+
+// relaysResent is what the relays of clients, numbered from 0, that cross the hop
+// sent again, in bytes: no end of the load knows of it.
+func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
+	for i, relay := range hops {
+		if relay.Expect != Relays {
+			continue
+		}
+		for c := range clients {
+			if h.Carry(c) && relay.Carry(c) {
+				bytes += int64(after[i].Sub(before[i]).ResentBytes)
+				break
+			}
+		}
+	}
+	return bytes
 }
 
 // judge returns what contradicts the path, or "".

@@ -9,13 +9,13 @@ import (
 
 func TestWitness(t *testing.T) {
 	const window = 0.35 // s
-	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 1448, Seconds: window}
-	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1, Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: window}
+	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 1448, Seconds: 1}
+	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1, Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
 	few := rr // as over a proxy of a busy machine
 	few.Forward, few.Backward, few.Trips = 870, 870, 870
 	large := rr
 	large.Forward, large.Request = 10_000*8192, 8192
-	tokens := Moved{Forward: 1_800, Backward: 300_000, Connections: 10, Shape: Shape{Request: 600, Reply: 300}, Segment: 1448, Seconds: window}
+	tokens := Moved{Forward: 1_800, Backward: 300_000, Connections: 10, Shape: Shape{Request: 600, Reply: 300}, Segment: 1448, Seconds: 1}
 	beside := rr
 	beside.Forward, beside.SentForward, beside.Beside = 10_000+1<<30, 10_000+1<<30, true
 	udp := Moved{Forward: 1400 * 1000, Resent: 1400 * 10, Connections: 1, Shape: Shape{Request: 1400, Reply: 1400, Datagrams: true}, Segment: 1452, Seconds: window}
@@ -93,5 +93,26 @@ func TestWitness(t *testing.T) {
 				t.Errorf("witness %+v, want %q", w, c.want)
 			}
 		})
+	}
+}
+
+// What a relay sent again crossed the hops of its own clients, and no other.
+func TestRelaysSendAgain(t *testing.T) {
+	moved := Moved{Forward: 3 << 20, Connections: 1, Segment: 1448, Seconds: 1}
+	bridge := Hop{Name: "bridge", Expect: Carries, Clients: []int{0}}
+	proxy := Hop{Name: "proxy", Expect: Relays, Clients: []int{0}}
+	before := make([]sample.Counters, 2)
+	carried := sample.Counters{ForwardBytes: 3_320_490, ForwardPackets: 169, BackwardBytes: 9_000, BackwardPackets: 137}
+	relayed := sample.Counters{ForwardBytes: 3 << 20, Hits: 1}
+	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved); w.OK {
+		t.Error("a bridge may count 174762 bytes that nobody sent")
+	}
+	relayed.ResentBytes = 130_966
+	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved); !w.OK {
+		t.Error("what the proxy sent again is taken for other traffic: " + w.Evidence)
+	}
+	proxy.Clients = []int{1}
+	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved, Moved{Forward: 3 << 20, Connections: 1}); !strings.Contains(w.Evidence, "bridge") {
+		t.Error("what another client's proxy sent again excuses the bridge")
 	}
 }

@@ -60,7 +60,7 @@ func full(t testing.TB) *File {
 		for cell := range cells {
 			f.Visits = append(f.Visits, Visit{Round: round, Cell: cell, At: 0.5, Client: party, Server: party,
 				Proxy: &ProxyUse{"docker-proxy", 0.1}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}},
-				Elapsed: 0.25, Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5}}},
+				Elapsed: 0.25, Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5, 6}}},
 				Witness: Witness{OK: true}, Latency: latency, Throttled: 1})
 		}
 	}
@@ -404,7 +404,7 @@ func TestPathOf(t *testing.T) {
 }
 
 func TestCounters(t *testing.T) {
-	if got := (Counters{10, 20, 30, 40, 50}).Sub(Counters{1, 2, 3, 4, 5}); got != (Counters{9, 18, 27, 36, 45}) {
+	if got := (Counters{10, 20, 30, 40, 50, 60}).Sub(Counters{1, 2, 3, 4, 5, 6}); got != (Counters{9, 18, 27, 36, 45, 54}) {
 		t.Errorf("difference %+v", got)
 	}
 	if got := (CPU{User: 1, System: 2, IRQ: 4, SoftIRQ: 8, Steal: 16, Idle: 32}).Busy(); got != 15 {

@@ -356,6 +356,9 @@ type Counters struct {
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
 	Hits            uint64 `json:"hits"` // a rule's packets
+	// ResentBytes is what a relay's own TCP sent again, either way: what other hops
+	// may have counted beyond the load.
+	ResentBytes uint64 `json:"resent_bytes,omitempty"`
 }
 
 // Add is what both counted.
@@ -366,6 +369,7 @@ func (c Counters) Add(o Counters) Counters {
 		BackwardBytes:   c.BackwardBytes + o.BackwardBytes,
 		BackwardPackets: c.BackwardPackets + o.BackwardPackets,
 		Hits:            c.Hits + o.Hits,
+		ResentBytes:     c.ResentBytes + o.ResentBytes,
 	}
 }
 
@@ -377,6 +381,7 @@ func (c Counters) Sub(before Counters) Counters {
 		BackwardBytes:   c.BackwardBytes - before.BackwardBytes,
 		BackwardPackets: c.BackwardPackets - before.BackwardPackets,
 		Hits:            c.Hits - before.Hits,
+		ResentBytes:     c.ResentBytes - before.ResentBytes,
 	}
 }
 

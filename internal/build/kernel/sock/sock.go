@@ -23,6 +23,7 @@ type Conn struct {
 	RemotePort uint16
 	Received   uint64 // payload bytes
 	Sent       uint64 // payload bytes, each counted once
+	Resent     uint64 // payload bytes that were sent again
 }
 
 // Of lists the TCP connections, not the listeners, of process pid.
@@ -46,7 +47,7 @@ func Of(pid int) ([]Conn, error) {
 				continue
 			}
 			out = append(out, Conn{Inode: s.InetDiagMsg.INode, LocalPort: id.SourcePort, RemotePort: id.DestinationPort,
-				Received: s.TCPInfo.Bytes_received, Sent: sent(s.TCPInfo)})
+				Received: s.TCPInfo.Bytes_received, Sent: sent(s.TCPInfo), Resent: s.TCPInfo.Bytes_retrans})
 		}
 	}
 	return out, nil

@@ -26,8 +26,8 @@ type Proxy struct {
 }
 
 // Relayed are the proxy's own sockets: what it received from clients and sent
-// on to the server, and the other way round. Sockets end with their
-// connections, so the last that was seen of each is kept; of those that ended
+// on to the server, and the other way round, and what they sent again either way.
+// Sockets end with their connections, so the last that was seen of each is kept; of those that ended
 // unseen there is at least their number.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
@@ -45,7 +45,9 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
 		}
 		var up, down sample.Counters // the client's leg, the server's leg
+		var resent uint64
 		for _, l := range seen {
+			resent += l.conn.Resent
 			if l.toServer {
 				down.ForwardBytes += l.conn.Sent
 				down.BackwardBytes += l.conn.Received
@@ -56,7 +58,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		}
 		passed, err := p.passed()
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
-			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed}, err
+			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed, ResentBytes: resent}, err
 	}
 }
 
