@@ -2,7 +2,7 @@
 //
 // It builds network modes side by side from the kernel's own parts, drives
 // real traffic over each in shuffled rounds, witnesses that the bytes took
-// the claimed path, and reports what each mode costs. docs/manual.md is its
+// the claimed path, and reports what each mode costs. docs/README.md is its
 // manual.
 package main
 

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +16,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
-var update = flag.Bool("update", false, "write the manual's output anew")
+var update = flag.Bool("update", false, "write the output of the manual's examples anew")
 
-const manual = "../../docs/manual.md"
+// manual are the pages under docs.
+func manual(t *testing.T) (pages map[string]string) {
+	t.Helper()
+	pages = map[string]string{}
+	err := filepath.WalkDir("../../docs", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(p) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(p)
+		pages[p] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
 
 var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
 
@@ -26,47 +45,83 @@ func TestManual(t *testing.T) {
 	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
-	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin := binary(t)
-	examples := example.FindAllStringSubmatch(string(text), -1)
-	if len(examples) < 5 {
-		t.Fatalf("only %d examples", len(examples))
-	}
-	for _, e := range examples {
-		args := strings.Fields(e[1])[1:]
-		if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
-			args[at] = "2" // more only make numbers and verdicts surer, which are not compared
-			args = append(args, "--window", "100ms")
-		}
-		r, code := runPatiently(t, bin, nil, args...)
-		out := r.out.String()
-		if code != exitOK || r.errOut.Len() > 0 {
-			t.Errorf("%s: exit code %d, %s", e[1], code, r.errOut.String())
+	examples := 0
+	for page, text := range manual(t) {
+		for _, e := range example.FindAllStringSubmatch(text, -1) {
+			examples++
+			args := strings.Fields(e[1])[1:]
+			if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
+				args[at] = "2" // more only make numbers and verdicts surer, which are not compared
+				args = append(args, "--window", "100ms")
+			}
+			r, code := runPatiently(t, bin, nil, args...)
+			out := r.out.String()
+			if code != exitOK || r.errOut.Len() > 0 {
+				t.Errorf("%s: %s: exit code %d, %s", page, e[1], code, r.errOut.String())
+			}
+			if *update {
+				text = strings.Replace(text, e[0], "```console\n$ "+e[1]+"\n"+out+"```", 1)
+				continue
+			}
+			for _, l := range missing(e[2], out) {
+				t.Errorf("%s: %s: the manual's line %q is not in the output:\n%s\nwhich is:\n%s", page, e[1], l, out, strings.Join(shape(out), "\n"))
+			}
 		}
 		if *update {
-			text = bytes.Replace(text, []byte(e[0]), []byte("```console\n$ "+e[1]+"\n"+out+"```"), 1)
-			continue
-		}
-		for _, l := range missing(e[2], out) {
-			t.Errorf("%s: the manual's line %q is not in the output:\n%s\nwhich is:\n%s", e[1], l, out, strings.Join(shape(out), "\n"))
+			if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if *update {
-		if err := os.WriteFile(manual, text, 0o644); err != nil {
+	if examples < 5 {
+		t.Errorf("only %d examples", examples)
+	}
+}
+
+// Links between the documents lead somewhere.
+func TestManualLinks(t *testing.T) {
+	pages := manual(t)
+	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md", "../../SECURITY.md"} {
+		text, err := os.ReadFile(p)
+		if err != nil {
 			t.Fatal(err)
+		}
+		pages[p] = string(text)
+	}
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for page, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := page
+			if to != "" {
+				target = filepath.Join(filepath.Dir(page), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link to %s: no such file", page, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {
+				t.Errorf("%s: link to %s: no such heading", page, m[1])
+			}
 		}
 	}
 }
 
+// anchors are those of a page's headings, as GitHub makes them.
+func anchors(text string) []string {
+	var out []string
+	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		out = append(out, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return out
+}
+
 // The manual's tables of flags must be those of the commands.
 func TestManualNamesEveryFlag(t *testing.T) {
-	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := strings.Join(slices.Collect(maps.Values(manual(t))), "")
 	var out bytes.Buffer
 	for _, c := range []string{"compare", "scale", "run", "stream", "sql", "ports"} {
 		if code := run(context.Background(), env{&out, &out}, []string{c, "--help"}); code != exitOK {
@@ -74,7 +129,7 @@ func TestManualNamesEveryFlag(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(out.String(), -1) {
-		if m[1] != "--help" && m[1] != "--on" && !strings.Contains(string(text), m[1]) {
+		if m[1] != "--help" && m[1] != "--on" && !strings.Contains(text, m[1]) {
 			t.Errorf("the manual does not name %s", m[1])
 		}
 	}
