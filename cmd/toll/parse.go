@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // parseOne reads a word of a closed list; the error names the list.
@@ -17,17 +19,29 @@ func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	return v, nil
 }
 
-// parseAll reads words of a closed list; the same word twice counts once.
+// parseAll reads words of a closed list; the same word twice counts once. The error
+// names all that are unknown.
 func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
+	var unknown *suggest.UnknownError
 	for _, w := range words {
-		v, err := parseOne(w, parse)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(out, v) {
+		v, err := parse(w)
+		var u *suggest.UnknownError
+		switch {
+		case errors.As(err, &u) && unknown == nil:
+			unknown = u
+		case errors.As(err, &u):
+			if !slices.Contains(unknown.Words, w) {
+				unknown.Words = append(unknown.Words, u.Words...)
+			}
+		case err != nil:
+			return nil, usage(err, "") // the error knows
+		case !slices.Contains(out, v):
 			out = append(out, v)
 		}
+	}
+	if unknown != nil {
+		return nil, usage(unknown, "")
 	}
 	return out, nil
 }
@@ -49,12 +63,7 @@ func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire
 
 // closed returns a parser for a closed list of words.
 func closed(what string, known ...string) func(string) (string, error) {
-	return func(s string) (string, error) {
-		if !slices.Contains(known, s) {
-			return "", &mode.UnknownError{What: what, Word: s, Known: known}
-		}
-		return s, nil
-	}
+	return func(s string) (string, error) { return suggest.Parse(what, s, known) }
 }
 
 var parseLoad = closed("load", loadNames...)

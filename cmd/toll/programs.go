@@ -126,7 +126,7 @@ func (f *programFlags) load() (l sample.Load, err error) {
 func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 	r, err := program.FindRecipe(f.recipe)
 	if err != nil {
-		return p, usage(err, "toll run --server CMD --client CMD runs any other")
+		return p, usage(err, "") // the error knows
 	}
 	if f.server == "" && f.client == "" {
 		if err := r.Check(); err != nil {

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 //go:embed published.csv
@@ -117,7 +118,7 @@ func parseRow(f []string) (Row, error) {
 		known      []string
 	}{{"placement", r.Placement, placements}, {"load", r.Load, loads}, {"metric", r.Metric, metrics}} {
 		if !slices.Contains(w.known, w.word) {
-			return r, &mode.UnknownError{What: w.what, Word: w.word, Known: w.known}
+			return r, &suggest.UnknownError{What: w.what, Words: []string{w.word}, Known: w.known}
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // Recipe is a well-known pair of programs.
@@ -107,8 +108,7 @@ var recipes = []Recipe{
 	},
 }
 
-// FindRecipe returns the recipe of that name; the error lists those that there
-// are.
+// FindRecipe returns the recipe of that name; the error is a *suggest.UnknownError.
 func FindRecipe(name string) (Recipe, error) {
 	names := make([]string, len(recipes))
 	for i, r := range recipes {
@@ -116,7 +116,7 @@ func FindRecipe(name string) (Recipe, error) {
 			return r, nil
 		}
 	}
-	return Recipe{}, fmt.Errorf("unknown recipe %q; there are: %s", name, strings.Join(names, ", "))
+	return Recipe{}, &suggest.UnknownError{What: "recipe", Words: []string{name}, Known: names}
 }
 
 // Program is the recipe as a load has it.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // recorded is what the recipes find in testdata: what the programs printed that
@@ -78,9 +80,10 @@ func TestFindRecipe(t *testing.T) {
 	if r, err := FindRecipe("redis"); err != nil || r.Name != "redis" {
 		t.Errorf("FindRecipe = %+v, %v", r, err)
 	}
-	const want = `unknown recipe "soup"; there are: iperf3, netperf, pgbench, qperf, redis, sockperf, wrk`
-	if _, err := FindRecipe("soup"); err == nil || err.Error() != want {
-		t.Errorf("FindRecipe = %v, want %q", err, want)
+	const want = "recipes are: iperf3, netperf, pgbench, qperf, redis, sockperf, wrk"
+	var unknown *suggest.UnknownError
+	if _, err := FindRecipe("soup"); !errors.As(err, &unknown) || unknown.Hint() != want {
+		t.Errorf("FindRecipe = %v, want the hint %q", err, want)
 	}
 }
 

@@ -1,13 +1,14 @@
 // Package mode is the catalogue of network modes as data: each mode's name,
 // Docker's name for it, from where its server can be reached, over which hops,
-// and which isolation it gives up. It builds nothing and imports none of our
-// packages; the packages that build, plan and judge all read it.
+// and which isolation it gives up. It builds nothing; the packages that build, plan and
+// judge all read it.
 package mode
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // Name is a mode as it is written on the command line and in results files.
@@ -195,41 +196,15 @@ func Find(n Name) (m Mode, ok bool) {
 	return Mode{}, false
 }
 
-// UnknownError says that a word is not one of a closed list. It is a type
-// because the command line answers it with the list.
-type UnknownError struct {
-	What  string // "mode", "placement", …
-	Word  string
-	Known []string
-}
-
-func (e *UnknownError) Error() string { return fmt.Sprintf("unknown %s %q", e.What, e.Word) }
-
-// Hint lists the words that would have been understood.
-func (e *UnknownError) Hint() string {
-	return e.What + "s are: " + strings.Join(e.Known, ", ")
-}
-
-func parse[T ~string](what, word string, known []T) (T, error) {
-	words := make([]string, len(known))
-	for i, k := range known {
-		if string(k) == word {
-			return k, nil
-		}
-		words[i] = string(k)
-	}
-	return "", &UnknownError{What: what, Word: word, Known: words}
-}
-
 // ParseName reads a mode's name.
-func ParseName(s string) (Name, error) { return parse("mode", s, Names()) }
+func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()) }
 
 // ParsePlacement reads a placement.
-func ParsePlacement(s string) (Placement, error) { return parse("placement", s, placements) }
+func ParsePlacement(s string) (Placement, error) { return suggest.Parse("placement", s, placements) }
 
 // ParseTarget reads a target that can be asked for by `--to`.
 func ParseTarget(s string) (Target, error) {
-	return parse("target", s, []Target{ToLoopback, ToLoopback6, ToAddress})
+	return suggest.Parse("target", s, []Target{ToLoopback, ToLoopback6, ToAddress})
 }
 
 var placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}

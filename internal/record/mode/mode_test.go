@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 var (
@@ -253,9 +255,9 @@ func TestParse(t *testing.T) {
 		hint  string
 	}{
 		{"mode", name, "publish-nat", "", ""},
-		{"mode-unknown", name, "brigde", `unknown mode "brigde"`, modesHint},
+		{"mode-unknown", name, "brigde", `unknown mode "brigde"`, "did you mean bridge?"},
 		{"mode-empty", name, "", `unknown mode ""`, modesHint},
-		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, modesHint},
+		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, "did you mean bridge?"},
 		{"placement", placement, "remote", "", ""},
 		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
@@ -270,9 +272,9 @@ func TestParse(t *testing.T) {
 				}
 				return
 			}
-			var u *UnknownError
+			var u *suggest.UnknownError
 			if !errors.As(err, &u) {
-				t.Fatalf("got %q, error %v: want an *UnknownError", got, err)
+				t.Fatalf("got %q, error %v: want a *suggest.UnknownError", got, err)
 			}
 			if got != "" || err.Error() != tt.fails || u.Hint() != tt.hint {
 				t.Errorf("got %q, error %q, hint %q; want error %q, hint %q", got, err, u.Hint(), tt.fails, tt.hint)

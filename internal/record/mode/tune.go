@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -106,7 +107,7 @@ func (*tuneError) Hint() string {
 }
 
 // ParseTunes reads a variant: settings joined by "+". The error is a
-// *tuneError or an *UnknownError.
+// *tuneError or a *suggest.UnknownError.
 func ParseTunes(s string) (Tunes, error) {
 	var list []Tune
 	for word := range strings.SplitSeq(s, tuneSeparator) {
@@ -129,7 +130,7 @@ func ParseTunes(s string) (Tunes, error) {
 
 func parseTune(word string) (Tune, error) {
 	name, value, ok := strings.Cut(word, "=")
-	key, err := parse("tune", name, keys)
+	key, err := suggest.Parse("tune", name, keys)
 	if err != nil {
 		return Tune{}, err
 	}

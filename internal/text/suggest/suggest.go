@@ -1,0 +1,153 @@
+// Package suggest finds what was meant by a word that is not on a closed list: words
+// that differ in case, by a slip of the fingers, or that were not finished.
+package suggest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// most is how many words are suggested at most: more are a list, not a hint.
+const most = 3
+
+// Words are the words of known that may have been meant by word, the likeliest first:
+// those that differ from it only in case, else those that it differs from by a few
+// slips, then those that begin with it. There are three at most, and none if nothing
+// is near.
+func Words(word string, known []string) []string {
+	lower := strings.ToLower(strings.TrimSpace(word))
+	if lower == "" || len(lower) > longest {
+		return nil
+	}
+	type match struct {
+		word  string
+		slips int
+	}
+	var found []match
+	for _, k := range known {
+		low := strings.ToLower(k)
+		switch n := slips(lower, low); {
+		case n == 0:
+			return []string{k}
+		case n <= forgiven(lower, low):
+			found = append(found, match{k, n})
+		case len(lower) >= beginning && strings.HasPrefix(low, lower):
+			found = append(found, match{k, len(low)}) // behind all slips
+		}
+	}
+	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(a.slips, b.slips) })
+	var out []string
+	for _, m := range found[:min(most, len(found))] {
+		out = append(out, m.word)
+	}
+	return out
+}
+
+const (
+	longest   = 100 // bytes; a longer word is no slip
+	beginning = 2   // bytes of a word that others are found by
+)
+
+// forgiven is how many slips of a word are taken for another one: a third of its letters.
+func forgiven(a, b string) int {
+	const share, atMost = 3, 3
+	return min(atMost, max(len(a), len(b))/share)
+}
+
+// slips is the Damerau-Levenshtein distance of two words, as far as no letters are swapped
+// that something was put between (optimal string alignment): how many letters were
+// left out, added, changed or swapped with their neighbour.
+func slips(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range y {
+			changed := 1
+			if x[i] == y[j] {
+				changed = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+changed)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(y)]
+}
+
+// UnknownError says that words are not on a closed list. It is a type because the
+// command line answers it with what may have been meant, or with the list.
+type UnknownError struct {
+	What  string   // "mode", "placement", …
+	Words []string // at least one
+	Known []string
+}
+
+// Error names all the words.
+func (e *UnknownError) Error() string {
+	quoted := make([]string, len(e.Words))
+	for i, w := range e.Words {
+		quoted[i] = fmt.Sprintf("%q", w)
+	}
+	what := e.What
+	if len(quoted) > 1 {
+		what += "s"
+	}
+	return "unknown " + what + " " + strings.Join(quoted, ", ")
+}
+
+// Hint says what may have been meant, or lists what would have been understood.
+func (e *UnknownError) Hint() string {
+	var meant []string
+	for _, w := range e.Words {
+		near := e.meant(w)
+		if near == "" {
+			return e.What + "s are: " + strings.Join(e.Known, ", ")
+		}
+		if !slices.Contains(meant, near) {
+			meant = append(meant, near)
+		}
+	}
+	return "did you mean " + strings.Join(meant, ", ") + "?"
+}
+
+// meant is what one word may have been meant to be: another one, one of several, or
+// several with spaces between them where it has commas; "" if nothing is near.
+func (e *UnknownError) meant(word string) string {
+	if parts := strings.Split(word, ","); len(parts) > 1 {
+		for i, p := range parts {
+			near := Words(p, e.Known)
+			if len(near) == 0 {
+				return ""
+			}
+			parts[i] = near[0]
+		}
+		return strings.Join(parts, " ")
+	}
+	near := Words(word, e.Known)
+	if len(near) < 2 {
+		return strings.Join(near, "")
+	}
+	last := len(near) - 1
+	return strings.Join(near[:last], ", ") + " or " + near[last]
+}
+
+// Parse reads a word of a closed list; what says what its words are. The error is an
+// *UnknownError.
+func Parse[T ~string](what, word string, known []T) (T, error) {
+	words := make([]string, len(known))
+	for i, k := range known {
+		if string(k) == word {
+			return k, nil
+		}
+		words[i] = string(k)
+	}
+	return "", &UnknownError{What: what, Words: []string{word}, Known: words}
+}
