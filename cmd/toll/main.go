@@ -24,7 +24,14 @@ type env struct {
 	stdout, stderr io.Writer
 }
 
-func main() { os.Exit(start(os.Args[1:])) }
+func main() {
+	argv, err := asPlugin(os.Args)
+	if err != nil {
+		os.Exit(internal(err))
+	}
+	os.Args = argv // what toll starts of itself is started with them, and is no plug-in
+	os.Exit(start(os.Args[1:]))
+}
 
 // start runs toll, or the part of it that another toll started.
 func start(args []string) int {
@@ -42,8 +49,14 @@ func start(args []string) int {
 			return internal(err)
 		}
 	}
+	if len(args) == 1 && args[0] == pluginMetadata {
+		return internal(printMetadata(os.Stdout))
+	}
 	ctx, cancel := untilSignal()
 	defer cancel(nil)
+	if err := endWithDocker(cancel); err != nil {
+		return internal(err)
+	}
 	return run(ctx, env{os.Stdout, os.Stderr}, args)
 }
 

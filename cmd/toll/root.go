@@ -50,12 +50,15 @@ Without a command it is "toll compare".`,
 
 		PersistentPreRunE: prepare,
 	}
+	if os.Getenv(dockerEnv) != "" {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}
+	}
 	root.SuggestionsMinimumDistance = 2
 	root.Flags().AddFlagSet(compare.Flags())
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e))
+	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
 	completeFormats(root)
 	return root
 }

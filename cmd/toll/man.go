@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// newMan is for packages: a page for each command.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write a manual page for each command",
+		Hidden: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(fmt.Errorf("man takes one directory, %d were given", len(args)), "toll man ~/.local/share/man/man1")
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			return writeMan(c.Root(), args[0])
+		}),
+	}
+}
+
+// writeMan writes the pages, with the date of the build's commit: the same toll writes
+// the same pages.
+func writeMan(root *cobra.Command, dir string) error {
+	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
+	if err != nil {
+		date = time.Unix(0, 0).UTC()
+	}
+	asMarkdown(root)
+	return doc.GenManTree(root, &doc.GenManHeader{
+		Section: "1",
+		Date:    &date,
+		Source:  "toll " + version,
+		Manual:  "toll",
+	}, dir)
+}
+
+// asMarkdown makes the texts of c and its commands ones that mean themselves to what
+// reads them as Markdown.
+func asMarkdown(c *cobra.Command) {
+	c.DisableAutoGenTag = true
+	c.Short, c.Long = escape(c.Short), escape(c.Long)
+	for _, sub := range c.Commands() {
+		asMarkdown(sub)
+	}
+}
+
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`").Replace(text)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each command that users see has a page with its flags and examples as they are.
+func TestMan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man1")
+	var out bytes.Buffer
+	if code := run(context.Background(), env{&out, &out}, []string{"man", dir}); code != exitOK || out.Len() > 0 {
+		t.Fatalf("exit code %d: %s", code, &out)
+	}
+	root := newRoot(env{&out, &out})
+	for _, c := range root.Commands() {
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
+		page, err := os.ReadFile(filepath.Join(dir, name))
+		if c.Hidden {
+			if err == nil {
+				t.Errorf("%s is of a hidden command", name)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !strings.HasPrefix(string(page), ".nh\n.TH") || !strings.Contains(string(page), "toll "+version) {
+			t.Errorf("%s begins with %.100q", name, page)
+		}
+		if first, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n"); !strings.Contains(plain(string(page)), first) {
+			t.Errorf("%s has no example %q:\n%s", name, first, page)
+		}
+	}
+}
+
+// plain is roff with the characters that its escapes stand for.
+func plain(roff string) string {
+	return strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\e`, `\`, `\&`, "", `\\`, `\`).Replace(roff)
+}
+
+func TestEscape(t *testing.T) {
+	const text = "a `b` *c* _d_ <e> f\\g"
+	if got, want := escape(text), "a \\`b\\` \\*c\\* \\_d\\_ \\<e> f\\\\g"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Shells complete toll's words by scripts that toll writes.
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out bytes.Buffer
+		if code := run(context.Background(), env{&out, &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
+			t.Errorf("%s: exit code %d: %.300s", shell, code, &out)
+		}
+	}
+}
