@@ -19,6 +19,7 @@ const (
 	exitNothing   = 3 // nothing of what was asked for can be measured here
 	exitCells     = 4 // measured, but some cells have no result; nothing serves the port
 	exitBadFile   = 5 // a results file cannot be read
+	exitWorse     = 6 // what --fail-above asks for is certainly exceeded; a gate's sentence is certainly false
 	exitSignalled = 128
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,11 +69,14 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	}
 	f, _ := show.FindFormat(o.format.name)
 	opts := show.Options{Color: o.file == "" && colored(e.stdout)}
-	if d.Kind == document.AReport && o.file == "" && isTerminal(e.stdout) {
+	if slices.Contains(fitted, d.Kind) && o.file == "" && isTerminal(e.stdout) {
 		opts.Width = min(show.DefaultWidth, terminalWidth(e.stdout))
 	}
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }
+
+// fitted are the documents whose text fits the terminal.
+var fitted = []document.Kind{document.AReport, document.ADifference}
 
 // either is words in a sentence: "a, b or c".
 func either(words []string) string {

@@ -15,6 +15,7 @@ const (
 	APlan       Kind = "a plan"
 	APrediction Kind = "a prediction"
 	AComparison Kind = "published comparisons"
+	ADifference Kind = "a difference"
 	ModeList    Kind = "a list of modes"
 	APath       Kind = "a path"
 	PortList    Kind = "ports"

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+func newDiff(e env) *cobra.Command {
+	var out outputFlags
+	var failAbove float64
+	c := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say what differs between two runs",
+		Long: `diff compares two results files of the same study: first what differs of the
+machine, the load and the paths, then each mode's ratio to the baseline, with a
+95 % interval and a verdict. Absolute figures are shown below, not judged: those
+of different times have the machine's state in them.`,
+		Example: `  toll compare --save old.jsonl
+  toll compare --save new.jsonl
+  toll diff old.jsonl new.jsonl
+  toll diff old.jsonl new.jsonl --fail-above 5%`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usage(fmt.Errorf("diff takes two results files, %d were given", len(args)), "toll diff old.jsonl new.jsonl")
+			}
+			if args[0] == "-" && args[1] == "-" {
+				return usage(errors.New("the standard input is one file, not two"), "name one of them")
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := out.check(place{"", args[0]}, place{"", args[1]}); err != nil {
+				return err
+			}
+			old, err := readResults(e, args[0], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			now, err := readResults(e, args[1], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			r, err := difference.Judge(difference.Input{Name: args[0], File: old}, difference.Input{Name: args[1], File: now})
+			if err != nil {
+				return &failure{exitBadFile, fmt.Errorf("%s and %s cannot be compared: %w", args[0], args[1], err), ""}
+			}
+			judged := c.Flags().Changed("fail-above")
+			if judged {
+				r.FailAbove(failAbove)
+			}
+			if err := out.print(e, show.Difference(r)); err != nil || !judged {
+				return err
+			}
+			return worseThan(r)
+		}),
+	}
+	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this, %d if a mode of the old run has no result in the new one", exitWorse, exitCells))
+	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
+	out.add(c.Flags(), document.ADifference)
+	return c
+}
+
+// worseThan is the exit code of --fail-above. What was measured before and has no result
+// any more cannot pass.
+func worseThan(r *difference.Report) error {
+	switch {
+	case len(r.Failing) > 0:
+		return &failure{code: exitWorse}
+	case len(r.OnlyOld) > 0 || len(r.Cells) == 0:
+		return &failure{code: exitCells}
+	}
+	return nil
+}

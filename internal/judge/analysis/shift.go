@@ -1,0 +1,76 @@
+package analysis
+
+import (
+	"cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Match is a cell that two runs have, by its index in each.
+type Match struct{ Old, New int }
+
+// Runs are two runs of which cells are compared.
+type Runs struct{ Old, New *Run }
+
+// Ratio is how the ratio of a cell's metric to its run's own baseline differs between the
+// runs, and the two ratios; ok is false if one of the runs has none.
+func (r Runs) Ratio(m Match, metric string) (old, now Ratio, s stats.Shift, v stats.Verdict, ok bool) {
+	x, baseOld, okOld := r.Old.toBaseline(m.Old, metric)
+	y, baseNew, okNew := r.New.toBaseline(m.New, metric)
+	if !okOld || !okNew {
+		return old, now, s, v, false
+	}
+	if x.slices.Pairs > 0 && y.slices.Pairs > 0 {
+		s = stats.Shifted(x.slices, y.slices)
+	} else { // one of them is by rounds
+		s = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric), r.New.ratios(m.New, baseNew, metric))
+	}
+	if s.N == 0 {
+		return old, now, s, v, false
+	}
+	old, now = ratioOf(x, Label(r.Old.Series[baseOld].Cell)), ratioOf(y, Label(r.New.Series[baseNew].Cell))
+	higher := higherIsBetter(r.New.Series[m.New].Load, metric)
+	old.Verdict = r.Old.verdict(x, r.Old.noise(groupOf(r.Old.Series[m.Old].Cell), metric), higher)
+	now.Verdict = r.New.verdict(y, r.New.noise(groupOf(r.New.Series[m.New].Cell), metric), higher)
+	v = s.Judge(r.noise(r.New.Series[m.New].Cell, metric, s.Epochs > 0), r.Same(), higher)
+	return old, now, s, v, true
+}
+
+// Value is how a cell's metric itself differs between the runs: by rounds, and without a
+// verdict, because the machine may have been in another state. N is 0 if one of the runs
+// has none.
+func (r Runs) Value(m Match, metric string) stats.Shift {
+	return stats.ShiftedValues(Ordered(r.Old.Series[m.Old].Values[metric]), Ordered(r.New.Series[m.New].Values[metric]))
+}
+
+// Same is the relative difference that is called none: the larger one of both plans.
+func (r Runs) Same() float64 {
+	of := func(p sample.Plan) float64 { return cmp.Or(p.Same, p.Precision) }
+	return max(of(r.Old.File.Header.Plan), of(r.New.File.Header.Plan))
+}
+
+// noise is what both controls show of a metric in the group of cell c.
+func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
+	old, now := r.Old.noise(groupOf(c), metric), r.New.noise(groupOf(c), metric)
+	if sliced {
+		return stats.BothNoises(old.bias, now.bias)
+	}
+	return stats.BothNoises(old.floor, now.floor)
+}
+
+// toBaseline is cell i's metric against that of its baseline, cell b; ok is false if it is the
+// baseline itself, or they have nothing in common.
+func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
+	b, ok = j.BaselineOf(i)
+	if !ok || b == i {
+		return x, b, false
+	}
+	x = j.compare(i, b, metric)
+	return x, b, x.N > 0
+}
+
+// ratios are those of cell i to cell b, by round.
+func (j *Run) ratios(i, b int, metric string) []float64 {
+	return stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric))
+}

@@ -1,0 +1,318 @@
+// Package difference says what differs between two runs of the same study: what may explain
+// it first, then cell by cell. Ratios to the baseline are judged, because both sides of one
+// were measured at the same time; absolute figures are only told.
+package difference
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Schema names the version of a difference.
+const Schema = "bridgetoll.difference/1"
+
+// Report is what differs between two runs; its JSON form is documented in docs/results.md.
+type Report struct {
+	Schema   string     `json:"schema"`
+	Study    string     `json:"study,omitempty"` // as the plans have it
+	Old      Side       `json:"old"`
+	New      Side       `json:"new"`
+	Baseline string     `json:"baseline"`
+	Same     float64    `json:"same"` // the relative difference that is called none
+	Settings []Setting  `json:"settings"`
+	Cells    []Cell     `json:"cells"` // that both have, in the new plan's order
+	OnlyOld  []Lone     `json:"only_old"`
+	OnlyNew  []Lone     `json:"only_new"`
+	FailAt   *float64   `json:"fail_above,omitempty"` // --fail-above
+	Failing  []Exceeded `json:"failing,omitempty"`    // what is certainly worse by more than that
+}
+
+// Side is one of the two runs.
+type Side struct {
+	Name        string             `json:"name"` // of its file
+	Started     time.Time          `json:"started,omitzero"`
+	Environment sample.Environment `json:"environment"`
+	Rounds      int                `json:"rounds"`
+	Elapsed     float64            `json:"elapsed_s"`
+}
+
+// Setting is what may explain a difference: of the machine, of the run, or of paths.
+type Setting struct {
+	What string `json:"what"`
+	Old  string `json:"old"` // "": it was not there, like New
+	New  string `json:"new"`
+	// Cells are the modes on whose paths it differs; none: it is the whole run's.
+	Cells []string `json:"cells,omitempty"`
+}
+
+// Cell is a cell that both runs have.
+type Cell struct {
+	Mode     string            `json:"mode"`
+	From     string            `json:"from"`
+	To       string            `json:"to"`
+	Load     string            `json:"load"`
+	Tune     string            `json:"tune,omitempty"`
+	Shape    sample.Shape      `json:"shape,omitzero"`
+	On       string            `json:"on"`
+	Label    string            `json:"label"`
+	Baseline bool              `json:"baseline,omitempty"`
+	Primary  string            `json:"primary"`
+	Metrics  map[string]Metric `json:"metrics"`
+}
+
+// Metric is one quantity of a cell in both runs.
+type Metric struct {
+	Unit   string  `json:"unit"`
+	Higher bool    `json:"higher_is_better,omitempty"`
+	Ratio  *Change `json:"ratio,omitempty"` // to the baseline; absent for the baseline itself
+	Value  *Change `json:"value,omitempty"` // itself
+}
+
+// Change is by what factor the new figure differs from the old one.
+type Change struct {
+	Old      Figure  `json:"old"`
+	New      Figure  `json:"new"`
+	Median   float64 `json:"median"`
+	Low      float64 `json:"low"` // 95 %
+	High     float64 `json:"high"`
+	SureLow  float64 `json:"sure_low"` // 99 %
+	SureHigh float64 `json:"sure_high"`
+	N        int     `json:"n"`                // pairs of slices, or rounds, of the run that has fewer
+	Epochs   int     `json:"epochs,omitempty"` // as of a ratio
+	// Verdict is better, worse, same or unclear; "" of what is not judged.
+	Verdict stats.Verdict `json:"verdict,omitempty"`
+}
+
+// Figure is what one run has.
+type Figure struct {
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`
+	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
+}
+
+// Lone is a cell that only one run has a result of, and why the other one has none.
+type Lone struct {
+	Label string `json:"label"`
+	From  string `json:"from"`
+	Load  string `json:"load"`
+	On    string `json:"on"`
+	Why   string `json:"why"`
+}
+
+// Exceeded is a ratio that is certainly worse by more than was allowed.
+type Exceeded struct {
+	Label  string `json:"label"`
+	From   string `json:"from"`
+	Load   string `json:"load"`
+	Metric string `json:"metric"`
+}
+
+// Input is a results file with its name.
+type Input struct {
+	Name string
+	File *sample.File
+}
+
+// Errors of files that cannot be compared.
+var (
+	errMesh = errors.New("a mesh has no cells to compare")
+)
+
+// Judge says what differs from old to now; the error says why they cannot be compared.
+func Judge(old, now Input) (*Report, error) {
+	if err := comparable(old.File, now.File); err != nil {
+		return nil, err
+	}
+	d := &differ{Runs: analysis.Runs{Old: analysis.Open(old.File), New: analysis.Open(now.File)}}
+	p := now.File.Header.Plan
+	r := &Report{Schema: Schema, Study: p.Study, Old: side(old), New: side(now), Baseline: p.Baseline, Same: d.Same(),
+		Cells: []Cell{}, OnlyOld: []Lone{}, OnlyNew: []Lone{}}
+	d.match(r)
+	r.Settings = d.settings()
+	return r, nil
+}
+
+// comparable says why two files are not of one study.
+func comparable(old, now *sample.File) error {
+	a, b := old.Header.Plan, now.Header.Plan
+	switch {
+	case a.Mesh != nil || b.Mesh != nil:
+		return errMesh
+	case a.Study != b.Study:
+		return fmt.Errorf("the old file is of %s, the new one of %s", studyName(a), studyName(b))
+	case a.Baseline != b.Baseline:
+		return fmt.Errorf("the old run's baseline is %s, the new one's %s: ratios to them say nothing of each other", a.Baseline, b.Baseline)
+	}
+	return nil
+}
+
+func studyName(p sample.Plan) string {
+	if p.Study == "" {
+		return "toll compare"
+	}
+	return "toll " + p.Study
+}
+
+func side(in Input) Side {
+	h := in.File.Header
+	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment, Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
+}
+
+// differ is two files on their way to the report.
+type differ struct {
+	analysis.Runs
+	matches []analysis.Match
+}
+
+// match finds the cells that both have, and those that one lacks.
+func (d *differ) match(r *Report) {
+	taken := map[int]bool{}
+	for i, s := range d.New.Series {
+		if s.Cell.Control {
+			continue
+		}
+		k := find(d.Old, s.Cell)
+		if k >= 0 {
+			taken[k] = true
+		}
+		switch why := d.unlike(k, i); {
+		case why == "":
+			r.Cells = append(r.Cells, d.cell(analysis.Match{Old: k, New: i}))
+			d.matches = append(d.matches, analysis.Match{Old: k, New: i})
+		case !d.New.Failed(i):
+			r.OnlyNew = append(r.OnlyNew, lone(s.Cell, why))
+		case k >= 0 && !d.Old.Failed(k):
+			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, "it has no result in the new run"))
+		}
+	}
+	for k, s := range d.Old.Series {
+		if !taken[k] && !s.Cell.Control && !d.Old.Failed(k) {
+			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, "the new run did not measure it"))
+		}
+	}
+}
+
+// unlike says why the cells cannot be compared; "" if they can.
+func (d *differ) unlike(k, i int) string {
+	switch {
+	case k < 0:
+		return "the old run did not measure it"
+	case d.New.Failed(i):
+		return "it has no result in the new run"
+	case d.Old.Failed(k):
+		return "it has no result in the old run"
+	}
+	if old, now := work(d.Old.Series[k].Load), work(d.New.Series[i].Load); old != now {
+		return "the load was another one: " + old + ", now " + now
+	}
+	return ""
+}
+
+// work is what a load's ends do, without how long that is watched.
+func work(l sample.Load) string { return workload.Of(l).Words(l) }
+
+func find(j *analysis.Run, c sample.Cell) int {
+	return slices.IndexFunc(j.Series, func(s *analysis.Series) bool { return s.Cell == c })
+}
+
+func lone(c sample.Cell, why string) Lone {
+	return Lone{Label: name(c), From: c.From, Load: c.Load, On: c.On, Why: why}
+}
+
+func name(c sample.Cell) string {
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+}
+
+// cell compares a cell of both runs.
+func (d *differ) cell(m analysis.Match) Cell {
+	s := d.New.Series[m.New]
+	c := s.Cell
+	b, ok := d.New.BaselineOf(m.New)
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Label: name(c),
+		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
+	for _, metric := range Compared(s.Load, c.Shape) {
+		of := workload.MetricOf(metric, s.Load)
+		x := Metric{Unit: of.Unit, Higher: of.Higher, Value: d.value(m, metric)}
+		if old, now, shift, verdict, ok := d.Ratio(m, metric); ok {
+			x.Ratio = change(shift, ratioFigure(old), ratioFigure(now))
+			x.Ratio.Verdict = verdict
+		}
+		if x.Ratio != nil || x.Value != nil {
+			out.Metrics[metric] = x
+		}
+	}
+	return out
+}
+
+// Compared are the metrics of a load that are compared: what decides its toll, the tail of
+// its latencies, and its CPU time.
+func Compared(l sample.Load, s sample.Shape) []string {
+	w := workload.Of(l)
+	var out []string
+	for _, m := range []string{w.Decides(s), workload.LatencyP99, w.CPU()} {
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (d *differ) value(m analysis.Match, metric string) *Change {
+	shift := d.Value(m, metric)
+	if shift.N == 0 {
+		return nil
+	}
+	old, okOld := d.Old.Series[m.Old].Metric(metric)
+	now, okNew := d.New.Series[m.New].Metric(metric)
+	if !okOld || !okNew {
+		return nil
+	}
+	return change(shift, valueFigure(old), valueFigure(now))
+}
+
+func change(s stats.Shift, old, now Figure) *Change {
+	return &Change{Old: old, New: now, Median: s.Median, Low: s.Low, High: s.High, SureLow: s.SureLow, SureHigh: s.SureHigh,
+		N: s.N, Epochs: s.Epochs}
+}
+
+func ratioFigure(r analysis.Ratio) Figure { return Figure{r.Median, r.Low, r.High, r.N, r.Verdict} }
+
+func valueFigure(m analysis.Metric) Figure { return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""} }
+
+// FailAbove notes what is certainly worse by more than a share: its verdict is worse, and
+// the whole 99 % interval is beyond the share. 0.05 is 5 %.
+func (r *Report) FailAbove(share float64) {
+	r.FailAt, r.Failing = &share, nil
+	for _, c := range r.Cells {
+		for _, metric := range Metrics(c) {
+			m := c.Metrics[metric]
+			if m.Ratio == nil || m.Ratio.Verdict != stats.Worse {
+				continue
+			}
+			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow, SureHigh: m.Ratio.SureHigh}
+			if s.Beyond(share, m.Higher) {
+				r.Failing = append(r.Failing, Exceeded{c.Label, c.From, c.Load, metric})
+			}
+		}
+	}
+}
+
+// Metrics are the names of the cell's metrics, what decides its toll first.
+func Metrics(c Cell) []string {
+	var out []string
+	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte, workload.CPUPerTrip} {
+		if _, ok := c.Metrics[m]; ok && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package difference
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// settings are what differs of the machine, the run and the paths of the cells that both have.
+func (d *differ) settings() []Setting {
+	old, now := d.Old.File.Header, d.New.File.Header
+	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan), plan(now.Plan))...)
+	if s, ok := busier(old.Environment, now.Environment); ok {
+		out = append(out, s)
+	}
+	for _, s := range d.pathSettings() {
+		machines := func(o Setting) bool { return o.What+ofServer == s.What && o.Old == s.Old && o.New == s.New }
+		if !slices.ContainsFunc(out, machines) { // it is not said twice
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// ofServer is said of settings of a path's own machine.
+const ofServer = " of the server's machine"
+
+// fact is a setting of one run.
+type fact struct{ what, is string }
+
+// apart are the facts that differ. What only one run has stands where it would in its own
+// list.
+func apart(old, now []fact) []Setting {
+	out := []Setting{}
+	was := map[string]string{}
+	for _, f := range old {
+		was[f.what] = f.is
+	}
+	seen := map[string]bool{}
+	for _, f := range now {
+		seen[f.what] = true
+		if was[f.what] != f.is {
+			out = append(out, Setting{What: f.what, Old: was[f.what], New: f.is})
+		}
+	}
+	for _, f := range old {
+		if !seen[f.what] && f.is != "" {
+			out = append(out, Setting{What: f.what, Old: f.is})
+		}
+	}
+	return out
+}
+
+// machine are the facts of a machine that can decide a number.
+func machine(e sample.Environment) []fact {
+	out := []fact{
+		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel}, {"CPUs", fmt.Sprint(e.CPUs)},
+		{"CPUs allowed", list(e.CPUsAllowed)}, {"threads per core", fmt.Sprint(e.ThreadsPerCore)},
+		{"memory", gigabytes(e.Memory)}, {"CPU limit of the cgroup", limit(e.CgroupCPUs)}, {"governor", e.Governor},
+		{"virtualization", e.Virtualization}, {"Docker", e.Docker}, {"root", yes(e.Root)}, {"net.ipv4.tcp_congestion_control", e.Congestion},
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Sysctls)) {
+		out = append(out, fact{k, e.Sysctls[k]})
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Mitigations)) {
+		out = append(out, fact{"mitigation of " + k, e.Mitigations[k]})
+	}
+	return out
+}
+
+// plan are the facts of how a run was made, of its loads too.
+func plan(p sample.Plan) []fact {
+	out := []fact{{"CPUs of the client", list(p.CPUs.Client)}, {"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
+		{"wire", wire(p.Wire)}, {"time of an epoch", seconds(p.Epoch)}}
+	for _, l := range p.Loads {
+		out = append(out, fact{"load " + l.Kind, work(l)}, fact{"window of " + l.Kind, seconds(l.Window)}, fact{"slices of " + l.Kind, seconds(l.Slice)})
+	}
+	return out
+}
+
+func list(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") }
+
+func gigabytes(n uint64) string {
+	const giga = 1 << 30
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/giga)
+}
+
+func limit(cpus float64) string {
+	if cpus == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%g CPUs", cpus)
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func wire(w *sample.Wire) string {
+	if w == nil {
+		return ""
+	}
+	return w.String()
+}
+
+// seconds is a time as flags have it; "" of none.
+func seconds(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return units.FormatTime(sample.Wire{Delay: s}.OneWay())
+}
+
+// busier is the load average where one run began on a busier machine: by half a CPU of
+// each, or more.
+func busier(old, now sample.Environment) (Setting, bool) {
+	const share = 0.5
+	if math.Abs(old.LoadAverage-now.LoadAverage) <= share*float64(max(1, now.CPUs)) {
+		return Setting{}, false
+	}
+	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage), New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
+}
+
+// pathSettings are what differs on paths, each once with the modes that have it.
+func (d *differ) pathSettings() []Setting {
+	var out []Setting
+	for _, m := range d.matches {
+		c := d.New.Series[m.New].Cell
+		old, okOld := d.Old.File.Header.PathOf(c)
+		now, okNew := d.New.File.Header.PathOf(c)
+		if !okOld || !okNew {
+			continue
+		}
+		for _, s := range apart(path(old), path(now)) {
+			k := slices.IndexFunc(out, func(o Setting) bool { return o.What == s.What && o.Old == s.Old && o.New == s.New })
+			if k < 0 {
+				out, k = append(out, s), len(out)
+			}
+			if label := analysis.Label(c); !slices.Contains(out[k].Cells, label) {
+				out[k].Cells = append(out[k].Cells, label)
+			}
+		}
+	}
+	return out
+}
+
+// path are the facts of a path: its hops, its devices, its machine's settings.
+func path(p sample.Path) []fact {
+	out := []fact{{"path", strings.Join(p.Hops, "·")}}
+	nth := map[string]int{}
+	for _, l := range p.Links {
+		name := l.Kind + " in " + l.Where
+		if nth[name]++; nth[name] > 1 { // Docker names devices anew each time
+			name = fmt.Sprintf("%s number %d in %s", l.Kind, nth[name], l.Where)
+		}
+		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)}, fact{"queue of " + name, l.Qdisc}, fact{"offloads of " + name, offloads(l.Offloads)})
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.Sysctls)) {
+		out = append(out, fact{k + ofServer, p.Sysctls[k]})
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
+		out = append(out, fact{k, p.Facts[k]})
+	}
+	return out
+}
+
+// offloads are those that are on.
+func offloads(all map[string]bool) string {
+	var on []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if all[k] {
+			on = append(on, k)
+		}
+	}
+	if len(on) == 0 {
+		return "none"
+	}
+	return strings.Join(on, " ")
+}

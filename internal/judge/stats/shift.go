@@ -1,0 +1,103 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Shift is a quantity of one run over the same quantity of another run. Runs are
+// independent, so the uncertainty of both is in its intervals.
+type Shift struct {
+	Summary                   // 95 %
+	SureLow, SureHigh float64 // 99 %
+	Epochs            int     // of the run that has fewer; 0: it is by rounds
+}
+
+// Shifted is the shift from one estimate of a ratio's logarithm to another one; N is 0
+// if one of them is none.
+func Shifted(old, now Estimate) Shift {
+	if old.Pairs == 0 || now.Pairs == 0 {
+		return Shift{}
+	}
+	e := now.Plus(old.Times(-1))
+	low, high := e.Interval(sureConfidence)
+	return Shift{Summary: e.Ratio(), SureLow: exp(low), SureHigh: exp(high), Epochs: e.Epochs}
+}
+
+// ShiftedValues is the shift of the median from one run's values to another's, each of
+// which has a value for each round; N is the smaller number. Both are resampled,
+// independently of each other (Efron & Tibshirani, chapter 8). Values that are not
+// positive are left out: they have no ratio.
+func ShiftedValues(old, now []float64) Shift {
+	old, now = positive(old), positive(now)
+	out := Shift{Summary: Summary{N: min(len(old), len(now))}}
+	if out.N == 0 || !ratio(slices.Min(now), slices.Max(old)) || !ratio(slices.Max(now), slices.Min(old)) {
+		return Shift{}
+	}
+	out.Median = Median(now) / Median(old)
+	a, b := medians(old), medians(now)
+	ratios := make([]float64, resamples)
+	for i := range ratios {
+		// Samples of one size have the same resamples in the same order.
+		ratios[i] = b[i] / a[(i+resamples/2)%resamples]
+	}
+	slices.Sort(ratios)
+	out.Low, out.High = tails(ratios, Confidence)
+	out.SureLow, out.SureHigh = tails(ratios, sureConfidence)
+	return out
+}
+
+// ratio reports whether one can be divided by the other: figures of a file may be as far
+// apart as floats go.
+func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
+
+func positive(xs []float64) []float64 {
+	return slices.DeleteFunc(finite(xs), func(x float64) bool { return !(x > 0) })
+}
+
+// medians are those of the resamples.
+func medians(xs []float64) []float64 {
+	r, out := rank(xs), make([]float64, resamples)
+	resample(len(xs), func(i int, times []uint8) { out[i] = r.median(times) })
+	return out
+}
+
+// tails cuts sorted resamples to the middle ones of that share.
+func tails(sorted []float64, level float64) (low, high float64) {
+	tail := (1 - level) / 2
+	n := float64(len(sorted))
+	return sorted[int(math.Floor(tail*n))], sorted[int(math.Ceil((1-tail)*n))-1]
+}
+
+// Judge judges the shift: same if its whole 95 % interval is within same of 1, better or
+// worse if its whole 99 % interval is further from 1 than noise, what both runs' controls
+// show. NaN: one of them has none.
+func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
+	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
+		return Unclear
+	}
+	switch {
+	case s.Low >= 1-same && s.High <= 1+same:
+		return Same
+	case s.SureLow > 1+noise:
+		return pick(higherIsBetter)
+	case s.SureHigh < 1/(1+noise):
+		return pick(!higherIsBetter)
+	}
+	return Unclear
+}
+
+// Beyond reports whether the whole 99 % interval is worse than 1 by more than a share:
+// 0.05 is 5 %.
+func (s Shift) Beyond(share float64, higherIsBetter bool) bool {
+	if s.N == 0 {
+		return false
+	}
+	if higherIsBetter {
+		return s.SureHigh < 1-share
+	}
+	return s.SureLow > 1+share
+}
+
+// BothNoises is the noise of two independent runs together; NaN if one is not known.
+func BothNoises(a, b float64) float64 { return math.Sqrt(a*a + b*b) }
