@@ -109,7 +109,7 @@ const exitCells = 4
 // result are in the report.
 func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
 	file := filepath.Join(t.dir, "run.jsonl")
-	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--save", file}, args...)...)
+	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file}, args...)...)
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
 		return nil, err

@@ -55,6 +55,9 @@ func TestManual(t *testing.T) {
 				args[at] = "2" // more only make numbers and verdicts surer, which are not compared
 				args = append(args, "--window", "100ms")
 			}
+			if slices.Contains(args, "--save") {
+				args = again(args)
+			}
 			r, code := runPatiently(t, bin, nil, args...)
 			out := r.out.String()
 			if code != exitOK || r.errOut.Len() > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ import (
 type outputFlags struct {
 	format formatFlag
 	file   string
-	to     *os.File // nil: the standard output, or not yet open
+	force  bool     // overwrite files
+	to     *os.File // a pipe, a device; nil: the standard output, a file, or not yet open
 	close  func() error
 }
 
@@ -28,7 +30,8 @@ type outputFlags struct {
 func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	o.format = formatFlag{show.Formats()[0].Name, kind}
 	fl.Var(&o.format, formatName, either(show.FormatsOf(kind)))
-	fl.StringVar(&o.file, "output", "", "write to this file instead of the standard output")
+	fl.StringVar(&o.file, outputFlag, "", "write to this file instead of the standard output")
+	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
 }
 
 // check checks the flags of a command that has these other files.
@@ -36,30 +39,51 @@ func (o *outputFlags) check(others ...place) error {
 	if err := o.format.check(o.format.kind); err != nil {
 		return err
 	}
-	return o.apart(others)
+	if err := o.apart(others); err != nil {
+		return err
+	}
+	return o.fresh(others)
 }
 
-// open opens the file, so that a place that cannot be written is known before
-// anything is measured. write opens it if nobody did.
+const outputFlag = "output"
+
+// open opens what is no regular file, and tries those that are, so that a place that cannot
+// be written is known before anything is measured. write opens it if nobody did.
 func (o *outputFlags) open(e env) (err error) {
-	if o.file == "" || o.to != nil {
-		return nil
+	switch {
+	case o.file == "" || o.to != nil:
+	case direct(o.file):
+		o.to, o.close, err = create(o.file, e.stdout, o.force)
+	default:
+		err = writable(o.file)
 	}
-	if o.to, o.close, err = create(o.file, e.stdout); err != nil {
-		return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a writable path"}
-	}
-	return nil
+	return unwritten(err)
 }
 
-// write gives f the place to print to, and closes it.
+// unwritten is the failure of a place that cannot be written.
+func unwritten(err error) error {
+	if err == nil || errors.As(err, new(*failure)) {
+		return err
+	}
+	return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a writable path"}
+}
+
+// write gives f the place to print to. A file is there when it is complete.
 func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	if err := o.open(e); err != nil {
 		return err
 	}
-	if o.to == nil {
+	switch {
+	case o.file == "":
 		return f(e.stdout)
+	case o.to != nil:
+		return errors.Join(f(o.to), o.close())
 	}
-	return errors.Join(f(o.to), o.close())
+	var b bytes.Buffer
+	if err := f(&b); err != nil {
+		return err
+	}
+	return unwritten(replace(o.file, b.Bytes(), o.force))
 }
 
 // print prints a document in the format that was asked for.

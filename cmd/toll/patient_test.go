@@ -43,6 +43,7 @@ func patient(args []string) int {
 			return code
 		}
 		noteRerun(args)
+		args = again(args)
 	}
 }
 
@@ -57,6 +58,7 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 			return r, code
 		}
 		noteRerun(args)
+		args = again(args)
 	}
 }
 
@@ -160,3 +162,6 @@ func moreRounds(args []string) bool {
 	args[at] = strconv.Itoa(3 * n)
 	return err == nil
 }
+
+// again are the arguments of a run that may have written its files.
+func again(args []string) []string { return append(slices.Clone(args), "--"+forceFlag) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 )
@@ -53,11 +52,13 @@ func isFile(f *os.File, name string) bool {
 	return errHave == nil && errWant == nil && os.SameFile(have, want)
 }
 
-// resolved is the path of a file that is not there, without links: of its
+// maxLinks is as many as the kernel follows.
+const maxLinks = 40
+
+// resolved is the path of a file, which need not be there, without links: of its
 // directory's and of those that lead to it.
 func resolved(name string) string {
-	const links = 40 // as many as the kernel follows
-	for range links {
+	for range maxLinks {
 		to, err := os.Readlink(name)
 		if err != nil {
 			break
@@ -75,17 +76,4 @@ func resolved(name string) string {
 		dir = real
 	}
 	return filepath.Join(dir, filepath.Base(name))
-}
-
-// create opens a file for writing and empties it. The standard output, under
-// whatever name, is not opened a second time: what others write there would be
-// overwritten.
-func create(name string, stdout io.Writer) (f *os.File, closeFile func() error, err error) {
-	if out, is := stdout.(*os.File); is && isFile(out, name) {
-		return out, func() error { return nil }, nil
-	}
-	if f, err = os.Create(name); err != nil {
-		return nil, nil, err
-	}
-	return f, f.Close, nil
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 )
 
 // tee keeps every record and copies it to the file that was asked for. What
@@ -29,7 +31,10 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	if f.save == "" {
 		return t, func() error { return nil }, nil
 	}
-	file, closeFile, err := create(f.save, e.stdout)
+	file, closeFile, err := create(f.save, e.stdout, f.out.force)
+	if errors.Is(err, fs.ErrExist) { // since it was looked for
+		return nil, nil, usage(exists(place{saveFlag, f.save}), overwriteHint(place{saveFlag, f.save}))
+	}
 	if err != nil {
 		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a writable path"}
 	}

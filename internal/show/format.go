@@ -20,7 +20,7 @@ type Format struct {
 // and a line here.
 func Formats() []Format { return slices.Clone(formats) }
 
-var formats = []Format{tableFormat, jsonFormat}
+var formats = []Format{tableFormat, jsonFormat, markdownFormat}
 
 // FindFormat is the format with that name.
 func FindFormat(name string) (f Format, ok bool) {

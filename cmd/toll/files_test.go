@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file that appears while a run is made is kept, and what was measured is not lost.
+func TestReplaceKeepsWhatAppeared(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "report")
+	if err := writable(name); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Dir(name) + "/.*"); len(left) > 0 {
+		t.Errorf("trying leaves %v", left)
+	}
+	if err := os.WriteFile(name, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := replace(name, []byte("ours"), false)
+	var f *failure
+	if !errors.As(err, &f) || exitCode(err) != exitFailed {
+		t.Fatalf("%v", err)
+	}
+	kept := strings.TrimPrefix(f.hint, "what was to be written is in ")
+	for file, want := range map[string]string{name: "other", kept: "ours"} {
+		if got, err := os.ReadFile(file); string(got) != want {
+			t.Errorf("%s has %q, %v", file, got, err)
+		}
+	}
+}
+
+// With force the whole file is replaced, and keeps its mode; a reader that has it open keeps what it reads.
+func TestReplace(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "toll.prom")
+	for _, c := range []struct {
+		force      bool
+		data, mode string
+	}{{false, "first", ""}, {true, "second", "-rw-r-----"}} {
+		var old *os.File
+		if c.mode != "" {
+			if err := os.Chmod(name, 0o640); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if old, err = os.Open(name); err != nil {
+				t.Fatal(err)
+			}
+			defer old.Close()
+		}
+		if err := replace(name, []byte(c.data), c.force); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(name)
+		info, _ := os.Stat(name)
+		if string(got) != c.data || c.mode != "" && info.Mode().String() != c.mode {
+			t.Errorf("%q, %s, %v", got, info.Mode(), err)
+		}
+		if old != nil {
+			b := make([]byte, 10)
+			if n, _ := old.Read(b); string(b[:n]) != "first" {
+				t.Errorf("the reader has %q", b[:n])
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Dir(name) + "/.*"); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
