@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The page about choosing a mode has every mode, with all of its paths as the catalogue
+// has them and no others.
+func TestManualPictures(t *testing.T) {
+	const page = "../../docs/choosing-a-mode.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[mode.Name][]string{}
+	picture := regexp.MustCompile(`^(\S+ → \S+) +client ─ (.*) ─ server *(.*)$`)
+	var heading []mode.Name
+	for l := range strings.Lines(string(text)) {
+		l = strings.TrimRight(l, "\n")
+		if words, ok := strings.CutPrefix(l, "## "); ok {
+			heading = nil
+			for _, w := range strings.Split(words, ", ") {
+				if _, ok := mode.Find(mode.Name(w)); ok {
+					heading = append(heading, mode.Name(w))
+					drawn[mode.Name(w)] = nil
+				}
+			}
+		}
+		m := picture.FindStringSubmatch(l)
+		if m == nil {
+			continue
+		}
+		of := heading
+		if m[3] != "" && !strings.HasPrefix(m[3], "all ") {
+			of = []mode.Name{mode.Name(m[3])}
+		}
+		for _, name := range of {
+			drawn[name] = append(drawn[name], m[1]+": "+m[2])
+		}
+	}
+	for _, m := range mode.All() {
+		got, ok := drawn[m.Name]
+		if !ok {
+			t.Errorf("%s has no heading", m.Name)
+			continue
+		}
+		var want []string
+		for _, r := range m.Routes {
+			var hops []string
+			for _, h := range r.Hops {
+				hops = append(hops, string(h))
+			}
+			want = append(want, string(r.From)+" → "+string(r.To)+": "+strings.Join(hops, " ─ "))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is drawn as\n\t%s\nand is\n\t%s", m.Name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		}
+	}
+}
+
+// Every command line that the manual shows without its output is one that toll
+// understands, with its flags and what they say.
+func TestManualCommands(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?ms)^```\n(.*?)^```$")
+	remark := regexp.MustCompile(`\s{3,}.*`)
+	checked := 0
+	for page, text := range manual(t) {
+		for _, b := range block.FindAllStringSubmatch(text, -1) {
+			for l := range strings.Lines(b[1]) {
+				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
+				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
+				args := strings.Fields(l)
+				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") || strings.HasSuffix(l, "\\") {
+					continue // the shell's, or cut short
+				}
+				c, rest, err := newRoot(env{}).Find(args[1:])
+				if err != nil {
+					t.Errorf("%s: %s: %v", page, l, err)
+					continue
+				}
+				checked++
+				if c.Flags().Lookup("dry-run") == nil {
+					if err := c.ParseFlags(rest); err != nil {
+						t.Errorf("%s: %s: %v", page, l, err)
+					}
+					continue
+				}
+				var out bytes.Buffer
+				if code := run(context.Background(), env{&out, &out}, append(args[1:], "--dry-run")); code == exitUsage {
+					t.Errorf("%s: %s: %s", page, l, &out)
+				}
+			}
+		}
+	}
+	if checked < 30 {
+		t.Errorf("only %d command lines", checked)
+	}
+}
