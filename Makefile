@@ -100,6 +100,16 @@ lint: ## gofmt, go vet, staticcheck and others by golangci-lint, go mod tidy
 	$(GO) mod tidy -diff
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./... # staticcheck is one of them
 
+# The charts of --format html. The bundle is committed: building toll needs no Node.
+PAGE = internal/show/page
+.PHONY: page page-check
+page: ## make the charts' bundle of --format html anew (npm)
+	cd $(PAGE)/web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
+page-check: ## build that bundle and compare it with the committed one (npm)
+	@command -v npm >/dev/null || { echo 'npm is missing: not compared'; [ "$$CI" != true ]; exit; }; \
+		made=$$(mktemp) && trap 'rm -f "$$made"' EXIT && cd $(PAGE)/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
+
 .PHONY: vulnerabilities
 vulnerabilities: ## look for known vulnerabilities in what toll calls (govulncheck; asks vuln.go.dev)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
@@ -123,6 +133,8 @@ truth: truth-deps build ## show that what toll says is true: 25 minutes on a qui
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
 DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
+# A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
+DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
 BENCH_DEPS = iperf3 qperf sockperf
 TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
 VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils

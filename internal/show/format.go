@@ -20,7 +20,7 @@ type Format struct {
 // and a line here.
 func Formats() []Format { return slices.Clone(formats) }
 
-var formats = []Format{tableFormat, jsonFormat, markdownFormat}
+var formats = []Format{tableFormat, jsonFormat, markdownFormat, htmlFormat}
 
 // FindFormat is the format with that name.
 func FindFormat(name string) (f Format, ok bool) {

@@ -168,9 +168,9 @@ func (j *Run) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, CPU: s.split(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
+		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
 	if p, ok := j.File.Header.PathOf(c); ok {
-		out.Hops, out.Facts, out.Dial = p.Hops, p.Facts, p.Dial
+		out.Hops, out.Facts, out.Dial, out.Counted = p.Hops, p.Facts, p.Dial, s.counted(len(p.Hops))
 	}
 	for name := range s.Values {
 		m, ok := s.Metric(name)

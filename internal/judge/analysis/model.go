@@ -99,7 +99,10 @@ type Cell struct {
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
 	Metrics   map[string]Metric `json:"metrics"`
+	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
+	CPUs      []CPUUse          `json:"cpus,omitempty"`
+	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
 	Primary   string            `json:"primary"` // the metric that decides its toll
 	Facts     map[string]string `json:"facts,omitempty"`
@@ -117,7 +120,9 @@ type Metric struct {
 	// the number in all rounds of what is rare (Stalls).
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
-	Ratio  *Ratio    `json:"ratio,omitempty"`
+	// At are the rounds' numbers, from 0; nil if none is missing.
+	At    []int  `json:"at,omitempty"`
+	Ratio *Ratio `json:"ratio,omitempty"`
 	// Price is of a latency, or of an endpoint's times, the difference to the
 	// baseline's: what the mode adds.
 	Price *Price `json:"price,omitempty"`

@@ -1,0 +1,148 @@
+package analysis
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Quantile is a point of a cell's latencies, of all rounds' samples together.
+type Quantile struct {
+	Percentile float64 `json:"percentile"`
+	Seconds    float64 `json:"seconds"`
+}
+
+// CPUUse is how one CPU spent its time in a cell's windows: shares that add up to 1.
+type CPUUse struct {
+	Machine string  `json:"machine,omitempty"` // absent: the one that measured
+	CPU     int     `json:"cpu"`
+	User    float64 `json:"user"`
+	System  float64 `json:"system"`
+	IRQ     float64 `json:"irq"`
+	SoftIRQ float64 `json:"softirq"`
+	Steal   float64 `json:"steal"`
+	Idle    float64 `json:"idle"`
+}
+
+// Counted is what a hop counted in all of a cell's good visits together. A guard is
+// beside the path: it must have stayed quiet.
+type Counted struct {
+	Kind            string `json:"kind"`
+	Name            string `json:"name"`
+	Where           string `json:"where"`
+	Guard           bool   `json:"guard,omitempty"`
+	ForwardBytes    uint64 `json:"forward_bytes"`
+	ForwardPackets  uint64 `json:"forward_packets"`
+	BackwardBytes   uint64 `json:"backward_bytes"`
+	BackwardPackets uint64 `json:"backward_packets"`
+	Hits            uint64 `json:"hits"` // a rule's packets
+}
+
+// curve are the percentiles of a latency curve, each told if enough samples lie beyond it.
+var curve = []float64{1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
+
+// beyond is how many samples must.
+const beyond = 10
+
+// latencies is the curve of the series' latencies; nil if the load has none.
+func (s *Series) latencies() []Quantile {
+	if s.merged == nil {
+		return nil
+	}
+	n := float64(s.merged.TotalCount())
+	told := slices.DeleteFunc(slices.Clone(curve), func(q float64) bool { return n*(1-q/100) < beyond })
+	at := s.merged.ValueAtPercentiles(told)
+	var out []Quantile
+	for _, q := range told {
+		out = append(out, Quantile{q, float64(at[q]) / nsPerSecond})
+	}
+	return out
+}
+
+// mostCPUs is how many CPUs a cell's report has: the busiest.
+const mostCPUs = 32
+
+// cpuUses is how each CPU of the path's machines spent its time. Visits that saw other
+// machines than the first are left out.
+func (s *Series) cpuUses() []CPUUse {
+	var sums []sample.CPU
+	var of *sample.Visit
+	for _, v := range s.Visits {
+		if sums == nil {
+			sums, of = make([]sample.CPU, len(v.Machine)), v
+		}
+		if len(v.Machine) != len(sums) {
+			continue
+		}
+		for i, c := range v.Machine {
+			sums[i] = sample.CPU{ID: c.ID, User: sums[i].User + c.User, System: sums[i].System + c.System, IRQ: sums[i].IRQ + c.IRQ,
+				SoftIRQ: sums[i].SoftIRQ + c.SoftIRQ, Steal: sums[i].Steal + c.Steal, Idle: sums[i].Idle + c.Idle}
+		}
+	}
+	var out []CPUUse
+	for i, c := range sums {
+		if all := c.Busy() + c.Steal + c.Idle; all > 0 && !math.IsInf(all, 0) {
+			out = append(out, CPUUse{machineOf(of, i), c.ID, c.User / all, c.System / all, c.IRQ / all, c.SoftIRQ / all, c.Steal / all, c.Idle / all})
+		}
+	}
+	if len(out) > mostCPUs {
+		busiest := slices.Clone(out)
+		slices.SortStableFunc(busiest, func(a, b CPUUse) int { return cmp.Compare(a.Idle, b.Idle) })
+		out = slices.DeleteFunc(out, func(u CPUUse) bool { return !slices.Contains(busiest[:mostCPUs], u) })
+	}
+	return out
+}
+
+// machineOf names the machine of entry i of a visit's CPUs; "" is the one that measured,
+// whose CPUs stand first.
+func machineOf(v *sample.Visit, i int) string {
+	others := 0
+	for _, m := range v.Machines {
+		others += m.CPUs
+	}
+	i -= len(v.Machine) - others
+	for _, m := range v.Machines {
+		if i >= 0 && i < m.CPUs {
+			return m.Name
+		}
+		i -= m.CPUs
+	}
+	return ""
+}
+
+// counted adds up what each hop counted in the good visits. The path's own hops, so many,
+// stand before its guards.
+func (s *Series) counted(own int) []Counted {
+	var out []Counted
+	for _, v := range s.Visits {
+		if out == nil {
+			for i, h := range v.Hops {
+				out = append(out, Counted{Kind: h.Kind, Name: h.Name, Where: h.Where, Guard: i >= own})
+			}
+		}
+		for i, h := range v.Hops {
+			if i >= len(out) || out[i].Kind != h.Kind || out[i].Where != h.Where {
+				break // of another path than the first visit's
+			}
+			d := h.After.Sub(h.Before)
+			out[i].ForwardBytes += d.ForwardBytes
+			out[i].ForwardPackets += d.ForwardPackets
+			out[i].BackwardBytes += d.BackwardBytes
+			out[i].BackwardPackets += d.BackwardPackets
+			out[i].Hits += d.Hits
+		}
+	}
+	return out
+}
+
+// roundsIn are the rounds that a metric has values of; nil if they are 0 to n-1.
+func roundsIn(byRound map[int]float64) []int {
+	rounds := slices.Sorted(maps.Keys(byRound))
+	if n := len(rounds); n == 0 || rounds[0] == 0 && rounds[n-1] == n-1 {
+		return nil
+	}
+	return rounds
+}

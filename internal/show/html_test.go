@@ -1,0 +1,176 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+)
+
+// htmlOf is the page of a document.
+func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
+	t.Helper()
+	f, ok := FindFormat("html")
+	if !ok {
+		t.Fatal("there is no format html")
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b, d, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, b.String()
+}
+
+// pageLines are the texts of a page's paragraphs, points, rows and titles, in its order.
+func pageLines(root *html.Node) []string {
+	var out []string
+	for n := range root.Descendants() {
+		switch n.DataAtom {
+		case atom.P, atom.H2, atom.H3, atom.Pre, atom.Tr, atom.Caption, atom.Div, atom.Li:
+			out = append(out, words(text(n)))
+		}
+	}
+	return out
+}
+
+func text(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		switch {
+		case d.Type == html.TextNode:
+			b.WriteString(d.Data)
+		case slices.Contains([]atom.Atom{atom.Th, atom.Td, atom.Dl, atom.Dt, atom.Dd}, d.DataAtom):
+			b.WriteString(" ")
+		}
+	}
+	return b.String()
+}
+
+func words(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "→", " ")), " ")
+}
+
+// A page has every line of its document, of any kind, in the document's order, and only
+// tables' headless heads may be without text.
+func TestPageHasTheWholeDocument(t *testing.T) {
+	study, err := published.Compare(published.Studies()[:1], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]document.Document{
+		"usual": Report(usual()), "ladder": Report(climbed()), "mesh": Report(meshReports()["mesh"]),
+		"chat": Report(wayReports()["chat"]), "published": Published(study),
+		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
+		"ports":   Ports(pricedPorts()), "empty": Report(head()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, _ := htmlOf(t, d)
+			have, at := pageLines(root), 0
+			for _, l := range documenttest.Lines(d) {
+				want := words(l)
+				i := slices.IndexFunc(have[at:], func(h string) bool { return h == want || strings.HasPrefix(h, want+" ") })
+				switch {
+				case want == "":
+				case i < 0 && !slices.Contains(have, want):
+					t.Errorf("not in the page: %s", l)
+				case i < 0:
+				default:
+					at += i
+				}
+			}
+		})
+	}
+}
+
+// Text of others stays text: in the page, in its data and in the data of its charts.
+func TestPageEscapes(t *testing.T) {
+	const attack = `</script><script>alert(1)</script><img src=x onerror=alert(2)>"'&<!--`
+	r := usual()
+	r.Environment.CPUModel, r.Plan.Baseline = attack, attack
+	r.Warnings = append(r.Warnings, analysis.Warning{Code: "x", Text: attack})
+	r.Skipped = append(r.Skipped, sample.Skip{Mode: attack, Reason: attack, Remedy: attack})
+	r.Findings = append(r.Findings, attack)
+	for i := range r.Cells {
+		r.Cells[i].Tune, r.Cells[i].Dial = attack, attack
+		r.Cells[i].Counted = []analysis.Counted{{Kind: attack, Name: attack, Where: attack, Hits: 1}}
+		r.Cells[i].CPUs = []analysis.CPUUse{{Machine: attack, Idle: 1}}
+	}
+	root, page := htmlOf(t, Report(r))
+	clean, _ := htmlOf(t, Report(usual()))
+	count := func(n *html.Node, a atom.Atom) (found int) {
+		for d := range n.Descendants() {
+			if d.DataAtom == a {
+				found++
+			}
+			for _, at := range d.Attr {
+				if strings.HasPrefix(at.Key, "on") {
+					t.Errorf("<%s> has %s", d.Data, at.Key)
+				}
+			}
+		}
+		return found
+	}
+	for _, a := range []atom.Atom{atom.Script, atom.Img, atom.Style, atom.Iframe} {
+		if got, want := count(root, a), count(clean, a); got != want {
+			t.Errorf("%d elements %s, want %d", got, a, want)
+		}
+	}
+	if !strings.Contains(text(root), attack) {
+		t.Error("the text itself is lost")
+	}
+	_, after, _ := strings.Cut(page, `<script type="application/json" id="report">`)
+	var report struct {
+		Environment sample.Environment `json:"environment"`
+	}
+	if err := json.NewDecoder(strings.NewReader(after)).Decode(&report); err != nil || report.Environment.CPUModel != attack {
+		t.Errorf("the data has %q, %v", report.Environment.CPUModel, err)
+	}
+}
+
+// The data of a page is what --format json prints.
+func TestPageHasTheReport(t *testing.T) {
+	d := Report(usual())
+	_, page := htmlOf(t, d)
+	var want bytes.Buffer
+	if err := writeJSON(&want, d, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(page, `<script type="application/json" id="report">`)
+	got, _, _ := strings.Cut(after, "</script>")
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(got), "", "  "); err != nil || strings.TrimSpace(indented.String()) != strings.TrimSpace(want.String()) {
+		t.Errorf("%v: the page's data is not what --format json prints", err)
+	}
+	const most = 1_500_000
+	if len(page) > most {
+		t.Errorf("a usual page has %d bytes", len(page))
+	}
+}
+
+// A page that cannot be written is an error.
+func TestPageFails(t *testing.T) {
+	f, _ := FindFormat("html")
+	if err := f.Write(closed{}, Report(usual()), Options{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

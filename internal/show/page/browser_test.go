@@ -1,0 +1,293 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// browser is a Chromium. Without one the test is skipped, except where it should be there.
+func browser(t *testing.T) string {
+	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no Chromium is installed")
+	}
+	t.Skip("no Chromium is installed")
+	return ""
+}
+
+// hostile is what a name in a results file may be; smuggled is what must not work even if
+// it got into the page.
+const (
+	hostile  = `<img src="http://192.0.2.1/a" onerror="document.title='owned'">`
+	smuggled = `<script>document.title = "owned"</script><img src="http://192.0.2.1/b" alt="">`
+)
+
+// everyChart is a page with the charts of all studies, and a hostile label in each.
+func everyChart(t *testing.T) view {
+	var all []group
+	for _, r := range []judge.Report{comparison(t), climbed(t), crowds(t), cluster(t)} {
+		all = append(all, groupsOf(r)...)
+	}
+	all[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
+	v, err := assemble(document.Document{Kind: document.AReport, Value: map[string]string{"name": hostile}}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// dump has the browser draw a page, and returns what it made of it, what it logged and the
+// requests that it sent.
+func dump(t *testing.T, page []byte) (root *html.Node, console, requests []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.Contains(r.Host, ".google") { // the browser asks for updates and the time
+			requests = append(requests, r.Method+" "+r.RequestURI)
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		proxy.Listener = l
+	}
+	proxy.Start()
+	defer proxy.Close()
+	const patience = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
+		"--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-extensions",
+		"--disable-domain-reliability", "--no-first-run", "--no-pings", "--proxy-server="+proxy.URL, "--proxy-bypass-list=<-loopback>",
+		"--enable-logging=stderr", "--log-level=0", "--window-size=1000,800", "--virtual-time-budget=2000", "--dump-dom", "file://"+file)
+	var out, log bytes.Buffer
+	c.Stdout, c.Stderr = &out, &log
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	for l := range strings.Lines(log.String()) {
+		if strings.Contains(l, "CONSOLE") {
+			console = append(console, strings.TrimSpace(l))
+		}
+	}
+	root, err := html.Parse(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return root, console, slices.Clone(requests)
+}
+
+// The charts of all studies are drawn with the right figures at the right places, without an
+// error and without a request. The page's policy blocks both things that are smuggled in, and
+// says so: what else the console had would be seen, too.
+func TestInABrowser(t *testing.T) {
+	v := everyChart(t)
+	var page bytes.Buffer
+	if err := pages.Execute(&page, v); err != nil {
+		t.Fatal(err)
+	}
+	root, console, requests := dump(t, bytes.Replace(page.Bytes(), []byte("</main>"), []byte(smuggled+"</main>"), 1))
+	blocked := func(l string) bool { return strings.Contains(l, "Content Security Policy") }
+	if len(console) != 2 || !blocked(console[0]) || !blocked(console[1]) || len(requests) > 0 {
+		t.Errorf("the console has %q, requests are %q", console, requests)
+	}
+	for n := range root.Descendants() {
+		if n.Data == "title" && n.FirstChild != nil && n.FirstChild.Data == "owned" || has(n, "onerror") {
+			t.Error("foreign text ran")
+		}
+		if attr(n, "id") == "download" && (!strings.HasPrefix(attr(n, "href"), "blob:") || has(n, "hidden")) {
+			t.Error("there is no download")
+		}
+	}
+	kinds := map[string]int{}
+	for _, c := range v.Charts {
+		t.Run(strings.ReplaceAll(c.ID+" "+c.Kind, " ", "-"), func(t *testing.T) {
+			place := byID(root, c.ID)
+			svg := find(place, func(n *html.Node) bool { return attr(n, "role") == "img" })
+			if svg == nil || attr(svg, "aria-label") != c.Title {
+				t.Fatalf("%s is not drawn", c.Title)
+			}
+			drawn(t, svg, c)
+		})
+		kinds[c.Kind]++
+	}
+	if len(kinds) != 7 {
+		t.Errorf("charts are %v", kinds)
+	}
+}
+
+// drawn checks a chart's marks against its figures.
+func drawn(t *testing.T, svg *html.Node, c chart) {
+	marks := labelled(svg)
+	var values, places []float64
+	at := func(label string, value float64, axis int) {
+		m, ok := marks[label]
+		if !ok {
+			t.Errorf("no mark %q among %v", label, len(marks))
+			return
+		}
+		values, places = append(values, value), append(places, m[axis])
+	}
+	switch s := c.Spec.(type) {
+	case intervals:
+		for _, r := range s.Rows {
+			at(r.Label+": "+r.Text, r.Value, 0)
+		}
+	case strips:
+		for _, r := range s.Rows {
+			for _, p := range r.Points {
+				at(fmt.Sprintf("%s, %s %v: %v", r.Label, s.Axis, p[0], p[1]), p[0], 0)
+			}
+		}
+	case lines:
+		for _, r := range s.Series {
+			for _, p := range r.Points {
+				if slices.Contains([]float64{50, 90, 99, 99.9}, p[0]) {
+					at(fmt.Sprintf("%s, percentile %v: %v", r.Label, p[0], p[1]), -math.Log10(1-p[0]/100), 0)
+				}
+			}
+		}
+	case stacks:
+		for _, r := range s.Rows {
+			for i, x := range r.Values {
+				if x > 0 {
+					label := fmt.Sprintf("%s, %s: %v", r.Label, s.Parts[i], x)
+					if m := marks[label]; m != nil {
+						values, places = append(values, x), append(places, m[2])
+					} else {
+						t.Errorf("no mark %q", label)
+					}
+				}
+			}
+		}
+	case falls:
+		for _, r := range s.Rows {
+			at(r.Label+": "+r.Text, min(r.From, r.To), 0)
+		}
+	case growths:
+		for _, g := range s.Series {
+			for _, p := range g.Points {
+				at(fmt.Sprintf("%s, %s: %v", g.Label, p.Shape, p.Value), p.Value, 1)
+			}
+		}
+	case heats:
+		for _, h := range s.Cells {
+			label := fmt.Sprintf("%s to %s: %s", s.Nodes[h.Row], s.Nodes[h.Column], h.Text)
+			if h.Slow {
+				label += ", explained by a fault"
+			}
+			at(label, float64(h.Column), 0)
+		}
+	default:
+		t.Fatalf("no check for %T", s)
+	}
+	linear(t, values, places)
+}
+
+// linear checks that places are a linear function of values, to a pixel or two (bars are
+// inset by parts of one).
+func linear(t *testing.T, values, places []float64) {
+	if len(values) < 2 {
+		t.Fatalf("%d marks", len(values))
+	}
+	low, high := slices.Index(values, slices.Min(values)), slices.Index(values, slices.Max(values))
+	slope := 0.0
+	if values[high] > values[low] {
+		slope = (places[high] - places[low]) / (values[high] - values[low])
+		if math.Abs(places[high]-places[low]) < 20 {
+			t.Errorf("all marks are within %.1f px", math.Abs(places[high]-places[low]))
+		}
+	}
+	for i, x := range values {
+		if want := places[low] + slope*(x-values[low]); math.Abs(places[i]-want) > 2 {
+			t.Errorf("%v is at %.1f, want %.1f", x, places[i], want)
+		}
+	}
+}
+
+var moved = regexp.MustCompile(`translate\(([-\d.e]+),\s*([-\d.e]+)\)`)
+
+// labelled are the marks that have a label: x, y and width in px. What is in a moved facet
+// is where the facet is.
+func labelled(n *html.Node) map[string][]float64 {
+	out := map[string][]float64{}
+	var walk func(n *html.Node, x, y float64)
+	walk = func(n *html.Node, x, y float64) {
+		if m := moved.FindStringSubmatch(attr(n, "transform")); m != nil {
+			x, y = x+number(m[1]), y+number(m[2])
+		}
+		if l := attr(n, "aria-label"); l != "" && n.Data != "g" && n.Data != "svg" {
+			out[l] = []float64{x + number(attr(n, "x")) + number(attr(n, "cx")), y + number(attr(n, "y")) + number(attr(n, "cy")), number(attr(n, "width"))}
+		}
+		for c := range n.ChildNodes() {
+			walk(c, x, y)
+		}
+	}
+	walk(n, 0, 0)
+	return out
+}
+
+func number(s string) float64 {
+	x, _ := strconv.ParseFloat(s, 64) // "": 0
+	return x
+}
+
+func attr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func has(n *html.Node, key string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
+}
+
+func find(n *html.Node, is func(*html.Node) bool) *html.Node {
+	if n == nil {
+		return nil
+	}
+	for d := range n.Descendants() {
+		if is(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+func byID(root *html.Node, id string) *html.Node {
+	return find(root, func(n *html.Node) bool { return attr(n, "id") == id })
+}

@@ -1,0 +1,64 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The committed bundle is of the sources that are here: build.mjs writes their checksum
+// into it.
+func TestBundleIsOfTheseSources(t *testing.T) {
+	files, err := filepath.Glob("web/src/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	sum := sha256.New()
+	for _, f := range append([]string{"web/build.mjs", "web/package-lock.json"}, files...) {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(sum, "%s\n%s", strings.TrimPrefix(f, "web/"), b)
+	}
+	if want := fmt.Sprintf("of sources %x\n", sum.Sum(nil)); !strings.Contains(asset("page.js"), want) {
+		t.Error("assets/page.js was made of other sources: make page")
+	}
+}
+
+// Where the packages are installed, building again gives the same bytes.
+func TestBundleIsReproducible(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if _, missing := os.Stat("web/node_modules/esbuild"); err != nil || missing != nil {
+		t.Skip("node or web/node_modules is missing; make page-check installs and compares")
+	}
+	out := filepath.Join(t.TempDir(), "page.js")
+	if text, err := exec.Command(node, "web/build.mjs", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	got, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, []byte(asset("page.js"))) {
+		t.Error("assets/page.js is not what web/build.mjs makes: make page")
+	}
+}
+
+// The bundle keeps the licences of what is in it, and cannot end its element.
+func TestBundle(t *testing.T) {
+	b := asset("page.js")
+	for _, s := range []string{"@observablehq/plot 0.", "Copyright 2020-2025 Observable", "d3-scale 4.", "Copyright 2010-"} {
+		if !strings.Contains(b, s) {
+			t.Errorf("the bundle lacks %q", s)
+		}
+	}
+	if s := strings.ToLower(b); strings.Contains(s, "</script") || strings.Contains(s, "<!--") {
+		t.Error("the bundle would end its script element")
+	}
+}

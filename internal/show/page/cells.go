@@ -1,0 +1,235 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// titles are what the page is called and what it is about.
+func titles(r judge.Report) (title, lede string) {
+	base := r.Base()
+	switch base.Study {
+	case sample.StudyLadder:
+		return "What each part of a container's network costs", "toll ladder"
+	case sample.StudyScale:
+		return "How network modes scale", "toll scale"
+	case sample.StudyEndpoints:
+		return "What each way to an endpoint costs", "toll"
+	case sample.StudyMesh:
+		return "Which nodes and links are slow", "toll mesh"
+	}
+	return "What container network modes cost", "toll compare"
+}
+
+// groupsOf are the charts of a report.
+func groupsOf(r judge.Report) []group {
+	switch r := r.(type) {
+	case *mesh.Report:
+		return meshGroups(r.Mesh)
+	case *ladder.Report:
+		return append(ladderGroups(r.Base(), r.Steps), cellGroups(r.Base())...)
+	}
+	return cellGroups(r.Base())
+}
+
+// cellGroups are those of cells: one for each placement, load and backend.
+func cellGroups(r *analysis.Report) []group {
+	var out []group
+	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
+	for rest := r.Cells; len(rest) > 0; {
+		first := rest[0]
+		n := slices.IndexFunc(rest, func(c analysis.Cell) bool { return c.From != first.From || c.Load != first.Load || c.On != first.On })
+		if n < 0 {
+			n = len(rest)
+		}
+		l := sample.Plan{Loads: r.Plan.Loads}.LoadOf(first.Load)
+		title := "From " + first.From + ": " + workload.Of(l).Words(l)
+		if several {
+			title += ", on " + first.On
+		}
+		if charts := cellCharts(r, l, rest[:n]); len(charts) > 0 {
+			out = append(out, group{Title: title, Charts: charts})
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// cellCharts are the charts of cells that are compared.
+func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []chart {
+	w := workload.Of(l)
+	var all []chart
+	add := func(c chart, ok bool) {
+		if ok {
+			all = append(all, c)
+		}
+	}
+	if r.Study == sample.StudyScale {
+		add(scalingChart(cells, w.Rate, "Total "+lower(metricName(w.Rate, "rate"))))
+		add(scalingChart(cells, workload.ClientFairness, "Fairness between clients (Jain's index)"))
+		add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
+	}
+	if r.Study != sample.StudyLadder { // whose prices are against the rung below
+		for _, m := range judged(w) {
+			add(ratioChart(r, cells, m, metricName(m, w.Noun)))
+		}
+	}
+	add(curveChart(cells))
+	add(stripChart(cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun), r.Plan))
+	add(partyChart(cells, w))
+	add(cpuChart(cells))
+	return all
+}
+
+// judged are the metrics of a load that interval plots show.
+func judged(w workload.Workload) []string {
+	out := []string{w.Primary}
+	for _, m := range []string{workload.LatencyP99, w.CPU()} {
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// ratioChart shows a metric as ratios to the baseline's; ok is false if there are none.
+func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+	one := 1.0
+	spec := intervals{Line: &one, Rows: []intervalRow{}}
+	if s := r.Plan.Same; s > 0 {
+		spec.Band = &[2]float64{1 - s, 1 + s}
+	}
+	unit := scaleOf(cells, metric)
+	var rows [][]string
+	to, direction := "", "lower is better"
+	for _, cell := range cells {
+		m, has := cell.Metrics[metric]
+		if !has || m.Ratio == nil && !cell.Baseline {
+			continue
+		}
+		if m.Higher {
+			direction = "higher is better"
+		}
+		row := intervalRow{Label: cell.Name(), Value: 1, Text: "baseline"}
+		entry := []string{row.Label, "1", "", "", "baseline", unit.text(m.Median)}
+		if x := m.Ratio; x != nil {
+			to = x.To
+			row = intervalRow{Label: cell.Name(), Value: x.Median, Verdict: string(x.Verdict),
+				Text: rangeText(x.Median, x.Low, x.High, x.N) + " " + string(x.Verdict)}
+			entry = []string{row.Label, fmt.Sprintf("%.3f", x.Median), "", "", string(x.Verdict), unit.text(m.Median)}
+			if x.N > 1 {
+				row.Low, row.High = &x.Low, &x.High
+				entry[2], entry[3] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
+			}
+		}
+		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
+	}
+	if to == "" {
+		return c, false
+	}
+	spec.Axis = fmt.Sprintf("times %s's, %s", to, direction)
+	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to + " itself."
+	if spec.Band != nil {
+		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
+	}
+	return chart{Kind: "interval", Title: name + ", against " + to, How: how, Spec: spec,
+		Table: tableOf(rows, "mode", "ratio to "+to, "from", "to", "verdict", "median")}, true
+}
+
+// scaleOf is the scale for a metric of these cells.
+func scaleOf(cells []analysis.Cell, metric string) scale {
+	var xs []float64
+	unit := ""
+	for _, c := range cells {
+		if m, ok := c.Metrics[metric]; ok {
+			xs, unit = append(xs, m.Median), m.Unit
+		}
+	}
+	return scaleFor(unit, largest(xs...))
+}
+
+// mostPoints is how many rounds of a row a strip shows; of more it shows every second,
+// third …
+const mostPoints = 400
+
+// stripChart shows a metric round by round.
+func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c chart, ok bool) {
+	unit, axis := scaleOf(cells, metric), "round"
+	spec := strips{Axis: axis}
+	var rows [][]string
+	for _, cell := range cells {
+		m, has := cell.Metrics[metric]
+		if !has {
+			continue
+		}
+		if cell.Baseline {
+			spec.Baseline = cell.Name()
+		}
+		every := 1 + (len(m.Rounds)-1)/mostPoints
+		one := line{Label: cell.Name()}
+		for i := 0; i < len(m.Rounds); i += every {
+			round := i
+			if m.At != nil && i < len(m.At) {
+				round = m.At[i]
+			}
+			one.Points = append(one.Points, [2]float64{float64(round + 1), short(m.Rounds[i] * unit.by)})
+		}
+		ok = ok || len(m.Rounds) > 1
+		spec.Rows = append(spec.Rows, one)
+		rows = append(rows, []string{one.Label, fmt.Sprint(len(m.Rounds)), three(slices.Min(m.Rounds) * unit.by),
+			three(m.Median * unit.by), three(slices.Max(m.Rounds) * unit.by)})
+	}
+	how := "A dot for each round. What moves in all rows is the machine's drift; two levels in one row are two states."
+	if spec.Baseline != "" {
+		how += " Dashed: " + spec.Baseline + "."
+	}
+	return chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit), How: how, Spec: spec,
+		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok
+}
+
+// curveChart shows latencies by percentile.
+func curveChart(cells []analysis.Cell) (c chart, ok bool) {
+	var most []float64
+	for _, cell := range cells {
+		for _, q := range cell.Latencies {
+			most = append(most, q.Seconds)
+			break // the scale of what is usual
+		}
+	}
+	unit := scaleFor("s", largest(most...))
+	spec := lines{Axis: "latency, " + unit.unit}
+	heads := []string{"mode"}
+	at := []float64{50, 90, 99, 99.9, 99.99}
+	for _, p := range at {
+		heads = append(heads, fmt.Sprintf("%g %%, %s", p, unit.unit))
+	}
+	var rows [][]string
+	for _, cell := range cells {
+		if len(cell.Latencies) < 2 {
+			continue
+		}
+		one, entry := line{Label: cell.Name()}, []string{cell.Name()}
+		for _, q := range cell.Latencies {
+			if q.Seconds > 0 {
+				one.Points = append(one.Points, [2]float64{q.Percentile, short(q.Seconds * unit.by)})
+			}
+		}
+		for _, p := range at {
+			text := "-"
+			if i := slices.IndexFunc(cell.Latencies, func(q analysis.Quantile) bool { return q.Percentile == p }); i >= 0 {
+				text = three(cell.Latencies[i].Seconds * unit.by)
+			}
+			entry = append(entry, text)
+		}
+		spec.Series, rows = append(spec.Series, one), append(rows, entry)
+	}
+	return chart{Kind: "curve", Title: "Latency by percentile", Spec: spec, Table: tableOf(rows, heads...),
+		How: "All rounds together; the right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
+}

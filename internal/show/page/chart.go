@@ -1,0 +1,171 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// chart is a drawing and its figures as a table, which is its text alternative.
+type chart struct {
+	ID    string         `json:"id"`
+	Kind  string         `json:"kind"` // a file of web/src; "": only the table
+	Title string         `json:"title"`
+	Spec  any            `json:"spec"`
+	How   string         `json:"-"` // to read it
+	Table document.Table `json:"-"`
+}
+
+// intervals are dots with their intervals against a line.
+type intervals struct {
+	Axis string        `json:"axis"`
+	Line *float64      `json:"line,omitempty"` // of the baseline
+	Band *[2]float64   `json:"band,omitempty"` // of what counts as the same
+	Rows []intervalRow `json:"rows"`
+}
+
+type intervalRow struct {
+	Label   string   `json:"label"`
+	Value   float64  `json:"value"`
+	Low     *float64 `json:"low,omitempty"`
+	High    *float64 `json:"high,omitempty"`
+	Verdict string   `json:"verdict"`
+	Text    string   `json:"text"`
+}
+
+// lines are curves: points of each series.
+type lines struct {
+	Axis   string `json:"axis"`
+	Series []line `json:"series"`
+}
+
+type line struct {
+	Label  string       `json:"label"`
+	Points [][2]float64 `json:"points"`
+}
+
+// strips are each row's values by round.
+type strips struct {
+	Axis     string `json:"axis"`
+	Baseline string `json:"baseline"`
+	Rows     []line `json:"rows"`
+}
+
+// stacks are what sums are made of.
+type stacks struct {
+	Axis   string     `json:"axis"`
+	Parts  []string   `json:"parts"`
+	Colors string     `json:"colors"` // the stem of their CSS variables
+	Whole  float64    `json:"whole,omitempty"`
+	Dense  bool       `json:"dense,omitempty"`
+	Rows   []stackRow `json:"rows"`
+}
+
+type stackRow struct {
+	Label  string    `json:"label"`
+	Values []float64 `json:"values"`
+	Text   string    `json:"text"`
+}
+
+// scale is how figures of a base unit are shown.
+type scale struct {
+	by   float64
+	unit string
+}
+
+// scaleFor is the scale in which values up to the largest are read best.
+func scaleFor(unit string, largest float64) scale {
+	steps := map[string][]scale{
+		"s":     {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}},
+		"bit/s": {{1e-9, "Gbit/s"}, {1e-6, "Mbit/s"}, {1e-3, "kbit/s"}},
+		"1/s":   {{1e-3, "1000/s"}, {1, "1/s"}},
+	}[unit]
+	for _, s := range steps {
+		if largest*s.by >= 1 {
+			return s
+		}
+	}
+	switch {
+	case len(steps) > 0:
+		return steps[len(steps)-1]
+	case unit == "s/B":
+		return scale{1e9, "s/GB"}
+	}
+	return scale{1, unit}
+}
+
+// text is a value with three digits and its unit.
+func (s scale) text(x float64) string {
+	return strings.TrimSpace(three(x*s.by) + " " + s.unit)
+}
+
+// three is x with three digits.
+func three(x float64) string {
+	const most = 3
+	digits := most
+	for a := math.Abs(x); digits > 0 && a >= 0.9995; a /= 10 {
+		digits--
+	}
+	return fmt.Sprintf("%.*f", digits, x)
+}
+
+// short is x with four significant digits: what a chart can show.
+func short(x float64) float64 {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	by := math.Pow(10, 4-math.Ceil(math.Log10(math.Abs(x))))
+	return math.Round(x*by) / by
+}
+
+// rangeText is a median with its interval: "0.87 (0.85–0.89)".
+func rangeText(median, low, high float64, n int) string {
+	if n < 2 {
+		return fmt.Sprintf("%.2f (one round)", median)
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", median, low, high)
+}
+
+// tableOf is a table of texts whose first column names the rows; the others are figures.
+func tableOf(rows [][]string, heads ...string) document.Table {
+	var t document.Table
+	for i, h := range heads {
+		t.Columns = append(t.Columns, document.Column{Head: [2]string{"", h}, Right: i > 0})
+	}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r...)})
+	}
+	return t
+}
+
+// labels are the names of cells, with their backend where there are several.
+func labels(cells []analysis.Cell) []string {
+	out := make([]string, len(cells))
+	for i, c := range cells {
+		out[i] = c.Name()
+	}
+	return out
+}
+
+// metricNames are the metrics that charts show, in words.
+var metricNames = map[string]string{
+	"throughput": "Throughput", "transactions": "Rate", "latency_p50": "Median latency", "latency_p99": "Latency, 99th percentile",
+	"cpu_per_byte": "CPU time per byte", "cpu_per_transaction": "CPU time per round trip",
+}
+
+func metricName(metric, noun string) string {
+	return cmp.Or(metricNames[metric], capital(noun), metric)
+}
+
+// largest is the largest value, 0 of none.
+func largest(xs ...float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	return slices.Max(xs)
+}

@@ -1,0 +1,70 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// partyChart shows who spent the CPU time of a unit of work.
+func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
+	sum := func(s analysis.CPUSplit) float64 { return s.Client + s.Server + s.Proxy + s.Rest }
+	var sums []float64
+	for _, cell := range cells {
+		sums = append(sums, sum(cell.CPU))
+	}
+	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
+	spec := stacks{Axis: unit.unit, Parts: []string{"client", "server", "proxy", "the rest of the machine"}, Colors: "part"}
+	var rows [][]string
+	for _, cell := range cells {
+		s := cell.CPU
+		if sum(s) <= 0 {
+			continue
+		}
+		row := stackRow{Label: cell.Name(), Text: three(sum(s) * unit.by)}
+		entry := []string{row.Label}
+		for _, x := range []float64{s.Client, s.Server, s.Proxy, s.Rest} {
+			row.Values, entry = append(row.Values, short(x*unit.by)), append(entry, three(x*unit.by))
+		}
+		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.Text))
+	}
+	of := "byte"
+	if w.Trips {
+		of = "round trip"
+	}
+	return chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
+		How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
+		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, len(rows) > 0
+}
+
+// cpuKinds are the kinds of CPU time, as mpstat has them.
+var cpuKinds = []string{"user", "system", "irq", "softirq", "steal", "idle"}
+
+// mostBars is how many CPUs of all modes together are drawn; the table has all.
+const mostBars = 64
+
+// cpuChart shows how each CPU spent its time under each mode.
+func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
+	spec := stacks{Axis: "% of the CPU's time", Parts: cpuKinds, Colors: "cpu", Whole: 100, Dense: true}
+	var rows [][]string
+	for _, cell := range cells {
+		for _, u := range cell.CPUs {
+			row := stackRow{Label: strings.Join(strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
+			entry := []string{row.Label}
+			for _, x := range []float64{u.User, u.System, u.IRQ, u.SoftIRQ, u.Steal, u.Idle} {
+				row.Values = append(row.Values, short(100*x))
+				entry = append(entry, fmt.Sprintf("%.1f", 100*x))
+			}
+			spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
+		}
+	}
+	c = chart{Kind: "stack", Title: "The machine's CPUs, by mode", Spec: spec,
+		How:   "What each CPU did in the windows, all rounds together, as mpstat shows it.",
+		Table: tableOf(rows, append([]string{"%"}, cpuKinds...)...)}
+	if len(rows) > mostBars {
+		c.Kind, c.Spec = "", nil
+	}
+	return c, len(rows) > 0
+}

@@ -1,0 +1,117 @@
+package page
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// falls are bars, each of which begins where another ends.
+type falls struct {
+	Axis string `json:"axis"`
+	Rows []fall `json:"rows"`
+}
+
+type fall struct {
+	Label   string   `json:"label"`
+	Below   *int     `json:"below,omitempty"` // the row where it begins
+	From    float64  `json:"from"`
+	To      float64  `json:"to"`
+	Low     *float64 `json:"low,omitempty"`
+	High    *float64 `json:"high,omitempty"`
+	Verdict string   `json:"verdict"`
+	Text    string   `json:"text"`
+}
+
+// priced are the metrics whose prices are drawn, with their loads.
+var priced = []struct{ metric, load, title string }{
+	{workload.LatencyP50, workload.RR, "Median latency, part by part"},
+	{workload.CPUPerTrip, workload.RR, "CPU time per round trip, part by part"},
+	{workload.Throughput, workload.Bulk, "Throughput, part by part"},
+	{workload.CPUPerByte, workload.Bulk, "CPU time per byte, part by part"},
+}
+
+// ladderGroups are one for each placement and backend.
+func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
+	var out []group
+	for rest := steps; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(s ladder.Step) bool { return s.From != rest[0].From || s.On != rest[0].On })
+		if n < 0 {
+			n = len(rest)
+		}
+		g := group{Title: "The ladder from " + rest[0].From + ", on " + rest[0].On}
+		for _, p := range priced {
+			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
+				g.Charts = append(g.Charts, c)
+			}
+		}
+		if len(g.Charts) > 0 {
+			out = append(out, g)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// fallChart shows the prices of one metric: the first row is its own, each other bar begins
+// where the one of the rung below ends.
+func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c chart, ok bool) {
+	var own []float64
+	unit := ""
+	for _, s := range steps {
+		if m, has := metricOf(r, s, load, metric); has {
+			own, unit = append(own, m.Median), m.Unit
+		}
+	}
+	to := scaleFor(unit, largest(own...))
+	spec, at := falls{Axis: to.unit}, map[string]int{}
+	var rows [][]string
+	for _, s := range steps {
+		m, has := metricOf(r, s, load, metric)
+		price, isPriced := s.Prices[metric]
+		below, stands := at[s.Below]
+		switch {
+		case !has:
+			continue
+		case s.Below == "":
+			spec.Rows = append(spec.Rows, fall{Label: s.Label, To: short(m.Median * to.by), Text: to.text(m.Median)})
+		case isPriced && stands:
+			spec.Rows = append(spec.Rows, priceBar(s, price, spec.Rows[below].To, below, to))
+			ok = true
+		default:
+			continue
+		}
+		at[s.Label] = len(spec.Rows) - 1
+		row := spec.Rows[len(spec.Rows)-1]
+		rows = append(rows, []string{row.Label, s.Below, row.Text, row.Verdict, to.text(m.Median)})
+	}
+	return chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price", "verdict", "median of its own"),
+		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
+			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
+}
+
+// priceBar is the bar of a part, which begins at from.
+func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale) fall {
+	end := func(x float64) float64 { return short(from + x*to.by) }
+	if p.Unit == analysis.RatioUnit {
+		end = func(x float64) float64 { return short(from * x) }
+	}
+	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median), Verdict: string(p.Verdict), Text: p.In(p.String())}
+	if p.N > 1 {
+		low, high := end(p.Low), end(p.High)
+		out.Low, out.High = &low, &high
+	}
+	return out
+}
+
+// metricOf is a step's metric under a load.
+func metricOf(r *analysis.Report, s ladder.Step, load, metric string) (m analysis.Metric, ok bool) {
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
+	if i < 0 {
+		return m, false
+	}
+	m, ok = r.Cells[i].Metrics[metric]
+	return m, ok
+}

@@ -1,0 +1,112 @@
+package page
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// heats are a value for each pair of nodes.
+type heats struct {
+	Unit   string   `json:"unit"`
+	Higher bool     `json:"higher,omitempty"` // is better
+	Nodes  []string `json:"nodes"`
+	Cells  []heat   `json:"cells"`
+}
+
+type heat struct {
+	Row    int     `json:"row"`
+	Column int     `json:"column"`
+	Value  float64 `json:"value"`
+	Text   string  `json:"text"`
+	Slow   bool    `json:"slow,omitempty"`
+}
+
+var meshTitles = []struct{ metric, title string }{
+	{workload.LatencyP50, "Round trips between nodes"},
+	{workload.Throughput, "Throughput, from the row's node to the column's"},
+	{workload.RetransmissionRate, "Retransmitted, of what the row's node sends to the column's"},
+}
+
+// nodeEffects are what a node does to its links.
+var nodeEffects = []struct{ name, title string }{
+	{workload.LatencyP50, "Nodes: round trips, against what is typical"},
+	{workload.ThroughputOut, "Nodes: what they send, against what is typical"},
+	{mesh.ThroughputIn, "Nodes: what they receive, against what is typical"},
+}
+
+// meshGroups are the charts of a mesh.
+func meshGroups(m *mesh.Mesh) []group {
+	links, nodes := group{Title: "Links"}, group{Title: "Nodes"}
+	for _, t := range meshTitles {
+		if x, ok := m.Metrics[t.metric]; ok && len(x.Matrix) > 0 {
+			if c, ok := heatChart(m, x, t.title); ok {
+				links.Charts = append(links.Charts, c)
+			}
+		}
+	}
+	for _, e := range nodeEffects {
+		if c, ok := effectChart(m, e.name, e.title); ok {
+			nodes.Charts = append(nodes.Charts, c)
+		}
+	}
+	var out []group
+	for _, g := range []group{links, nodes} {
+		if len(g.Charts) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// heatChart shows a metric of all links.
+func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
+	to := scaleFor(x.Unit, x.Median)
+	if x.Unit == "1" {
+		to = scale{100, "%"}
+	}
+	spec := heats{Unit: to.unit, Higher: x.Higher}
+	heads := []string{"from"}
+	var rows [][]string
+	for i, n := range m.Nodes {
+		spec.Nodes, heads = append(spec.Nodes, n.Name), append(heads, n.Name)
+		row := []string{n.Name}
+		for j := range m.Nodes {
+			text := ""
+			if i < len(x.Matrix) && j < len(x.Matrix[i]) && x.Matrix[i][j] != nil && i != j {
+				v, slow := *x.Matrix[i][j], i < len(x.Slow) && j < len(x.Slow[i]) && x.Slow[i][j]
+				text = three(v * to.by)
+				spec.Cells = append(spec.Cells, heat{i, j, short(v * to.by), text, slow})
+				if slow {
+					text += " slow"
+				}
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	return chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec, Table: tableOf(rows, heads...),
+		How: "The darker, the slower. A frame: explained by a fault that is named."}, len(spec.Cells) > 0
+}
+
+// effectChart shows what each node does to its links.
+func effectChart(m *mesh.Mesh, name, title string) (c chart, ok bool) {
+	one := 1.0
+	spec := intervals{Axis: "ratio to what is typical", Line: &one}
+	var rows [][]string
+	for _, n := range m.Nodes {
+		e, has := n.Effects[name]
+		if !has || e.Of == 0 || e.Ratio <= 0 {
+			continue
+		}
+		spec.Rows = append(spec.Rows, intervalRow{Label: n.Name, Value: short(e.Ratio), Low: e.Low, High: e.High, Text: e.String()})
+		rows = append(rows, []string{n.Name, e.String(), fmt.Sprintf("%d of %d", e.Slow, e.Of)})
+	}
+	c = chart{Kind: "interval", Title: title, Spec: spec, Table: tableOf(rows, "node", "ratio", "slow links"),
+		How: "A dot is the node's links against those of typical nodes, the bar its 95 % interval."}
+	if len(rows) > mostBars {
+		c.Kind, c.Spec = "", nil
+	}
+	return c, len(rows) > 0
+}

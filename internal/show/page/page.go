@@ -1,0 +1,192 @@
+// Package page writes a document as one HTML file that needs nothing else: no network, no
+// other file. It has all of the document as text and real tables, and of a report also
+// charts, each with its figures in a table below it, the hops of every path with what they
+// counted, the machine and the plan, and the report itself as JSON.
+//
+// Charts are data here and are drawn in the browser by assets/page.js, which web/build.mjs
+// makes of web/src and Observable Plot. All text is escaped by html/template, and the page's
+// Content-Security-Policy allows only the scripts and styles that are in this package, by
+// their checksums, and no request to anywhere.
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+//go:generate make -C ../../.. page
+
+//go:embed assets
+var assets embed.FS
+
+func asset(name string) string {
+	b, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(b)
+}
+
+// plotStyle is the style element that Observable Plot writes into each chart.
+const plotStyle = `:where(.chart) {
+  --plot-background: white;
+  display: block;
+  height: auto;
+  height: intrinsic;
+  max-width: 100%;
+}
+:where(.chart text),
+:where(.chart tspan) {
+  white-space: pre;
+}`
+
+// view is a page as its template needs it.
+type view struct {
+	Policy, Title, Lede string
+	Style               template.CSS
+	Lead, Rest          []document.Section
+	Groups              []group
+	Paths               []pathGroup
+	Facts               []facts
+	Charts              []chart // of all groups
+	ChartData, Report   template.JS
+	Bundle, Script      template.JS
+}
+
+// group is charts under one title.
+type group struct {
+	ID, Title string
+	Charts    []chart
+}
+
+// Write writes the document as a page.
+func Write(w io.Writer, d document.Document) error {
+	v, err := viewOf(d)
+	if err != nil {
+		return err
+	}
+	return pages.Execute(w, v)
+}
+
+func viewOf(d document.Document) (v view, err error) {
+	r, is := d.Value.(judge.Report)
+	if !is {
+		return assemble(d, nil)
+	}
+	if v, err = assemble(d, groupsOf(r)); err != nil {
+		return v, err
+	}
+	v.Title, v.Lede = titles(r)
+	v.Paths, v.Facts = pathsOf(r), factsOf(r)
+	n := lead(d.Sections)
+	v.Lead, v.Rest = d.Sections[:n], d.Sections[n:]
+	return v, nil
+}
+
+// assemble is the page of a document with these charts.
+func assemble(d document.Document, groups []group) (v view, err error) {
+	v = view{Title: capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections, Groups: groups,
+		Style: template.CSS(asset("page.css")), Script: template.JS(asset("file.js"))}
+	report, err := json.Marshal(d.Value)
+	if err != nil {
+		return v, err
+	}
+	v.Report = template.JS(report) // json escapes <, > and &
+	for i := range v.Groups {
+		v.Groups[i].ID = fmt.Sprintf("charts-%d", i+1)
+		for k := range v.Groups[i].Charts {
+			c := &v.Groups[i].Charts[k]
+			c.ID = fmt.Sprintf("chart-%d-%d", i+1, k+1)
+			if c.Kind != "" {
+				v.Charts = append(v.Charts, *c)
+			}
+		}
+	}
+	scripts := []string{string(v.Script)}
+	if len(v.Charts) > 0 {
+		data, err := json.Marshal(v.Charts)
+		if err != nil {
+			return v, err
+		}
+		v.ChartData, v.Bundle = template.JS(data), template.JS(asset("page.js"))
+		scripts = append(scripts, string(v.Bundle))
+	}
+	v.Policy = policy(scripts, []string{string(v.Style), plotStyle})
+	return v, nil
+}
+
+// policy is a Content-Security-Policy that allows these scripts and styles and nothing else.
+func policy(scripts, styles []string) string {
+	sums := func(of []string) string {
+		var out []string
+		for _, s := range of {
+			sum := sha256.Sum256([]byte(s))
+			out = append(out, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+		}
+		return strings.Join(out, " ")
+	}
+	return "default-src 'none'; script-src " + sums(scripts) + "; style-src " + sums(styles) + "; base-uri 'none'; form-action 'none'"
+}
+
+// lead is how many sections stand above the charts: the first, and those after it up to
+// the next that has a table.
+func lead(sections []document.Section) int {
+	for i, s := range sections {
+		if i > 0 && slices.ContainsFunc(s.Blocks, func(b document.Block) bool { _, is := b.(document.Table); return is }) {
+			return i
+		}
+	}
+	return len(sections)
+}
+
+var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"class":   func(s document.Style) string { return classes[s] },
+	"kind":    func(b document.Block) string { return kinds[fmt.Sprintf("%T", b)] },
+	"delta":   func(c document.Counter) uint64 { return c.After - c.Before },
+	"heading": heading,
+	"cell":    tableCell,
+	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
+}).ParseFS(assets, "assets/page.html"))
+
+// classes are those of styles.
+var classes = map[document.Style]string{document.Strong: "strong", document.Faint: "faint", document.Good: "good",
+	document.Bad: "bad", document.Doubtful: "doubtful"}
+
+// kinds are the names of blocks' templates.
+var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list", "document.Command": "command",
+	"document.Table": "table", "document.Route": "route"}
+
+// heading is the level of a section's title on the page.
+func heading(level int) int { return min(6, 2+level) }
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// cellView is a cell of a table where it stands.
+type cellView struct {
+	Cell  document.Cell
+	Head  bool // it names its row
+	Class string
+}
+
+func tableCell(t document.Table, column int, c document.Cell) cellView {
+	class := classes[c.Style]
+	if column < len(t.Columns) && t.Columns[column].Right {
+		class = strings.TrimSpace("right " + class)
+	}
+	return cellView{c, column == 0, class}
+}

@@ -1,0 +1,187 @@
+package page
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// comparison is a run of host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
+func comparison(t *testing.T) judge.Report {
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)
+	r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 30, 20, 20, 25),
+		func(v *sample.Visit) {
+			v.Hops = []sample.HopReading{{Kind: "veth", Name: "veth0", Where: "machine A", After: sample.Counters{ForwardBytes: 1_000_000, BackwardBytes: 500}}}
+		})
+	r.File.Header.Plan.Same = 0.03
+	return judge.Judge(r.File)
+}
+
+func climbed(t *testing.T) judge.Report {
+	var cells []sample.Cell
+	for i, r := range mode.Climb(mode.FromHost, []mode.Name{mode.Bridge}) {
+		c := judgetest.Cell(r.Mode, mode.FromHost, r.To, "rr")
+		if cells = append(cells, c); i == 0 {
+			cells = append(cells, judgetest.Control(c))
+		}
+	}
+	xs := []float64{20, 20, 22, 25, 27, 30, 33, 36}
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	r.Rounds(8, judgetest.Steady(xs[:len(cells)]...))
+	return judge.Judge(r.File)
+}
+
+// crowds are 1, 4 and 16 clients, which share 40 Gbit/s.
+func crowds(t *testing.T) judge.Report {
+	var cells []sample.Cell
+	for _, n := range []int{1, 4, 16} {
+		for _, c := range judgetest.Trio(mode.Bridge, "bulk") {
+			c.Shape = sample.Shape{Servers: 1, Clients: n, Procs: 1}
+			cells = append(cells, c)
+		}
+	}
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study = sample.StudyScale
+	for i := range r.File.Header.Paths {
+		r.File.Header.Paths[i].Servers, r.File.Header.Paths[i].Clients = 1, cells[i].Shape.Clients
+	}
+	r.Rounds(8, judgetest.Steady(40, 40, 30, 40, 40, 30, 40, 40, 30), func(v *sample.Visit) {
+		n := r.File.Header.Plan.Cells[v.Cell].Shape.Clients
+		for range n {
+			v.Rates = append(v.Rates, []float64{float64(v.Server.Received) / float64(n)})
+		}
+	})
+	return judge.Judge(r.File)
+}
+
+// cluster is three nodes, of which the third is slow.
+func cluster(t *testing.T) judge.Report {
+	x := func(v float64) *float64 { return &v }
+	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}, {Node: sample.Node{Name: "c"}}}}
+	for i, ratio := range []float64{1, 1.01, 1.8} {
+		m.Nodes[i].Effects = map[string]mesh.Effect{workload.LatencyP50: {Ratio: ratio, Low: x(0.9 * ratio), High: x(1.1 * ratio), Of: 2, Slow: 0}}
+	}
+	m.Metrics = map[string]mesh.Metric{workload.LatencyP50: {Load: "rr", Unit: "s", Median: 80e-6, Links: 3,
+		Matrix: [][]*float64{{nil, x(50e-6), x(90e-6)}, {x(50e-6), nil, x(80e-6)}, {x(90e-6), x(80e-6), nil}},
+		Slow:   [][]bool{{false, false, true}, {false, false, true}, {true, true, false}}}}
+	return &mesh.Report{Measured: analysis.Measured{Study: sample.StudyMesh}, Mesh: m}
+}
+
+func chartOf(t *testing.T, v view, title string) chart {
+	t.Helper()
+	for _, c := range v.Charts {
+		if strings.HasPrefix(c.Title, title) {
+			return c
+		}
+	}
+	t.Fatalf("no chart %q", title)
+	return chart{}
+}
+
+func viewed(t *testing.T, r judge.Report) view {
+	t.Helper()
+	v, err := viewOf(document.Document{Kind: document.AReport, Value: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestChartsOfAComparison(t *testing.T) {
+	v := viewed(t, comparison(t))
+	rows := chartOf(t, v, "Throughput, against host").Spec.(intervals).Rows
+	if len(rows) != 2 || rows[0].Value != 1 || rows[0].Low != nil || math.Abs(rows[1].Value-0.75) > 0.01 ||
+		rows[1].Verdict != "worse" || *rows[1].Low > rows[1].Value || *rows[1].High < rows[1].Value {
+		t.Errorf("intervals %+v", rows)
+	}
+	strip := chartOf(t, v, "Throughput by round, Gbit/s").Spec.(strips)
+	if len(strip.Rows) != 2 || len(strip.Rows[1].Points) != 12 || strip.Rows[1].Points[0] != [2]float64{1, 29.91} || strip.Baseline != "host" {
+		t.Errorf("strips %+v", strip)
+	}
+	curves := chartOf(t, v, "Latency by percentile").Spec.(lines)
+	// 24,000 trips: ten lie beyond 99.95 %, five beyond 99.98 %.
+	if last := curves.Series[1].Points; last[len(last)-1][0] != 99.95 || math.Abs(last[4][1]-25) > 0.1 {
+		t.Errorf("curve %+v", last)
+	}
+	party := chartOf(t, v, "CPU time per byte by party").Spec.(stacks)
+	// 0.4 s of the client in 40 Gbit are 0.08 s/GB.
+	if x := party.Rows[0].Values; math.Abs(x[0]-0.08) > 0.001 || math.Abs(x[1]-0.04) > 0.001 || x[2] != 0 || math.Abs(x[3]-0.04) > 0.001 {
+		t.Errorf("parties %v", x)
+	}
+	cpus := chartOf(t, v, "The machine's CPUs").Spec.(stacks)
+	if x := cpus.Rows[0].Values; len(cpus.Rows) != 4 || x[0] != 10 || x[1] != 40 || x[5] != 50 {
+		t.Errorf("CPUs %+v", cpus.Rows)
+	}
+	if hops := v.Paths[0].Paths[0].Guards; len(hops)+len(v.Paths[0].Paths[0].Hops) != 1 || len(v.Paths) != 2 {
+		t.Errorf("paths %+v", v.Paths)
+	}
+}
+
+func TestChartsOfALadder(t *testing.T) {
+	v := viewed(t, climbed(t))
+	rows := chartOf(t, v, "Median latency, part by part").Spec.(falls).Rows
+	if len(rows) < 3 || rows[0].Below != nil || math.Abs(rows[0].To-20) > 0.1 {
+		t.Fatalf("bars %+v", rows)
+	}
+	for i, r := range rows[1:] {
+		if r.Below == nil || rows[*r.Below].To != r.From || *r.Below > i || r.To < r.From {
+			t.Errorf("bar %+v", r)
+		}
+	}
+}
+
+func TestChartsOfScaling(t *testing.T) {
+	spec := chartOf(t, viewed(t, crowds(t)), "Total throughput").Spec.(growths)
+	if len(spec.Shapes) != 3 || len(spec.Series) != 2 || len(spec.Series[1].Points) != 3 || math.Abs(spec.Series[1].Points[2].Value-30) > 0.1 {
+		t.Errorf("%+v", spec)
+	}
+}
+
+func TestChartsOfAMesh(t *testing.T) {
+	v := viewed(t, cluster(t))
+	spec := chartOf(t, v, "Round trips between nodes, µs").Spec.(heats)
+	if len(spec.Cells) != 6 || spec.Cells[1] != (heat{0, 2, 90, "90.0", true}) {
+		t.Errorf("%+v", spec)
+	}
+	if rows := chartOf(t, v, "Nodes: round trips").Spec.(intervals).Rows; len(rows) != 3 || rows[2].Value != 1.8 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// What has nothing to draw has no chart, and no script that draws.
+func TestNothingToDraw(t *testing.T) {
+	for name, r := range map[string]judge.Report{"no cells": &analysis.Report{}, "no mesh": &mesh.Report{Mesh: &mesh.Mesh{}},
+		"a cell without figures": &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}} {
+		if v := viewed(t, r); len(v.Charts) > 0 || v.Bundle != "" {
+			t.Errorf("%s: %+v", name, v.Charts)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{three(0), "0.000"}, {three(0.12345), "0.123"}, {three(1.2345), "1.23"}, {three(12.345), "12.3"}, {three(999.9), "1000"}, {three(123456), "123456"},
+		{scaleFor("s", 43e-6).text(43.26e-6), "43.3 µs"}, {scaleFor("s", 0.5).text(0.5), "500 ms"}, {scaleFor("bit/s", 3e10).text(3e10), "30.0 Gbit/s"},
+		{scaleFor("s/B", 1e-9).text(0.4e-9), "0.400 s/GB"}, {scaleFor("bit/s", 0).unit, "kbit/s"},
+		{humane(999, "B"), "999 B"}, {humane(1_234_567, "B"), "1.23 MB"}, {humane(1234, "packets"), "1.23 k packets"}, {humane(0, ""), "0"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	for _, x := range []float64{0, math.NaN(), math.Inf(1), -1.23456, 29.9149} {
+		if got := short(x); math.IsNaN(got) || math.Abs(got) > 30 {
+			t.Errorf("short(%v) is %v", x, got)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+)
+
+// growths are a metric of each mode over crowds that grow.
+type growths struct {
+	Axis   string   `json:"axis"`
+	Across string   `json:"across"`
+	Shapes []string `json:"shapes"`
+	Series []growth `json:"series"`
+}
+
+type growth struct {
+	Label  string        `json:"label"`
+	Points []growthPoint `json:"points"`
+}
+
+type growthPoint struct {
+	Shape string   `json:"shape"`
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low,omitempty"`
+	High  *float64 `json:"high,omitempty"`
+}
+
+// scalingChart shows a metric over the plan's shapes; ok is false if there is only one.
+func scalingChart(cells []analysis.Cell, metric, title string) (c chart, ok bool) {
+	unit := scaleOf(cells, metric)
+	if unit.unit == "1" {
+		unit.unit = ""
+	}
+	spec := growths{Axis: unit.unit, Across: "servers × clients × processes in each"}
+	var rows [][]string
+	for _, cell := range cells {
+		m, has := cell.Metrics[metric]
+		if !has {
+			continue
+		}
+		shape := cell.Shape.String()
+		if !slices.Contains(spec.Shapes, shape) {
+			spec.Shapes = append(spec.Shapes, shape)
+		}
+		i := slices.IndexFunc(spec.Series, func(g growth) bool { return g.Label == cell.Label() })
+		if i < 0 {
+			i = len(spec.Series)
+			spec.Series = append(spec.Series, growth{Label: cell.Label()})
+		}
+		point := growthPoint{Shape: shape, Value: short(m.Median * unit.by)}
+		entry := []string{cell.Name(), three(m.Median * unit.by), "", ""}
+		if len(m.Rounds) > 1 {
+			low, high := short(m.Low*unit.by), short(m.High*unit.by)
+			point.Low, point.High = &low, &high
+			entry[2], entry[3] = three(m.Low*unit.by), three(m.High*unit.by)
+		}
+		spec.Series[i].Points, rows = append(spec.Series[i].Points, point), append(rows, entry)
+	}
+	how := "The median over the rounds, with its 95 % interval."
+	return chart{Kind: "scaling", Title: title, How: how, Spec: spec,
+		Table: tableOf(rows, "mode and shape", strings.TrimPrefix("median, "+unit.unit, "median, "), "from", "to")}, len(spec.Shapes) > 1
+}
+
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

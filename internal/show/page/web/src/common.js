@@ -1,0 +1,83 @@
+// What all charts share. Colours are the page's CSS variables, so that they follow its theme.
+import * as Plot from "@observablehq/plot";
+
+export const narrow = (width) => width < 560;
+
+// Colour is never alone: a verdict is also a word and a symbol.
+export const verdicts = {
+  better: {color: "var(--good)", symbol: "triangle"},
+  gains: {color: "var(--good)", symbol: "triangle"},
+  worse: {color: "var(--bad)", symbol: "square"},
+  costs: {color: "var(--bad)", symbol: "square"},
+  same: {color: "var(--even)", symbol: "circle"},
+  nothing: {color: "var(--even)", symbol: "circle"},
+  unclear: {color: "var(--unsure)", symbol: "times"},
+};
+export const verdict = (v) => verdicts[v] ?? {color: "var(--ink)", symbol: "circle"};
+
+// series are the marks of lines: a colour, a symbol and dashes each.
+const symbols = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "times"];
+const dashes = ["none", "6 3", "2 3", "8 3 2 3"];
+export function series(i) {
+  return {color: `var(--c${i % 8})`, symbol: symbols[i % symbols.length], dash: dashes[Math.floor(i / 2) % dashes.length]};
+}
+
+// plot is Plot with the page's look. The name of the class is fixed: the page's policy has
+// the checksum of the style element that Plot writes for it.
+export function plot(options) {
+  return Plot.plot({className: "chart", style: {background: "none", overflow: "visible", fontSize: "12px"}, ...options});
+}
+
+// textWidth is how wide a text of a chart is, in px.
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = "13px system-ui, sans-serif";
+export const textWidth = (s) => pen.measureText(s).width;
+export const widest = (texts) => Math.max(0, ...texts.map(textWidth));
+
+// legend names the marks of series above a chart.
+export function legend(labels, mark) {
+  const list = document.createElement("ul");
+  list.className = "legend";
+  list.setAttribute("aria-hidden", "true"); // the table below the chart has the names
+  labels.forEach((label, i) => {
+    const item = document.createElement("li");
+    item.append(mark(i), label);
+    list.append(item);
+  });
+  return list;
+}
+
+// lineMark is the sample of a line in a legend.
+export function lineMark(i) {
+  const s = series(i);
+  return plot({
+    width: 34, height: 14, margin: 0, axis: null,
+    x: {domain: [0, 1]}, y: {domain: [0, 1]},
+    marks: [
+      Plot.line([[0, 0.5], [1, 0.5]], {stroke: s.color, strokeWidth: 2, strokeDasharray: s.dash}),
+      Plot.dot([[0.5, 0.5]], {symbol: s.symbol, fill: s.color, r: 4}),
+    ],
+  });
+}
+
+// areaMark is the sample of a filled area.
+export function areaMark(i, parts) {
+  const box = document.createElement("span");
+  box.className = `swatch ${parts}${i}`;
+  return box;
+}
+
+export function withLegend(list, chart) {
+  const box = document.createElement("div");
+  box.append(list, chart);
+  return box;
+}
+
+
+
+// fit cuts a text to a width.
+export function fit(text, space) {
+  let t = text;
+  while (t.length > 4 && textWidth(t) > space) t = t.slice(0, -1);
+  return t === text ? t : t.trimEnd() + "…";
+}

@@ -1,0 +1,37 @@
+// Draws the charts of a page into its figures. Go computes all figures (package page); what
+// is here decides positions and marks only.
+import {curve} from "./curve.js";
+import {heat} from "./heat.js";
+import {interval} from "./interval.js";
+import {scaling} from "./scaling.js";
+import {stack} from "./stack.js";
+import {strip} from "./strip.js";
+import {waterfall} from "./waterfall.js";
+
+const kinds = {curve, heat, interval, scaling, stack, strip, waterfall};
+
+// draw puts a chart as wide as its figure in the place of the one that is there.
+function draw(place, chart) {
+  const width = Math.max(280, Math.floor(place.clientWidth));
+  if (place.dataset.width === String(width)) return;
+  place.dataset.width = width;
+  const drawn = kinds[chart.kind](chart.spec, width);
+  const svg = drawn.matches("svg") ? drawn : drawn.lastElementChild; // below its legend
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", chart.title);
+  place.replaceChildren(drawn);
+}
+
+function charts() {
+  const list = JSON.parse(document.getElementById("charts").textContent);
+  const byPlace = new Map();
+  for (const c of list) byPlace.set(document.getElementById(c.id), c);
+  const watch = new ResizeObserver((seen) => seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
+  for (const [place, c] of byPlace) {
+    draw(place, c);
+    watch.observe(place);
+  }
+  document.documentElement.dataset.drawn = list.length;
+}
+
+charts();

@@ -1,0 +1,44 @@
+// strip draws each row's value in every round, so that drift, jumps and clusters are seen;
+// behind it, faintly, the baseline's.
+import * as Plot from "@observablehq/plot";
+import {narrow, plot} from "./common.js";
+
+export function strip(spec, width) {
+  const thin = narrow(width);
+  const points = spec.rows.flatMap((s) => s.points.map(([x, y]) => ({row: s.label, x, y})));
+  const base = spec.rows.find((r) => r.label === spec.baseline);
+  const behind = base ? spec.rows.filter((r) => r !== base).flatMap((r) => base.points.map(([x, y]) => ({row: r.label, x, y}))) : [];
+  const xs = points.map((d) => d.x);
+  const first = Math.min(...xs), last = Math.max(...xs);
+  const highest = Math.max(...points.map((d) => d.y));
+  const each = thin ? 56 : 60;
+  return plot({
+    width,
+    height: 40 + spec.rows.length * each,
+    marginLeft: 46,
+    marginRight: 14,
+    marginTop: 4,
+    marginBottom: 36,
+    x: {domain: [first - 0.5, last + 0.5], label: spec.axis, labelArrow: "none",
+      ticks: integers(first, last, thin ? 6 : 12), tickFormat: (x) => String(x), tickSize: 3},
+    y: {domain: [0, 1.05 * highest || 1], ticks: 2, label: null, grid: true, tickFormat: "~s", insetTop: 16},
+    fy: {domain: spec.rows.map((r) => r.label), axis: null, padding: 0.08},
+    marks: [
+      Plot.frame({stroke: "var(--grid)"}),
+      Plot.line(behind, {x: "x", y: "y", fy: "row", stroke: "var(--even)", strokeWidth: 1.5, strokeOpacity: 0.7, strokeDasharray: "2 3"}),
+      Plot.line(points, {x: "x", y: "y", fy: "row", stroke: "var(--c0)", strokeWidth: 1, strokeOpacity: 0.5}),
+      Plot.dot(points, {x: "x", y: "y", fy: "row", fill: "var(--c0)", r: xs.length > 900 ? 1.5 : 3,
+        ariaLabel: (d) => `${d.row}, ${spec.axis} ${d.x}: ${d.y}`}),
+      Plot.text(spec.rows, {fy: "label", text: "label", frameAnchor: "top-left", dx: 6, dy: 5, fontSize: 12, fontWeight: 600,
+        stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"}),
+    ],
+  });
+}
+
+// integers are round numbers between first and last, not many more than n.
+function integers(first, last, n) {
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((s) => (last - first) / s <= n) ?? 10000;
+  const out = [];
+  for (let x = Math.ceil(first / step) * step; x <= last; x += step) out.push(x);
+  return out;
+}
