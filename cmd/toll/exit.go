@@ -20,6 +20,7 @@ const (
 	exitCells     = 4 // measured, but some cells have no result; nothing serves the port
 	exitBadFile   = 5 // a results file cannot be read
 	exitWorse     = 6 // what --fail-above asks for is certainly exceeded; a gate's sentence is certainly false
+	exitUnclear   = 7 // a gate's sentence is neither certainly true nor certainly false
 	exitSignalled = 128
 )
 

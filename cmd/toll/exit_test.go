@@ -49,7 +49,7 @@ func TestManualExitCodes(t *testing.T) {
 		got = append(got, m[1])
 	}
 	var want []string
-	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse} {
+	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse, exitUnclear} {
 		want = append(want, fmt.Sprint(code))
 	}
 	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT), exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)))

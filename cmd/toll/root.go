@@ -59,7 +59,7 @@ Without a command it is "toll compare".`,
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
-	root.AddCommand(newDiff(e))
+	root.AddCommand(newDiff(e), newGate(e))
 	completeFormats(root)
 	return root
 }

@@ -20,8 +20,8 @@ func Shifted(old, now Estimate) Shift {
 		return Shift{}
 	}
 	e := now.Plus(old.Times(-1))
-	low, high := e.Interval(sureConfidence)
-	return Shift{Summary: e.Ratio(), SureLow: exp(low), SureHigh: exp(high), Epochs: e.Epochs}
+	low, high := e.Sure()
+	return Shift{Summary: e.Ratio(), SureLow: low, SureHigh: high, Epochs: e.Epochs}
 }
 
 // ShiftedValues is the shift of the median from one run's values to another's, each of
@@ -67,6 +67,25 @@ func tails(sorted []float64, level float64) (low, high float64) {
 	tail := (1 - level) / 2
 	n := float64(len(sorted))
 	return sorted[int(math.Floor(tail*n))], sorted[int(math.Ceil((1-tail)*n))-1]
+}
+
+// Sure is where the ratio whose logarithm this is certainly is: its 99 % interval.
+func (e Estimate) Sure() (low, high float64) {
+	low, high = e.Interval(sureConfidence)
+	return exp(low), exp(high)
+}
+
+// SummarizeSurely is Summarize with a 99 % interval.
+func SummarizeSurely(xs []float64) Summary {
+	xs = finite(xs)
+	out := Summary{Median: Median(xs), N: len(xs)}
+	out.Low, out.High = out.Median, out.Median
+	if len(xs) > 1 {
+		all := medians(xs)
+		slices.Sort(all)
+		out.Low, out.High = tails(all, sureConfidence)
+	}
+	return out
 }
 
 // Judge judges the shift: same if its whole 95 % interval is within same of 1, better or

@@ -1,6 +1,9 @@
 package workload
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -94,3 +97,6 @@ func MetricOf(name string, l sample.Load) Metric {
 	}
 	return m
 }
+
+// MetricNames are the names of all metrics, in order.
+func MetricNames() []string { return slices.Sorted(maps.Keys(metrics)) }

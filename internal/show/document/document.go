@@ -16,6 +16,7 @@ const (
 	APrediction Kind = "a prediction"
 	AComparison Kind = "published comparisons"
 	ADifference Kind = "a difference"
+	AGate       Kind = "a gate's answer"
 	ModeList    Kind = "a list of modes"
 	APath       Kind = "a path"
 	PortList    Kind = "ports"

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// gateFlags are those of a gate.
+type gateFlags struct {
+	out     outputFlags
+	rules   string
+	unclear string
+}
+
+func newGate(e env) *cobra.Command {
+	var f gateFlags
+	c := &cobra.Command{
+		Use:   "gate FILE 'SENTENCE'…",
+		Short: "Hold a results file against what must be true, for CI",
+		Long: fmt.Sprintf(`gate holds a results file against sentences. Each holds, is violated, or is unclear;
+the exit code says it:
+
+  %d  all hold
+  %d  one is violated with certainty
+  %d  the file has no result that one is about
+  %d  one is unclear (--unclear pass: %d)
+
+A sentence is MODE.METRIC, a comparator, and a limit: a number of a unit, or a ratio
+to another mode. It is about all cells that it matches; from, to, load and on choose
+some of them. Metrics are throughput, latency (the median), latency_p99, cpu, and all
+others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK),
+		Example: `  toll gate run.jsonl 'publish-proxy.throughput >= 0.9 of host'
+  toll gate run.jsonl 'bridge.latency <= 50us from container' 'bridge.cpu < 150% of host load rr'
+  toll gate run.jsonl --rules network.rules --unclear pass`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(errors.New("gate needs a results file"), "toll gate run.jsonl 'bridge.throughput >= 0.9 of host'")
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.run(e, c, args) }),
+	}
+	c.Flags().StringVar(&f.rules, "rules", "", "read sentences from this file, one on a line; # begins a comment")
+	c.Flags().StringVar(&f.unclear, "unclear", "fail", "what an unclear sentence does: fail or pass")
+	f.out.add(c.Flags(), document.AGate)
+	return c
+}
+
+func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
+	if err := f.out.check(place{"", args[0]}, place{"rules", f.rules}); err != nil {
+		return err
+	}
+	if _, err := parseOne(f.unclear, closed("value of --unclear", "fail", "pass")); err != nil {
+		return err
+	}
+	texts, err := readRules(f.rules)
+	if err != nil {
+		return err
+	}
+	if texts = append(args[1:], texts...); len(texts) == 0 {
+		return usage(errors.New("gate needs a sentence"), "toll gate "+args[0]+" 'bridge.throughput >= 0.9 of host'")
+	}
+	file, err := readResults(e, args[0], c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	sentences, err := parseSentences(texts, file)
+	if err != nil {
+		return err
+	}
+	r := gate.Judge(args[0], file, sentences)
+	if err := f.out.print(e, show.Gate(r)); err != nil {
+		return err
+	}
+	if code := gateCodes[r.Outcome]; code != exitOK && (r.Outcome != gate.Unclear || f.unclear == "fail") {
+		return &failure{code: code}
+	}
+	return nil
+}
+
+// gateCodes are the exit codes of outcomes.
+var gateCodes = map[gate.Outcome]int{gate.Holds: exitOK, gate.Violated: exitWorse, gate.Missing: exitCells, gate.Unclear: exitUnclear}
+
+func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
+	known := gate.WordsOf(f)
+	var out []gate.Sentence
+	for _, t := range texts {
+		s, err := gate.Parse(t, known)
+		if err != nil {
+			return nil, usage(err, "") // the error knows
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// mostRules is how many sentences a file has at most.
+const mostRules = 1000
+
+// readRules reads a file of sentences.
+func readRules(name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--rules: %w", err), "")
+	}
+	defer f.Close()
+	var out []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text != "" {
+			out = append(out, text)
+		}
+		if len(out) > mostRules {
+			return nil, usage(fmt.Errorf("--rules %s: more than %d sentences", name, mostRules), "")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, usage(fmt.Errorf("--rules %s: %w", name, err), "")
+	}
+	if len(out) == 0 {
+		return nil, usage(fmt.Errorf("--rules %s: it has no sentence", name), "one on a line, such as bridge.throughput >= 0.9 of host")
+	}
+	return out, nil
+}

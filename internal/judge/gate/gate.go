@@ -1,0 +1,256 @@
+// Package gate holds a results file against sentences that must be true of it, such as
+// `publish-proxy.throughput >= 0.9 of host`: each holds or is violated with certainty, or
+// neither is known. Be aware that a sentence is about every cell that it matches.
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Schema names the version of a gate's answer.
+const Schema = "bridgetoll.gate/1"
+
+// Outcome is what is known of a sentence.
+type Outcome string
+
+// The outcomes, from the worst on.
+const (
+	Violated Outcome = "violated" // certainly false
+	Missing  Outcome = "missing"  // the file has no result for it
+	Unclear  Outcome = "unclear"
+	Holds    Outcome = "holds" // certainly true
+)
+
+// Outcomes are all of them, from the worst on.
+func Outcomes() []Outcome { return []Outcome{Violated, Missing, Unclear, Holds} }
+
+// Report says of each sentence whether it holds; its JSON form is documented in
+// docs/results.md.
+type Report struct {
+	Schema      string             `json:"schema"`
+	Name        string             `json:"name"` // of the results file
+	Environment sample.Environment `json:"environment"`
+	Rounds      int                `json:"rounds"`
+	Outcome     Outcome            `json:"outcome"` // the worst
+	Rules       []Rule             `json:"rules"`
+}
+
+// Rule is a sentence and its outcome: the worst of its checks.
+type Rule struct {
+	Sentence string  `json:"sentence"`
+	Outcome  Outcome `json:"outcome"`
+	Checks   []Check `json:"checks"`
+	Why      string  `json:"why,omitempty"` // it has no check
+}
+
+// Check is one cell that a sentence is about.
+type Check struct {
+	Label   string       `json:"label"`
+	Mode    string       `json:"mode"`
+	From    string       `json:"from"`
+	To      string       `json:"to"`
+	Load    string       `json:"load"`
+	Tune    string       `json:"tune,omitempty"`
+	Shape   sample.Shape `json:"shape,omitzero"`
+	On      string       `json:"on"`
+	Metric  string       `json:"metric"`
+	Unit    string       `json:"unit"`         // of what follows; "ratio"
+	Of      string       `json:"of,omitempty"` // the label of the cell that it is a ratio to
+	Limit   float64      `json:"limit"`
+	Median  *float64     `json:"median,omitempty"`
+	Low     *float64     `json:"low,omitempty"` // it is certainly from here
+	High    *float64     `json:"high,omitempty"`
+	N       int          `json:"n"`
+	Epochs  int          `json:"epochs,omitempty"`
+	Outcome Outcome      `json:"outcome"`
+	Why     string       `json:"why,omitempty"` // it is missing or unclear
+}
+
+// Judge holds a file against sentences.
+func Judge(name string, f *sample.File, sentences []Sentence) *Report {
+	j := judging{analysis.Open(f)}
+	r := &Report{Schema: Schema, Name: name, Environment: f.Header.Environment, Rounds: f.End.Rounds, Outcome: Holds, Rules: []Rule{}}
+	for _, s := range sentences {
+		rule := j.rule(s)
+		r.Rules = append(r.Rules, rule)
+		r.Outcome = worse(r.Outcome, rule.Outcome)
+	}
+	return r
+}
+
+// worse is the worse one of two outcomes.
+func worse(a, b Outcome) Outcome {
+	all := Outcomes()
+	return all[min(slices.Index(all, a), slices.Index(all, b))]
+}
+
+type judging struct{ *analysis.Run }
+
+func (j judging) rule(s Sentence) Rule {
+	r := Rule{Sentence: s.Text, Outcome: Holds, Checks: []Check{}}
+	for i := range j.Series {
+		metric, ok := j.about(s, i)
+		if !ok {
+			continue
+		}
+		c := j.check(s, i, metric)
+		r.Checks = append(r.Checks, c)
+		r.Outcome = worse(r.Outcome, c.Outcome)
+	}
+	if len(r.Checks) == 0 {
+		r.Outcome, r.Why = Missing, j.whyNone(s)
+	}
+	return r
+}
+
+// about reports whether a sentence is about cell i, and by which metric.
+func (j judging) about(s Sentence, i int) (metric string, ok bool) {
+	c := j.Series[i].Cell
+	if c.Control || c.Mode != s.Mode.Mode || c.Tune != s.Mode.Tune || s.From != "" && c.From != s.From || s.To != "" && c.To != s.To ||
+		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On {
+		return "", false
+	}
+	metric = metricOf(s.Metric, j.Series[i].Load)
+	if s.Of == (Name{}) && !sameUnit(workload.MetricOf(metric, j.Series[i].Load).Unit, s.Unit) {
+		return metric, false // CPU time for a byte, or for a trip
+	}
+	return metric, j.has(c.Load, metric)
+}
+
+// sameUnit reports whether a limit is in the unit of a metric. A count has a unit that
+// nobody writes.
+func sameUnit(metric, limit string) bool {
+	return metric == limit || limit == "" && (metric == "1" || bare(metric))
+}
+
+// metricOf is the metric that a word means under a load.
+func metricOf(word string, l sample.Load) string {
+	switch word {
+	case Latency:
+		return workload.LatencyP50
+	case CPU:
+		return workload.Of(l).CPU()
+	}
+	return word
+}
+
+// has reports whether a load has a metric: any cell of it does, or should.
+func (j judging) has(load, metric string) bool {
+	w := workload.Of(j.File.Header.Plan.LoadOf(load))
+	return metric == w.Primary || metric == w.CPU() || slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
+		return s.Cell.Load == load && len(s.Values[metric]) > 0
+	})
+}
+
+// whyNone says why a sentence is about no cell of the file.
+func (j judging) whyNone(s Sentence) string {
+	for _, x := range j.File.Header.Plan.Skipped {
+		if x.Mode == s.Mode.Mode && (s.From == "" || x.From == "" || x.From == s.From) {
+			return fmt.Sprintf("%s could not be measured: %s", s.Mode, x.Reason)
+		}
+	}
+	if !slices.ContainsFunc(j.Series, func(x *analysis.Series) bool { return x.Cell.Mode == s.Mode.Mode && x.Cell.Tune == s.Mode.Tune }) {
+		return fmt.Sprintf("the file has no %s", s.Mode)
+	}
+	return fmt.Sprintf("the file has no %s of %s that the sentence is about", s.Metric, s.Mode)
+}
+
+// check holds one cell against a sentence.
+func (j judging) check(s Sentence, i int, metric string) Check {
+	l := j.Series[i].Load
+	c := j.Series[i].Cell
+	out := Check{Label: label(c), Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
+		Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
+	if j.Failed(i) {
+		out.Why = "it has no result"
+		return out
+	}
+	var x analysis.Bounds
+	if s.Of == (Name{}) {
+		x = j.ValueBounds(i, metric)
+	} else {
+		out.Unit = analysis.RatioUnit
+		b, ok := j.reference(s.Of, i)
+		if !ok {
+			out.Why = fmt.Sprintf("the file has no result of %s beside it", s.Of)
+			return out
+		}
+		out.Of = label(j.Series[b].Cell)
+		x = j.RatioBounds(i, b, metric)
+	}
+	if x.N == 0 {
+		out.Why = "it has no " + metric
+		return out
+	}
+	out.Median, out.N, out.Epochs = &x.Median, x.N, x.Epochs
+	if !x.Known {
+		out.Outcome, out.Why = Unclear, whyUnknown(x)
+		return out
+	}
+	out.Low, out.High = &x.Low, &x.High
+	out.Outcome = s.outcome(x.Low, x.High)
+	return out
+}
+
+// whyUnknown says why bounds are not known.
+func whyUnknown(x analysis.Bounds) string {
+	switch {
+	case !x.Control:
+		return "the run has no control that says how large the noise is"
+	case x.Noise >= 1:
+		return fmt.Sprintf("the noise is too large: the control says ± %.0f %%", 100*x.Noise)
+	}
+	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
+}
+
+func label(c sample.Cell) string {
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+}
+
+// reference is the cell of the mode called n that cell i is compared with: one of the same
+// placement, load, shape and backend, at the same target if there is one.
+func (j judging) reference(n Name, i int) (b int, ok bool) {
+	c := j.Series[i].Cell
+	b = -1
+	for k, s := range j.Series {
+		o := s.Cell
+		if o.Control || o.Mode != n.Mode || o.Tune != n.Tune || !analysis.SameGroup(o, c) || j.Failed(k) {
+			continue
+		}
+		if b < 0 || o.To == c.To {
+			b = k
+		}
+		if o.To == c.To {
+			break
+		}
+	}
+	return b, b >= 0
+}
+
+// outcome is what is known if the figure is certainly from low to high.
+func (s Sentence) outcome(low, high float64) Outcome {
+	var holds, violated bool
+	switch s.Compare {
+	case ">=":
+		holds, violated = low >= s.Limit, high < s.Limit
+	case ">":
+		holds, violated = low > s.Limit, high <= s.Limit
+	case "<=":
+		holds, violated = high <= s.Limit, low > s.Limit
+	case "<":
+		holds, violated = high < s.Limit, low >= s.Limit
+	}
+	switch {
+	case holds:
+		return Holds
+	case violated:
+		return Violated
+	}
+	return Unclear
+}

@@ -1,0 +1,145 @@
+package gate_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// measured is a run with bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs,
+// over host, bridge and publish-proxy, known to a per cent.
+func measured(t *testing.T, rounds int, change ...func(*sample.File)) *sample.File {
+	t.Helper()
+	var cells []sample.Cell
+	for _, l := range []string{workload.Bulk, workload.RR} {
+		cells = append(append(cells, judgetest.Trio(mode.Bridge, l)...), judgetest.HostCell(mode.PublishProxy, l))
+	}
+	noise := []float64{0.004, 0.006, 0.005, 0.005, 0.004, 0.006, 0.005, 0.005}
+	f := judgetest.New(t, cells...).Rounds(rounds, judgetest.Noisy(noise, 40, 40, 32, 10, 20, 20, 24, 60)).File
+	for _, c := range change {
+		c(f)
+	}
+	return f
+}
+
+func outcome(t *testing.T, f *sample.File, text string) gate.Rule {
+	t.Helper()
+	s, err := gate.Parse(text, gate.WordsOf(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := gate.Judge("run", f, []gate.Sentence{s})
+	if _, err := json.Marshal(r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Outcome != r.Rules[0].Outcome {
+		t.Errorf("%s, but the report is %s", r.Rules[0].Outcome, r.Outcome)
+	}
+	return r.Rules[0]
+}
+
+func TestOutcomes(t *testing.T) {
+	f := measured(t, 12)
+	for text, want := range map[string]gate.Outcome{
+		"bridge.throughput >= 0.7 of host":                  gate.Holds,
+		"bridge.throughput >= 70% of host":                  gate.Holds,
+		"bridge.throughput >= 0.8 of host":                  gate.Unclear,
+		"bridge.throughput >= 0.9 of host":                  gate.Violated,
+		"bridge.throughput < 0.9 of host":                   gate.Holds,
+		"bridge.throughput <= 0.7 of host":                  gate.Violated,
+		"publish-proxy.throughput >= 0.3 of bridge":         gate.Holds,
+		"publish-proxy.throughput >= 0.3 of bridge load rr": gate.Missing,
+		"bridge.throughput >= 30 Gbit/s":                    gate.Holds,
+		"bridge.throughput >= 35 Gbit/s":                    gate.Violated,
+		"bridge.latency <= 30us":                            gate.Holds,
+		"bridge.latency <= 20us":                            gate.Violated,
+		"bridge.latency_p99 <= 1.3 of host":                 gate.Holds,
+		"bridge.cpu <= 1.3 of host":                         gate.Holds, // bulk 1.25, rr 1
+		"bridge.cpu <= 1.1 of host":                         gate.Violated,
+		"bridge.cpu <= 1.1 of host load rr":                 gate.Holds,
+		"bridge.cpu <= 1 s/GB":                              gate.Holds, // of bulk alone
+		"bridge.throughput >= 0.7 of host from container":   gate.Missing,
+		"routed.throughput >= 0.7 of host":                  gate.Missing,
+		"bridge.throughput >= 0.7 of routed":                gate.Missing,
+		"host.throughput >= 1 of bridge":                    gate.Holds,
+	} {
+		t.Run(strings.NewReplacer(" ", "-", "/", "-per-").Replace(text), func(t *testing.T) {
+			if got := outcome(t, f, text); got.Outcome != want {
+				t.Errorf("%s, want %s: %+v", got.Outcome, want, got)
+			}
+		})
+	}
+}
+
+// One cell that violates a sentence is enough.
+func TestEveryCell(t *testing.T) {
+	if r := outcome(t, measured(t, 12), "bridge.cpu <= 1.1 of host"); len(r.Checks) != 2 || r.Checks[0].Outcome != gate.Violated || r.Checks[1].Outcome != gate.Holds {
+		t.Errorf("%+v", r.Checks)
+	}
+}
+
+func TestNotKnown(t *testing.T) {
+	if r := outcome(t, measured(t, 3), "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || !strings.Contains(r.Checks[0].Why, "too few rounds: 3") {
+		t.Errorf("%+v", r)
+	}
+	if r := outcome(t, measured(t, 3), "bridge.throughput >= 1 Gbit/s"); r.Outcome != gate.Unclear {
+		t.Errorf("%+v", r)
+	}
+	alone := measured(t, 12, func(f *sample.File) {
+		for i := range f.Visits {
+			if f.Header.Plan.Cells[f.Visits[i].Cell].Control {
+				f.Visits[i].Failure = "it broke"
+			}
+		}
+	})
+	if r := outcome(t, alone, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || !strings.Contains(r.Checks[0].Why, "control") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What failed cannot pass, nor what could not be built.
+func TestFailed(t *testing.T) {
+	failed := measured(t, 12, func(f *sample.File) {
+		for i := range f.Visits {
+			if f.Visits[i].Cell == 2 {
+				f.Visits[i].Failure = "it broke"
+			}
+		}
+		f.Header.Plan.Skipped = []sample.Skip{{Mode: "netkit", Reason: "this kernel has none"}}
+	})
+	if r := outcome(t, failed, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Missing || r.Checks[0].Why != "it has no result" {
+		t.Errorf("%+v", r)
+	}
+	if r := outcome(t, failed, "publish-proxy.throughput >= 0.1 of bridge"); r.Outcome != gate.Missing || !strings.Contains(r.Checks[0].Why, "no result of bridge") {
+		t.Errorf("%+v", r)
+	}
+	if r := outcome(t, failed, "bridge.latency <= 1ms"); r.Outcome != gate.Holds {
+		t.Errorf("%+v", r)
+	}
+	if r := outcome(t, failed, "netkit.latency <= 1ms"); r.Outcome != gate.Missing || !strings.Contains(r.Why, "this kernel has none") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWorstOutcome(t *testing.T) {
+	f := measured(t, 12)
+	var all []gate.Sentence
+	for _, text := range []string{"bridge.latency <= 1ms", "bridge.throughput >= 0.8 of host", "routed.latency <= 1ms", "bridge.latency <= 1us"} {
+		s, err := gate.Parse(text, gate.WordsOf(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	for n, want := range []gate.Outcome{gate.Holds, gate.Holds, gate.Unclear, gate.Missing, gate.Violated} {
+		if got := gate.Judge("run", f, all[:n]).Outcome; got != want {
+			t.Errorf("%d sentences: %s, want %s", n, got, want)
+		}
+	}
+}

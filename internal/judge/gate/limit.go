@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// costs are the units of CPU time for a payload byte, and their base unit's.
+var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
+
+// limit reads NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT.
+func (p *parser) limit() error {
+	number := p.next()
+	if number.text == "" {
+		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "a number is missing")
+	}
+	x, err := units.ParseNumber(number.text, 1)
+	if err != nil {
+		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "%q is no number", number.text)
+	}
+	unit := word{}
+	if len(p.words) > 0 && !isQualifier(p.words[0].text) {
+		unit = p.next()
+	}
+	if unit.text == "%" && len(p.words) > 0 && p.words[0].text == "of" {
+		x, unit = x*0.01, p.next()
+	}
+	if unit.text == "of" {
+		return p.ratio(number, x)
+	}
+	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text); err != nil {
+		return p.hinted(unit, "units are such as us, ms, Gbit/s, %, s/GB; a ratio is such as 0.9 of host", "%w", err)
+	}
+	return p.fits(number, unit)
+}
+
+func isQualifier(s string) bool { return s == "from" || s == "to" || s == "load" || s == "on" }
+
+// ratio reads the mode that a limit is a share of.
+func (p *parser) ratio(number word, x float64) (err error) {
+	if !(x > 0) {
+		return p.fail(number, fmt.Errorf("%s: a ratio is more than 0", number.text))
+	}
+	w := p.next()
+	if w.text == "" {
+		return p.hinted(w, "such as of host", "a mode is missing behind of")
+	}
+	if p.s.Of, err = p.mode(w); err != nil {
+		return err
+	}
+	if p.s.Of == p.s.Mode {
+		return p.fail(w, fmt.Errorf("%s is compared with itself", w.text))
+	}
+	p.s.Limit = x
+	return nil
+}
+
+// scaled is a number of a unit in that unit's base unit.
+func scaled(x float64, unit string) (_ float64, base string, err error) {
+	scale, is := costs[unit]
+	base = "s/B"
+	if !is {
+		u, err := units.ParseUnit(unit)
+		if err != nil {
+			return 0, "", err
+		}
+		scale, base = u.Scale, u.Base
+	}
+	if base == "B/s" {
+		const bits = 8
+		scale, base = scale*bits, "bit/s"
+	}
+	if x *= scale; math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, "", fmt.Errorf("%g %s is no figure", x, unit)
+	}
+	return x, base, nil
+}
+
+// fits refuses a limit that is not of the metric's kind, where that is known.
+func (p *parser) fits(number, unit word) error {
+	of := workload.MetricOf(p.s.Metric, sample.Load{}).Unit
+	switch p.s.Metric {
+	case Latency:
+		of = "s"
+	case CPU:
+		if p.s.Unit == "s/B" || p.s.Unit == "s" {
+			return nil
+		}
+		of = "s or s/B"
+	}
+	for _, name := range p.known.Metrics {
+		if name == p.s.Metric { // of a program
+			return nil
+		}
+	}
+	switch {
+	case of == p.s.Unit, bare(of) && p.s.Unit == "", of == "1" && p.s.Unit == "":
+		return nil
+	case unit.text == "":
+		return p.hinted(number, fmt.Sprintf("such as %s %s, or %s of host", number.text, example(of), number.text),
+			"%s is in %s: %s has no unit", p.s.Metric, of, number.text)
+	}
+	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s", p.s.Metric, of, unit.text)
+}
+
+// bare reports whether a unit is that of a mere count.
+func bare(unit string) bool { return !strings.ContainsAny(unit, "/") && unit != "s" && unit != "1" }
+
+// example is how people write a unit.
+func example(base string) string {
+	switch base {
+	case "s":
+		return "us"
+	case "bit/s":
+		return "Gbit/s"
+	case "s/B", "s or s/B":
+		return "s/GB"
+	case "1":
+		return "%"
+	}
+	return base
+}

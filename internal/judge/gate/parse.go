@@ -1,0 +1,305 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+// Sentence is what must hold: `bridge.throughput >= 0.9 of host from container`.
+type Sentence struct {
+	Text    string  // as it was written
+	Mode    Name    // whose figure it is about
+	Metric  string  // as in a report, or an alias
+	Compare string  // >=, <=, > or <
+	Limit   float64 // in the unit, or as a ratio
+	Unit    string  // base unit of the limit; "" of a mere number
+	Of      Name    // the mode that it is a ratio to; zero: it is the figure itself
+	// What cells it is about: all that match, where these are empty.
+	From, To, Load, On string
+}
+
+// Name is a mode, perhaps with a variant of it.
+type Name struct{ Mode, Tune string }
+
+func (n Name) String() string {
+	if n.Tune == "" {
+		return n.Mode
+	}
+	return n.Mode + "+" + n.Tune
+}
+
+// SyntaxError says what cannot be understood in a sentence, and where.
+type SyntaxError struct {
+	Text string // the sentence
+	At   int    // the character, from 1; 0: the end
+	Err  error
+	hint string
+}
+
+func (e *SyntaxError) Error() string {
+	at := "at its end"
+	if e.At > 0 {
+		at = fmt.Sprintf("at character %d", e.At)
+	}
+	return fmt.Sprintf("%q, %s: %v", e.Text, at, e.Err)
+}
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// Hint is what was meant, or what a sentence is.
+func (e *SyntaxError) Hint() string {
+	var unknown *suggest.UnknownError
+	if errors.As(e.Err, &unknown) {
+		return unknown.Hint()
+	}
+	if e.hint != "" {
+		return e.hint
+	}
+	return "a sentence is such as bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr"
+}
+
+// Aliases of metrics.
+const (
+	Latency = "latency" // the median
+	CPU     = "cpu"     // CPU time of a unit of the load's work
+)
+
+// Words are what names in sentences can be besides those of the catalogues: what a results
+// file has.
+type Words struct{ Modes, Metrics, Backends []string }
+
+// WordsOf are those of a file.
+func WordsOf(f *sample.File) Words {
+	var w Words
+	for _, c := range f.Header.Plan.Cells {
+		w.Modes, w.Backends = append(w.Modes, c.Mode), append(w.Backends, c.On)
+	}
+	for _, v := range f.Visits {
+		for name := range v.Values {
+			if !slices.Contains(w.Metrics, name) {
+				w.Metrics = append(w.Metrics, name)
+			}
+		}
+	}
+	slices.Sort(w.Metrics)
+	return w
+}
+
+// longest is how many bytes a sentence has at most.
+const longest = 1000
+
+// Parse reads a sentence; the error is a *SyntaxError.
+func Parse(text string, known Words) (Sentence, error) {
+	p := &parser{text: text, words: split(text), known: known, s: Sentence{Text: text}}
+	if len(text) > longest || !utf8.ValidString(text) {
+		p.text = text[:min(len(text), 20)]
+		return p.s, p.fail(word{}, fmt.Errorf("it has %d bytes of text; at most %d, in UTF-8, are understood", len(text), longest))
+	}
+	for _, step := range []func() error{p.subject, p.comparator, p.limit, p.qualifiers} {
+		if err := step(); err != nil {
+			return p.s, err
+		}
+	}
+	return p.s, nil
+}
+
+// word is a part of a sentence, and at which character it begins, from 1.
+type word struct {
+	text string
+	at   int
+}
+
+// class is what a word is made of.
+type class int
+
+const (
+	space class = iota
+	comparator
+	number
+	name
+)
+
+// split cuts a sentence at spaces, around comparators, and between a number and its unit.
+func split(text string) []word {
+	var out []word
+	before, at := space, 0
+	for _, r := range text {
+		at++
+		now := classOf(r, before)
+		if now == number && len(out) == 0 { // a sentence begins with a name
+			now = name
+		}
+		switch {
+		case now == space:
+		case now == before:
+			out[len(out)-1].text += string(r)
+		default:
+			out = append(out, word{string(r), at})
+		}
+		before = now
+	}
+	return out
+}
+
+// classOf is that of a character behind one of another class.
+func classOf(r rune, before class) class {
+	within := before == name
+	switch {
+	case unicode.IsSpace(r):
+		return space
+	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not in bridge+mtu=9000
+		return comparator
+	case within:
+		return name
+	case r >= '0' && r <= '9', r == '.', r == ',', strings.ContainsRune("+-", r) && before != number:
+		return number
+	}
+	return name
+}
+
+type parser struct {
+	text  string
+	words []word
+	known Words
+	s     Sentence
+}
+
+func (p *parser) fail(w word, err error) error {
+	return &SyntaxError{Text: p.text, At: w.at, Err: err}
+}
+
+func (p *parser) hinted(w word, hint, format string, args ...any) error {
+	return &SyntaxError{Text: p.text, At: w.at, Err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// next takes a word; at the end it is empty.
+func (p *parser) next() word {
+	if len(p.words) == 0 {
+		return word{}
+	}
+	w := p.words[0]
+	p.words = p.words[1:]
+	return w
+}
+
+// subject reads MODE.METRIC.
+func (p *parser) subject() (err error) {
+	w := p.next()
+	if w.text == "" {
+		return p.fail(w, errors.New("it is empty"))
+	}
+	dot := strings.LastIndex(w.text, ".")
+	if dot < 0 {
+		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu", "%q is no figure: it has no metric", w.text)
+	}
+	if p.s.Mode, err = p.mode(word{w.text[:dot], w.at}); err != nil {
+		return err
+	}
+	p.s.Metric = w.text[dot+1:]
+	metrics := append(append([]string{workload.Throughput, Latency, CPU}, workload.MetricNames()...), p.known.Metrics...)
+	if !slices.Contains(metrics, p.s.Metric) {
+		return p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])}, unknown("metric", p.s.Metric, metrics))
+	}
+	return nil
+}
+
+// mode reads a mode, perhaps with a variant: bridge+mtu=9000.
+func (p *parser) mode(w word) (Name, error) {
+	var n Name
+	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")
+	var modes []string
+	for _, m := range mode.Names() {
+		modes = append(modes, string(m))
+	}
+	if slices.Contains(p.known.Modes, w.text) { // an endpoint, whose name may have a plus
+		return Name{Mode: w.text}, nil
+	}
+	for _, m := range p.known.Modes {
+		if !slices.Contains(modes, m) {
+			modes = append(modes, m)
+		}
+	}
+	if !slices.Contains(modes, n.Mode) {
+		return n, p.fail(w, unknown("mode", n.Mode, modes))
+	}
+	return n, nil
+}
+
+func unknown(what, word string, known []string) error {
+	var once []string
+	for _, k := range known {
+		if !slices.Contains(once, k) {
+			once = append(once, k)
+		}
+	}
+	return &suggest.UnknownError{What: what, Words: []string{word}, Known: once}
+}
+
+// comparator reads >=, <=, > or <.
+func (p *parser) comparator() error {
+	w := p.next()
+	p.s.Compare = strings.NewReplacer("≥", ">=", "≤", "<=").Replace(w.text)
+	switch p.s.Compare {
+	case ">=", "<=", ">", "<":
+		return nil
+	case "=>", "=<":
+		return p.hinted(w, "did you mean "+p.s.Compare[1:]+"=?", "unknown comparator %q", w.text)
+	case "=", "==":
+		return p.hinted(w, "use >= or <=", "no measured figure is equal to a number")
+	case "":
+		return p.hinted(w, "comparators are: >=, <=, >, <", "a comparator is missing")
+	}
+	return p.hinted(w, "comparators are: >=, <=, >, <", "unknown comparator %q", w.text)
+}
+
+// qualifiers read from PLACEMENT, to TARGET, load LOAD and on BACKEND.
+func (p *parser) qualifiers() error {
+	var loads []string
+	for _, l := range workload.All {
+		loads = append(loads, l.Name)
+	}
+	var from []string
+	for _, f := range mode.Placements() {
+		from = append(from, string(f))
+	}
+	all := []struct {
+		name  string
+		to    *string
+		known []string
+	}{
+		{"from", &p.s.From, append(from, sample.FromHere)},
+		{"to", &p.s.To, []string{string(mode.ToLoopback), string(mode.ToLoopback6), string(mode.ToAddress), string(mode.ToContainer)}},
+		{"load", &p.s.Load, loads},
+		{"on", &p.s.On, append([]string{sample.Lab, "docker", "swarm"}, p.known.Backends...)},
+	}
+	names := []string{"from", "to", "load", "on"}
+	for len(p.words) > 0 {
+		w := p.next()
+		k := slices.Index(names, w.text)
+		if k < 0 {
+			return p.fail(w, unknown("word", w.text, names))
+		}
+		if *all[k].to != "" {
+			return p.fail(w, fmt.Errorf("%s is said twice", w.text))
+		}
+		value := p.next()
+		if value.text == "" {
+			return p.hinted(value, "", "a word is missing behind %s", w.text)
+		}
+		if !slices.Contains(all[k].known, value.text) {
+			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend"}[w.text]
+			return p.fail(value, unknown(what, value.text, all[k].known))
+		}
+		*all[k].to = value.text
+	}
+	return nil
+}
