@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,11 +43,38 @@ func pageLines(root *html.Node) []string {
 	var out []string
 	for n := range root.Descendants() {
 		switch n.DataAtom {
+		case atom.Thead:
+			out = append(out, heads(n))
 		case atom.P, atom.H2, atom.H3, atom.Pre, atom.Tr, atom.Caption, atom.Div, atom.Li:
 			out = append(out, words(text(n)))
 		}
 	}
 	return out
+}
+
+// heads are a table's heads in one line each, with what stands above several of them.
+func heads(n *html.Node) string {
+	var above, out []string
+	for r := n.FirstChild; r != nil; r = r.NextSibling {
+		if r.NextSibling == nil { // the last row has one for each column
+			break
+		}
+		for c := range r.ChildNodes() {
+			above = append(above, text(c))
+			for _, a := range c.Attr {
+				if n, err := strconv.Atoi(a.Val); err == nil && a.Key == "colspan" {
+					above = append(above, make([]string, n-1)...)
+				}
+			}
+		}
+	}
+	for c := range n.LastChild.ChildNodes() {
+		if len(above) > 0 {
+			out, above = append(out, above[0]), above[1:]
+		}
+		out = append(out, text(c))
+	}
+	return words(strings.Join(out, " "))
 }
 
 func text(n *html.Node) string {

@@ -203,11 +203,11 @@ func drawn(t *testing.T, svg *html.Node, c chart) {
 		}
 	case heats:
 		for _, h := range s.Cells {
-			label := fmt.Sprintf("%s to %s: %s", s.Nodes[h.Row], s.Nodes[h.Column], h.Text)
-			if h.Slow {
+			label := fmt.Sprintf("%s to %s: %s", s.Nodes[int(h[0])], s.Nodes[int(h[1])], three(h[2]))
+			if h[3] > 0 {
 				label += ", explained by a fault"
 			}
-			at(label, float64(h.Column), 0)
+			at(label, h[1], 0)
 		}
 	default:
 		t.Fatalf("no check for %T", s)

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -108,6 +109,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	}
 	unit := scaleOf(cells, metric)
 	var rows [][]string
+	adds := false
 	to, direction := "", "lower is better"
 	for _, cell := range cells {
 		m, has := cell.Metrics[metric]
@@ -124,12 +126,16 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 			row = intervalRow{Label: cell.Name(), Value: x.Median, Verdict: string(x.Verdict),
 				Text: rangeText(x.Median, x.Low, x.High, x.N) + " " + string(x.Verdict)}
 			entry = []string{row.Label, fmt.Sprintf("%.3f", x.Median), "", "", string(x.Verdict), unit.text(m.Median)}
+			if p := m.Price; p != nil && p.Verdict != stats.Unclear {
+				row.More = p.In(p.String())
+			}
 			if x.N > 1 {
 				row.Low, row.High = &x.Low, &x.High
 				entry[2], entry[3] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
 			}
 		}
-		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
+		adds = adds || row.More != ""
+		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.More))
 	}
 	if to == "" {
 		return c, false
@@ -139,8 +145,11 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
 	}
-	return chart{Kind: "interval", Title: name + ", against " + to, How: how, Spec: spec,
-		Table: tableOf(rows, "mode", "ratio to "+to, "from", "to", "verdict", "median")}, true
+	table := tableOf(rows, "mode", "ratio to "+to, "from", "to", "verdict", "median", "adds")
+	if !adds {
+		table = withoutLast(table)
+	}
+	return chart{Kind: "interval", Title: name + ", against " + to, How: how, Spec: spec, Table: table}, true
 }
 
 // scaleOf is the scale for a metric of these cells.
@@ -162,7 +171,7 @@ const mostPoints = 400
 // stripChart shows a metric round by round.
 func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c chart, ok bool) {
 	unit, axis := scaleOf(cells, metric), "round"
-	spec := strips{Axis: axis}
+	spec, baselines := strips{Axis: axis}, 0
 	var rows [][]string
 	for _, cell := range cells {
 		m, has := cell.Metrics[metric]
@@ -171,6 +180,7 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 		}
 		if cell.Baseline {
 			spec.Baseline = cell.Name()
+			baselines++
 		}
 		every := 1 + (len(m.Rounds)-1)/mostPoints
 		one := line{Label: cell.Name()}
@@ -185,6 +195,9 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 		spec.Rows = append(spec.Rows, one)
 		rows = append(rows, []string{one.Label, fmt.Sprint(len(m.Rounds)), three(slices.Min(m.Rounds) * unit.by),
 			three(m.Median * unit.by), three(slices.Max(m.Rounds) * unit.by)})
+	}
+	if baselines > 1 { // each shape has its own
+		spec.Baseline = ""
 	}
 	how := "A dot for each round. What moves in all rows is the machine's drift; two levels in one row are two states."
 	if spec.Baseline != "" {

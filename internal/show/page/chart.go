@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -36,6 +35,7 @@ type intervalRow struct {
 	High    *float64 `json:"high,omitempty"`
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
+	More    string   `json:"more,omitempty"` // where there is space for it
 }
 
 // lines are curves: points of each series.
@@ -143,13 +143,13 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 	return t
 }
 
-// labels are the names of cells, with their backend where there are several.
-func labels(cells []analysis.Cell) []string {
-	out := make([]string, len(cells))
-	for i, c := range cells {
-		out[i] = c.Name()
+// withoutLast is the table without its last column.
+func withoutLast(t document.Table) document.Table {
+	t.Columns = t.Columns[:len(t.Columns)-1]
+	for i := range t.Rows {
+		t.Rows[i].Cells = t.Rows[i].Cells[:len(t.Columns)]
 	}
-	return out
+	return t
 }
 
 // metricNames are the metrics that charts show, in words.

@@ -87,6 +87,9 @@ func byteCount(what string, n uint64) count {
 
 func packetCount(what string, n uint64) count {
 	text := humane(n, "packets")
+	if n == 1 {
+		text = "1 packet"
+	}
 	if what == "packets" {
 		text = humane(n, "")
 	}

@@ -66,6 +66,9 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		}
 	}
 	to := scaleFor(unit, largest(own...))
+	if unit == "s" { // as prices are printed
+		to = scale{1e6, "µs"}
+	}
 	spec, at := falls{Axis: to.unit}, map[string]int{}
 	var rows [][]string
 	for _, s := range steps {
@@ -87,7 +90,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		row := spec.Rows[len(spec.Rows)-1]
 		rows = append(rows, []string{row.Label, s.Below, row.Text, row.Verdict, to.text(m.Median)})
 	}
-	return chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price", "verdict", "median of its own"),
+	return chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict", "median of its own"),
 		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
 }
@@ -98,7 +101,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	if p.Unit == analysis.RatioUnit {
 		end = func(x float64) float64 { return short(from * x) }
 	}
-	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median), Verdict: string(p.Verdict), Text: p.In(p.String())}
+	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median), Verdict: string(p.Verdict), Text: p.String()}
 	if p.N > 1 {
 		low, high := end(p.Low), end(p.High)
 		out.Low, out.High = &low, &high

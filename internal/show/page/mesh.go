@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -15,13 +16,9 @@ type heats struct {
 	Cells  []heat   `json:"cells"`
 }
 
-type heat struct {
-	Row    int     `json:"row"`
-	Column int     `json:"column"`
-	Value  float64 `json:"value"`
-	Text   string  `json:"text"`
-	Slow   bool    `json:"slow,omitempty"`
-}
+// heat is the row's index, the column's, the value with three digits, and 1 if a fault
+// explains it: there are thousands of them.
+type heat [4]float64
 
 var meshTitles = []struct{ metric, title string }{
 	{workload.LatencyP50, "Round trips between nodes"},
@@ -60,11 +57,16 @@ func meshGroups(m *mesh.Mesh) []group {
 	return out
 }
 
-// heatChart shows a metric of all links.
+// largeMesh is from how many nodes on a heat map's figures are only in the document's own
+// table of the same links.
+const largeMesh = 16
+
+// heatChart shows a metric of all links; ok is false if there is nothing to see.
 func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
-	to := scaleFor(x.Unit, x.Median)
+	const seen = 0.005 // %
+	to, least, more := scaleFor(x.Unit, x.Median), 0.0, "slower"
 	if x.Unit == "1" {
-		to = scale{100, "%"}
+		to, least, more = scale{100, "%"}, seen, "more"
 	}
 	spec := heats{Unit: to.unit, Higher: x.Higher}
 	heads := []string{"from"}
@@ -73,21 +75,39 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
 		spec.Nodes, heads = append(spec.Nodes, n.Name), append(heads, n.Name)
 		row := []string{n.Name}
 		for j := range m.Nodes {
-			text := ""
-			if i < len(x.Matrix) && j < len(x.Matrix[i]) && x.Matrix[i][j] != nil && i != j {
-				v, slow := *x.Matrix[i][j], i < len(x.Slow) && j < len(x.Slow[i]) && x.Slow[i][j]
-				text = three(v * to.by)
-				spec.Cells = append(spec.Cells, heat{i, j, short(v * to.by), text, slow})
-				if slow {
-					text += " slow"
-				}
+			v, slow := linkOf(x, i, j)
+			if v == nil {
+				row = append(row, "")
+				continue
 			}
+			text, mark := three(*v*to.by), 0.0
+			ok = ok || *v*to.by > least
+			shown, _ := strconv.ParseFloat(text, 64) // three's own
+			if slow {
+				text, mark = text+" slow", 1
+			}
+			spec.Cells = append(spec.Cells, heat{float64(i), float64(j), shown, mark})
 			row = append(row, text)
 		}
 		rows = append(rows, row)
 	}
-	return chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec, Table: tableOf(rows, heads...),
-		How: "The darker, the slower. A frame: explained by a fault that is named."}, len(spec.Cells) > 0
+	c = chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec,
+		How: "The stronger the colour, the " + more + ". A frame: explained by a fault that is named."}
+	if len(m.Nodes) < largeMesh {
+		c.Table = tableOf(rows, heads...)
+	} else {
+		c.How += " The figures are in the tables below."
+	}
+	return c, ok
+}
+
+// linkOf is the value of the link from node i to node j, nil if it has none, and whether a
+// fault explains it.
+func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
+	if i == j || i >= len(x.Matrix) || j >= len(x.Matrix[i]) {
+		return nil, false
+	}
+	return x.Matrix[i][j], i < len(x.Slow) && j < len(x.Slow[i]) && x.Slow[i][j]
 }
 
 // effectChart shows what each node does to its links.

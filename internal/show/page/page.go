@@ -155,6 +155,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"delta":   func(c document.Counter) uint64 { return c.After - c.Before },
 	"heading": heading,
 	"cell":    tableCell,
+	"spans":   spans,
 	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
 }).ParseFS(assets, "assets/page.html"))
 
@@ -176,6 +177,27 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
+// span is a head that stands above several columns.
+type span struct {
+	Text    string
+	Columns int
+}
+
+// spans are the heads' first lines, if one of them stands above several columns; else nil.
+func spans(t document.Table) []span {
+	var out []span
+	several := false
+	for i := 0; i < len(t.Columns); {
+		s := span{t.Columns[i].Head[0], min(max(1, t.Columns[i].Span), len(t.Columns)-i)}
+		out, several = append(out, s), several || s.Columns > 1
+		i += s.Columns
+	}
+	if !several {
+		return nil
+	}
+	return out
+}
+
 // cellView is a cell of a table where it stands.
 type cellView struct {
 	Cell  document.Cell
@@ -183,10 +205,17 @@ type cellView struct {
 	Class string
 }
 
+// mostExact is how many cells a table may have for each to have its exact value beside its
+// text; of larger ones only the data has it.
+const mostExact = 1000
+
 func tableCell(t document.Table, column int, c document.Cell) cellView {
 	class := classes[c.Style]
 	if column < len(t.Columns) && t.Columns[column].Right {
 		class = strings.TrimSpace("right " + class)
+	}
+	if len(t.Rows)*len(t.Columns) > mostExact {
+		c.Number = nil
 	}
 	return cellView{c, column == 0, class}
 }

@@ -150,7 +150,7 @@ func TestChartsOfScaling(t *testing.T) {
 func TestChartsOfAMesh(t *testing.T) {
 	v := viewed(t, cluster(t))
 	spec := chartOf(t, v, "Round trips between nodes, µs").Spec.(heats)
-	if len(spec.Cells) != 6 || spec.Cells[1] != (heat{0, 2, 90, "90.0", true}) {
+	if len(spec.Cells) != 6 || spec.Cells[1] != (heat{0, 2, 90, 1}) {
 		t.Errorf("%+v", spec)
 	}
 	if rows := chartOf(t, v, "Nodes: round trips").Spec.(intervals).Rows; len(rows) != 3 || rows[2].Value != 1.8 {

@@ -3,6 +3,9 @@ import * as Plot from "@observablehq/plot";
 
 export const narrow = (width) => width < 560;
 
+// above says that labels stand above their rows, not beside them.
+export const above = (width, labels) => narrow(width) || widest(labels) > 0.38 * width;
+
 // Colour is never alone: a verdict is also a word and a symbol.
 export const verdicts = {
   better: {color: "var(--good)", symbol: "triangle"},
@@ -75,9 +78,12 @@ export function withLegend(list, chart) {
 
 
 
+// halo keeps a text apart from what is behind it.
+export const halo = {stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"};
+
 // fit cuts a text to a width.
 export function fit(text, space) {
   let t = text;
-  while (t.length > 4 && textWidth(t) > space) t = t.slice(0, -1);
+  while (t.length > 4 && textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
   return t === text ? t : t.trimEnd() + "…";
 }

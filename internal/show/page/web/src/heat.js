@@ -5,11 +5,12 @@ import {narrow, plot, widest} from "./common.js";
 
 export function heat(spec, width) {
   const n = spec.nodes.length;
+  const cells = spec.cells.map(([row, column, value, slow]) => ({row, column, value, slow, text: three(value)}));
   const name = (i) => spec.nodes[i];
   const left = Math.min(0.3 * width, widest(spec.nodes) + 10);
   const size = Math.min(56, (width - left - 12) / n);
   const top = Math.min(110, widest(spec.nodes) + 10);
-  const values = spec.cells.map((c) => c.value);
+  const values = cells.map((c) => c.value);
   const low = Math.min(...values), high = Math.max(...values);
   // How bad a link is among the others, from 0 to 1, by ratio.
   const badness = (v) => (high > low && low > 0 ? Math.log(spec.higher ? high / v : v / low) / Math.log(high / low) : high > low ? (v - low) / (high - low) : 0);
@@ -25,13 +26,20 @@ export function heat(spec, width) {
     x: {type: "band", domain: spec.nodes.map((_, i) => i), axis: "top", tickFormat: name, label: null, padding: 0, tickRotate: top > size ? -90 : 0, tickSize: 0},
     y: {type: "band", domain: spec.nodes.map((_, i) => i), tickFormat: name, label: null, padding: 0, tickSize: 0},
     marks: [
-      Plot.cell(spec.cells, {x: "column", y: "row", inset: 0.75,
+      Plot.cell(cells, {x: "column", y: "row", inset: 0.75,
         fill: (c) => `color-mix(in oklab, var(--heat1) ${Math.round(100 * badness(c.value))}%, var(--heat0))`,
         ariaLabel: (c) => `${name(c.row)} to ${name(c.column)}: ${c.text}${c.slow ? ", explained by a fault" : ""}`}),
-      Plot.cell(spec.cells, {filter: "slow", x: "column", y: "row", inset: 1.5, fill: "none", stroke: "var(--bad)", strokeWidth: 2.5}),
+      Plot.cell(cells, {filter: "slow", x: "column", y: "row", inset: 1.5, fill: "none", stroke: "var(--bad)", strokeWidth: 2.5}),
       fontSize < 7
         ? null
-        : Plot.text(spec.cells, {x: "column", y: "row", text: "text", fontSize, fill: (c) => (badness(c.value) > 0.5 ? "var(--onheat1)" : "var(--onheat0)")}),
+        : Plot.text(cells, {x: "column", y: "row", text: "text", fontSize, fill: (c) => (badness(c.value) > 0.5 ? "var(--onheat1)" : "var(--onheat0)")}),
     ],
   });
+}
+
+// three is a figure with three digits, as chart.go has it.
+function three(x) {
+  let digits = 3;
+  for (let a = Math.abs(x); digits > 0 && a >= 0.9995; a /= 10) digits--;
+  return x.toFixed(digits);
 }

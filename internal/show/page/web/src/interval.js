@@ -1,13 +1,14 @@
 // interval draws a dot with its interval for each row, the band of what counts as the same
 // and the line of the baseline.
 import * as Plot from "@observablehq/plot";
-import {fit, narrow, plot, verdict, widest} from "./common.js";
+import {above, fit, halo, narrow, plot, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
-  const thin = narrow(width);
+  const thin = above(width, spec.rows.map((r) => r.label));
   const rows = spec.rows.map((r, i) => ({...r, i}));
-  const labels = Math.min(0.35 * width, widest(rows.map((r) => r.label)) + 14);
-  const texts = widest(rows.map((r) => r.text)) + 14;
+  const labels = widest(rows.map((r) => r.label)) + 14;
+  const said = (r) => (r.more && !thin ? `${r.text}, ${r.more}` : r.text);
+  const texts = widest(rows.map(said)) + 14;
   const step = thin ? 40 : 26;
   const name = (i) => rows[i]?.label ?? "";
   const lows = rows.map((r) => r.low ?? r.value);
@@ -22,7 +23,7 @@ export function interval(spec, width) {
     marginRight: thin ? 16 : texts + 10,
     marginTop: 46,
     marginBottom: 8,
-    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: thin ? 4 : 7, grid: true, labelOffset: 40},
+    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: narrow(width) ? 4 : 7, grid: true, labelOffset: 40},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0},
     symbol: {legend: false},
     marks: [
@@ -38,12 +39,12 @@ export function interval(spec, width) {
       }),
       thin
         ? [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 30), frameAnchor: "left", textAnchor: "start", dy: -7, fontSize: 12}),
-            Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "end", dy: -7, fontSize: 12, fill: color}),
+            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 30), frameAnchor: "left", textAnchor: "start", dy: -7, fontSize: 12, ...halo}),
+            Plot.text(rows, {y: "i", text: said, frameAnchor: "right", textAnchor: "end", dy: -7, fontSize: 12, ...halo, fill: color}),
           ]
         : [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, labels), frameAnchor: "left", textAnchor: "end", dx: -12, fontSize: 13}),
-            Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "start", dx: 14, fontSize: 13, fill: color}),
+            Plot.text(rows, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -12, fontSize: 13}),
+            Plot.text(rows, {y: "i", text: said, frameAnchor: "right", textAnchor: "start", dx: 14, fontSize: 13, fill: color}),
           ],
     ],
   });

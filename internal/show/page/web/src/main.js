@@ -26,7 +26,9 @@ function charts() {
   const list = JSON.parse(document.getElementById("charts").textContent);
   const byPlace = new Map();
   for (const c of list) byPlace.set(document.getElementById(c.id), c);
-  const watch = new ResizeObserver((seen) => seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
+  // In a frame of its own: a chart may change the height of what is observed.
+  const redraw = (seen) => requestAnimationFrame(() => seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
+  const watch = new ResizeObserver(redraw);
   for (const [place, c] of byPlace) {
     draw(place, c);
     watch.observe(place);

@@ -1,15 +1,15 @@
 // stack draws what each row's sum is made of, in the order of the legend.
 import * as Plot from "@observablehq/plot";
-import {areaMark, fit, legend, narrow, plot, widest, withLegend} from "./common.js";
+import {above, areaMark, halo, legend, narrow, plot, widest, withLegend} from "./common.js";
 
 export function stack(spec, width) {
-  const thin = narrow(width);
+  const thin = above(width, spec.rows.map((r) => r.label));
   const rows = spec.rows.map((r, i) => ({...r, i, sum: r.values.reduce((a, b) => a + b, 0)}));
   const bars = rows.flatMap((r) => {
     let at = 0;
     return r.values.map((v, part) => ({i: r.i, part, label: r.label, x1: at, x2: (at += v), v}));
   });
-  const labels = Math.min(0.4 * width, widest(rows.map((r) => r.label)) + 8);
+  const labels = widest(rows.map((r) => r.label)) + 8;
   const texts = spec.whole ? 0 : widest(rows.map((r) => r.text)) + 10;
   const step = (thin ? 40 : 26) * (spec.dense ? 0.8 : 1);
   const chart = plot({
@@ -20,16 +20,16 @@ export function stack(spec, width) {
     marginTop: 44,
     marginBottom: 4,
     x: {domain: [0, spec.whole ?? Math.max(...rows.map((r) => r.sum)) * 1.02], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
-      labelOffset: 38, ticks: thin ? 4 : 6, grid: true},
+      labelOffset: 38, ticks: narrow(width) ? 4 : 6, grid: true},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.3},
     marks: [
       Plot.barX(bars, {filter: (d) => d.v > 0, y: "i", x1: "x1", x2: "x2", fill: (d) => `var(--${spec.colors}${d.part})`,
         stroke: "var(--paper)", strokeWidth: 0.75, insetTop: thin ? 14 : 0,
         ariaLabel: (d) => `${d.label}, ${spec.parts[d.part]}: ${d.v}`}),
       thin
-        ? Plot.text(rows, {y: "i", text: (r) => r.label + (r.text ? "  " + r.text : ""), frameAnchor: "left", textAnchor: "start", dy: -8, fontSize: 12})
+        ? Plot.text(rows, {y: "i", text: (r) => r.label + (r.text ? "  " + r.text : ""), frameAnchor: "left", textAnchor: "start", dy: -8, fontSize: 12, ...halo})
         : [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, labels), frameAnchor: "left", textAnchor: "end", dx: -8, fontSize: 13}),
+            Plot.text(rows, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -8, fontSize: 13}),
             spec.whole ? null : Plot.text(rows, {y: "i", x: "sum", text: "text", textAnchor: "start", dx: 7, fontSize: 13}),
           ],
     ],

@@ -1,11 +1,11 @@
 // waterfall draws what each part adds: a bar from where the rung below it ends.
 import * as Plot from "@observablehq/plot";
-import {fit, narrow, plot, verdict, widest} from "./common.js";
+import {above, fit, halo, narrow, plot, verdict, widest} from "./common.js";
 
 export function waterfall(spec, width) {
-  const thin = narrow(width);
+  const thin = above(width, spec.rows.map((r) => r.label));
   const rows = spec.rows.map((r, i) => ({...r, i}));
-  const labels = Math.min(0.42 * width, widest(rows.map((r) => r.label)) + 8);
+  const labels = widest(rows.map((r) => r.label)) + 8;
   const texts = widest(rows.map((r) => r.text)) + 10;
   const step = thin ? 42 : 28;
   const color = (r) => (r.verdict ? verdict(r.verdict).color : "var(--even)");
@@ -18,7 +18,7 @@ export function waterfall(spec, width) {
     marginTop: 46,
     marginBottom: 6,
     x: {domain: [Math.min(0, ...ends), Math.max(...ends) * 1.03], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
-      labelOffset: 40, ticks: thin ? 4 : 7, grid: true},
+      labelOffset: 40, ticks: narrow(width) ? 4 : 7, grid: true},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.35},
     marks: [
       Plot.ruleX(rows.filter((r) => r.below != null), {x: "from", y1: (r) => r.below, y2: "i", stroke: "var(--even)", strokeDasharray: "2 2"}),
@@ -28,11 +28,11 @@ export function waterfall(spec, width) {
       Plot.ruleY(rows, {filter: (r) => r.low != null, y: "i", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 1.5, dy: thin ? 7 : 0}),
       thin
         ? [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 26), frameAnchor: "left", textAnchor: "start", dy: -9, fontSize: 12}),
-            Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "end", dy: -9, fontSize: 12}),
+            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 26), frameAnchor: "left", textAnchor: "start", dy: -9, fontSize: 12, ...halo}),
+            Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "end", dy: -9, fontSize: 12, ...halo}),
           ]
         : [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, labels), frameAnchor: "left", textAnchor: "end", dx: -8, fontSize: 13}),
+            Plot.text(rows, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -8, fontSize: 13}),
             Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "start", dx: 12, fontSize: 13}),
           ],
     ],
