@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -75,6 +77,23 @@ func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, 
 		}
 	}
 	return run()
+}
+
+// timed is a builder on whose paths time goes its own way.
+type timed interface {
+	Time() (engine.Clock, engine.Meter)
+}
+
+// timeOf is the clock and the meter of a run over what these build: the machine's.
+func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
+	for _, b := range builders {
+		if t, ok := b.(timed); ok {
+			c, m := t.Time()
+			return c, m, nil
+		}
+	}
+	m, err := meter.New()
+	return engine.Monotonic{}, m, err
 }
 
 // fit refuses flags of a backend that is not used, or of a model that is not alone, and

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -28,8 +29,16 @@ func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return use(catalogued{&fake.Builder{}})
 }
 
-// catalogued builds what the lab would by name, with the hops of the catalogue.
+// catalogued builds what the lab would by name, with the hops of the catalogue. Its
+// time is a fake one: nothing is waited for.
 type catalogued struct{ *fake.Builder }
+
+var _ timed = catalogued{}
+
+func (catalogued) Time() (engine.Clock, engine.Meter) {
+	c := &fake.Clock{}
+	return c, fake.Meter{Clock: c}
+}
 
 func (catalogued) Name() string { return sample.Lab }
 

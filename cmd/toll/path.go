@@ -11,7 +11,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -169,14 +168,13 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*sho
 	if len(p.Cells) == 0 {
 		return nil, nothing(p)
 	}
-	m, err := meter.New()
-	if err != nil {
+	c := engine.Config{Plan: p, Builders: []path.Builder{b}}
+	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
 		return nil, err
 	}
 	here := machine.Machine{}
-	facts, _ := here.Read()
-	facts.Tool = version
-	c := engine.Config{Plan: p, Environment: facts, Builders: []path.Builder{b}, Meter: m, Clock: engine.Monotonic{}}
+	c.Environment, _ = here.Read()
+	c.Environment.Tool = version
 	for i := 1; ; i++ {
 		f, err := visitOnce(ctx, c)
 		if err != nil {

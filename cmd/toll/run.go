@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -183,14 +182,12 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if err := f.out.open(e); err != nil {
 		return errors.Join(err, closeSave())
 	}
-	m, err := meter.New()
-	if err != nil {
+	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
 		return err
 	}
 	here := machine.Machine{}
-	facts, _ := here.Read() // what cannot be read is left empty
-	facts.Tool = version
-	c.Environment, c.Meter, c.Clock = facts, m, engine.Monotonic{}
+	c.Environment, _ = here.Read() // what cannot be read is left empty
+	c.Environment.Tool = version
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = mesh.Converged
 	if over := overBudget(c.Plan); over != "" && !f.quiet {

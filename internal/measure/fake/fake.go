@@ -66,7 +66,9 @@ type Builder struct {
 	Keepers map[path.Spec]int
 	Kept    int
 	common  sample.Counters
-	listen  int // servers that share their address and wait for their client
+	// listens are the paths on which a server that shares its address waits for its client;
+	// where all have one hop they share one address, too, that of the zero path.
+	listens map[path.Spec]bool
 }
 
 // DefaultRate is bytes or round trips a second.
@@ -271,19 +273,26 @@ func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	b := p.builder
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	at := p.spec
+	if b.Common {
+		at = path.Spec{}
+	}
 	switch {
 	case o.Role == worker.Client && b.Deaf != nil && b.Deaf(p.spec):
 		return worker.Reply{Error: "connection timed out"}, func() {}
 	case o.Role == worker.Client:
-		b.listen = 0
-	case o.Shared && b.listen > 0:
+		delete(b.listens, at)
+	case o.Shared && b.listens[at]:
 		return worker.Reply{Error: "address already in use"}, func() {}
 	case o.Shared:
-		b.listen++
+		if b.listens == nil {
+			b.listens = map[path.Spec]bool{}
+		}
+		b.listens[at] = true
 		return worker.Reply{Ready: true}, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.listen = 0
+			delete(b.listens, at)
 		}
 	}
 	return worker.Reply{Ready: true}, func() {}

@@ -77,11 +77,23 @@ func moveTrips(o worker.Request, rate float64, amount int64, reply *worker.Reply
 	}
 	e, err := sample.Encode(h)
 	reply.Latency = e
+	for _, name := range workload.Of(o.Load).Times(o.Load) { // all take as long as a trip
+		if reply.Times == nil {
+			reply.Times = map[string]*sample.EncodedHisto{}
+		}
+		reply.Times[name] = e
+	}
+	if o.Load.Kind == workload.Stream {
+		party.Counts = map[string]int64{workload.CountTokens: amount}
+	}
 	return err
 }
 
 // moveBytes makes the numbers of one end of a load that moves as much as it can.
 func moveBytes(o worker.Request, amount int64, party *sample.Party) {
+	if size := int64(workload.UDPOf(o.Load).Size); size > 0 { // none is lost
+		party.Counts = map[string]int64{workload.CountDatagrams: amount / size}
+	}
 	switch {
 	case workload.BulkOf(o.Load).Bidir:
 		party.Sent, party.TotalSent, party.Received, party.TotalRecv = amount, amount, amount, amount
