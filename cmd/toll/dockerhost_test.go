@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // engineBoot makes a machine of its own namespaces: eth0 with a wire to a
@@ -55,13 +56,14 @@ func startEngine(t *testing.T, flags string) *dockerHost {
 	}
 	defer log.Close()
 	m := pathtest.Boot(t, engineBoot, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = log, log }, e.dir, flags)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	if testwait.Met(20*time.Second, func() bool {
 		if e.pid = m.First(); e.pid == "" {
-			continue
+			return false
 		}
-		if _, err := e.try("docker", "version"); err == nil {
-			return e
-		}
+		_, err := e.try("docker", "version")
+		return err == nil
+	}) {
+		return e
 	}
 	b, _ := os.ReadFile(log.Name())
 	pathtest.SkipOrFail(t, "dockerd does not start here: %s", b[max(0, len(b)-2000):])

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // Where there are too few threads or files, toll says so before Go's runtime or a
@@ -92,7 +94,7 @@ func TestInterruptedWhileItReads(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(500 * time.Millisecond) // until it waits
+			testwait.InCall(t, 20*time.Second, cmd.Process.Pid, syscall.SYS_OPENAT, syscall.SYS_READ)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -251,12 +251,14 @@ func TestKillParts(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "run.jsonl")
 			r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "100ms", "--rounds", "12", "--format", "json", "--save", file) // of so many, one or two are the odd ones
 			awaitVisits(t, file, 3)                                                                                                                                                // one of each cell
-			for range c.times {
+			for n := range c.times {
 				err := syscall.Kill(r.find(t, c.victim), syscall.SIGKILL)
 				if err != nil && !errors.Is(err, syscall.ESRCH) { // it may be through just now
 					t.Fatal(err)
 				}
-				time.Sleep(130 * time.Millisecond)
+				if n+1 < c.times {
+					awaitVisits(t, file, 4+n) // it goes on
+				}
 			}
 			code, _ := r.wait(t, 60*time.Second)
 			if code != c.code || !strings.Contains(r.out.String(), c.want) {

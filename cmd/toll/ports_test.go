@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // containers are one of each kind, by their options and what they listen on.
@@ -292,13 +293,11 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	var r *ports.Report
 	var traps map[string]ports.Trap
 	starting := func(row ports.Row) bool { return row.Port == 8092 }
-	for range 50 { // until one is made between two starts, when no proxy of its is there
+	testwait.Met(20*time.Second, func() bool { // until one is made between two starts, when no proxy of its is there
 		r = listPorts(e, bin)
-		if traps = trapsOf(r); traps[ports.Restarting].Code != "" && !slices.ContainsFunc(r.Ports, starting) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		traps = trapsOf(r)
+		return traps[ports.Restarting].Code != "" && !slices.ContainsFunc(r.Ports, starting)
+	})
 	for code, port := range map[string]string{ports.InternalNetwork: "8090/tcp", ports.Paused: "8091/tcp", ports.Restarting: "8092/tcp"} {
 		if !slices.Equal(traps[code].Ports, []string{port}) {
 			t.Errorf("%s: %+v", code, traps[code])

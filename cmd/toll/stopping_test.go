@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -36,20 +37,21 @@ func TestSayStopping(t *testing.T) {
 		says  bool
 	}{{"slow", true, 3 * silentStop, true}, {"at-once", true, 0, false}, {"not-stopped", false, 2 * silentStop, false}} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			var h heard
-			done := (&progress{w: &h}).sayStopping(ctx)
-			if tt.stop {
-				stop()
-			}
-			time.Sleep(tt.takes)
-			done()
-			time.Sleep(2 * silentStop)
-			if got := strings.Contains(h.String(), "stopping: removing what was built\n"); got != tt.says {
-				t.Errorf("it says %q", h.String())
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var h heard
+				done := (&progress{w: &h}).sayStopping(ctx)
+				if tt.stop {
+					stop()
+				}
+				time.Sleep(tt.takes)
+				done()
+				time.Sleep(2 * silentStop)
+				if got := strings.Contains(h.String(), "stopping: removing what was built\n"); got != tt.says {
+					t.Errorf("it says %q", h.String())
+				}
+			})
 		})
 	}
 }

@@ -1,10 +1,42 @@
 package testwait
 
 import (
+	"errors"
+	"os/exec"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// A process that waits in a system call is seen, and not in another.
+func TestInCall(t *testing.T) {
+	cat := exec.Command("cat")
+	in, err := cat.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	InCall(t, time.Minute, cat.Process.Pid, syscall.SYS_READ)
+	other := &failing{TB: t}
+	InCall(other, 100*time.Millisecond, cat.Process.Pid, syscall.SYS_WRITE)
+	if !other.failed {
+		t.Error("it is said to write")
+	}
+	if err := errors.Join(in.Close(), cat.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+// failing is a test that may fail.
+type failing struct {
+	testing.TB
+	failed bool
+}
+
+func (f *failing) Fatalf(string, ...any) { f.failed = true }
 
 func TestMet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // What the test binary is beside a test.
@@ -294,13 +295,12 @@ func sleeper(t *testing.T, p path.Place) *path.Process {
 // gone waits until a process is.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(testTime); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	if !testwait.Met(testTime, func() bool {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err != nil || strings.Contains(string(b), ") Z ") {
-			return
-		}
+		return err != nil || strings.Contains(string(b), ") Z ")
+	}) {
+		t.Errorf("process %d is still there", pid)
 	}
-	t.Errorf("process %d is still there", pid)
 }
 
 func TestProcessesAreStartedElsewhere(t *testing.T) {
@@ -701,9 +701,7 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 			})
 			defer all.Wait()
 			defer close(over)
-			for dialled.Load() < 400 { // within two seconds
-				time.Sleep(10 * time.Millisecond)
-			}
+			testwait.Until(t, testTime, "400 have dialled", func() bool { return dialled.Load() >= 400 }) // within two seconds
 			began := time.Now()
 			for i := range 3 {
 				b := s.node(setup{id: fmt.Sprint("b", i)})

@@ -21,6 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // otherClock starts an agent whose CLOCK_MONOTONIC is that many seconds ahead.
@@ -178,7 +179,8 @@ func TestLongHush(t *testing.T) {
 	if _, err := b.Clock(bounded(t)); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(2 * quick) // pings go on
+	resumed := s.hub.Moved()
+	testwait.Until(t, 2*quick, "pings go on", func() bool { return s.hub.Moved() > resumed })
 	check(t, b.Err())
 }
 

@@ -217,7 +217,7 @@ func TestBrokenConnection(t *testing.T) {
 		if err != nil {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		_, _ = c.Read(make([]byte, 1)) // the load has begun
 		_ = c.(*net.TCPConn).SetLinger(0)
 		c.Close()
 	}()

@@ -22,6 +22,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/measure/pipe"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // bindArg makes the test binary a program that binds a port: bind NETWORK ADDRESS.
@@ -125,12 +126,9 @@ func (k *kept) programs() (pids []int) {
 func (k *kept) await(t *testing.T, n int) {
 	t.Helper()
 	var pids []int
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if pids = k.programs(); len(pids) == n {
-			return
-		}
+	if !testwait.Met(10*time.Second, func() bool { pids = k.programs(); return len(pids) == n }) {
+		t.Fatalf("the processes %v run, %d should", pids, n)
 	}
-	t.Fatalf("the processes %v run, %d should", pids, n)
 }
 
 // try sends a request.
@@ -488,16 +486,18 @@ func TestCPUWhileItRuns(t *testing.T) {
 			if !last.Known {
 				pathtest.SkipOrFail(t, "/proc cannot be mounted in a PID namespace here")
 			}
-			for grown := 0; grown < 3; { // the test's own limit ends one that does not grow
-				st := k.do(t, Request{Op: Read})
-				if !st.Known || st.Ended {
-					t.Fatalf("state %+v", st)
-				}
-				if st.CPU > last.CPU+5*time.Millisecond {
-					grown++
+			for range 3 {
+				testwait.Until(t, time.Minute, "its CPU time grows", func() bool {
+					st := k.do(t, Request{Op: Read})
+					if !st.Known || st.Ended {
+						t.Fatalf("state %+v", st)
+					}
+					if st.CPU <= last.CPU+5*time.Millisecond {
+						return false
+					}
 					last = st
-				}
-				time.Sleep(time.Millisecond)
+					return true
+				})
 			}
 			if st := k.do(t, Request{Op: Stop}); st.CPU < last.CPU {
 				t.Errorf("%s while it ran, %s in the end", last.CPU, st.CPU)

@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // The test binary is its own worker.
@@ -147,7 +150,7 @@ func TestWorkerDiesWithItsInputInMidLoad(t *testing.T) {
 	if err := p.Go(load.Schedule{Start: now, From: now + 1e9, To: now + 1e11}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // it is blocked in a raw send by now
+	testwait.InCall(t, 20*time.Second, p.cmd.Process.Pid, unix.SYS_SENDTO, unix.SYS_WRITE)
 	if err := errors.Join(p.Close(), p.cmd.Wait()); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
