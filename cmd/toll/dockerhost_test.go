@@ -43,6 +43,8 @@ type dockerHost struct {
 	t   *testing.T
 	dir string
 	pid string // its first process, as this process sees it
+	// neighbours are how to run a program beside each server, by the server's name.
+	neighbours map[string][]string
 }
 
 // startEngine boots a machine whose dockerd has these flags besides.

@@ -38,47 +38,60 @@ func manual(t *testing.T) (pages map[string]string) {
 
 var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
 
-// TestManual runs every `$ toll …` example of the manual, for fewer rounds than it
-// says. The output must have the manual's shape; figures, which verdict it is and the
-// order of rows are the machine's.
+// TestManual runs every `$ toll …` example of the manual, for one round instead of
+// those that it says. The output must have the manual's shape; figures, which verdict it
+// is and the order of rows are the machine's.
 func TestManual(t *testing.T) {
+	t.Parallel()
 	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
 	bin := binary(t)
 	examples := 0
 	for page, text := range manual(t) {
-		for _, e := range example.FindAllStringSubmatch(text, -1) {
-			examples++
-			args := strings.Fields(e[1])[1:]
-			if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
-				args[at] = "2" // more only make numbers and verdicts surer, which are not compared
-				args = append(args, "--window", "100ms")
-			}
-			if slices.Contains(args, "--save") {
-				args = again(args)
-			}
-			r, code := runPatiently(t, bin, nil, args...)
-			out := r.out.String()
-			if code != exitOK || r.errOut.Len() > 0 {
-				t.Errorf("%s: %s: exit code %d, %s", page, e[1], code, r.errOut.String())
-			}
-			if *update {
-				text = strings.Replace(text, e[0], "```console\n$ "+e[1]+"\n"+out+"```", 1)
-				continue
-			}
-			for _, l := range missing(e[2], out) {
-				t.Errorf("%s: %s: the manual's line %q is not in the output:\n%s\nwhich is:\n%s", page, e[1], l, out, strings.Join(shape(out), "\n"))
-			}
-		}
-		if *update {
-			if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+		found := example.FindAllStringSubmatch(text, -1)
+		if examples += len(found); len(found) > 0 {
+			t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
+				if !*update { // its figures are to be seen
+					inLabs(t)
+				}
+				runPage(t, bin, page, text, found)
+			})
 		}
 	}
 	if examples < 5 {
 		t.Errorf("only %d examples", examples)
+	}
+}
+
+// runPage runs the examples of a page of the manual.
+func runPage(t *testing.T, bin, page, text string, examples [][]string) {
+	for _, e := range examples {
+		args := strings.Fields(e[1])[1:]
+		if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
+			args[at] = "1" // more only make numbers and verdicts surer, which are not compared
+			args = append(args, "--window", "60ms")
+		}
+		if slices.Contains(args, "--save") {
+			args = again(args)
+		}
+		r, code := runPatiently(t, bin, nil, args...)
+		out := r.out.String()
+		if code != exitOK || r.errOut.Len() > 0 {
+			t.Errorf("%s: exit code %d, %s", e[1], code, r.errOut.String())
+		}
+		if *update {
+			text = strings.Replace(text, e[0], "```console\n$ "+e[1]+"\n"+out+"```", 1)
+			continue
+		}
+		for _, l := range missing(e[2], out) {
+			t.Errorf("%s: the manual's line %q is not in the output:\n%s\nwhich is:\n%s", e[1], l, out, strings.Join(shape(out), "\n"))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ func populate(e *dockerHost, echo string) {
 	}
 	e.start("ready", echo, "listen", "0.0.0.0:6000", "127.0.0.1:6001", "[::1]:6002", "198.18.0.1:6003")
 	e.run("docker", "wait", "fight")
+	e.neighbours = neighbours(e)
 }
 
 // listPorts is what `toll ports` says on the machine.
@@ -58,61 +59,6 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 		e.t.Fatalf("%v: %s", err, out)
 	}
 	return &r
-}
-
-// dialAll asks in reality what the report says of each client.
-func dialAll(e *dockerHost, echo string, r *ports.Report) {
-	e.t.Helper()
-	pid := func(name string) string { return e.run("docker", "inspect", "-f", "{{.State.Pid}}", name) }
-	where := map[ports.Client][]string{ports.Remote: {"ip", "netns", "exec", "far"}}
-	inside := map[string][]string{"default": {"nsenter", "-n", "-t", pid("quiet")}, "other": {"nsenter", "-n", "-t", pid("other")},
-		"dual": {"nsenter", "-n", "-t", pid("mate")}}
-	for _, name := range []string{"other", "dual"} { // as they are called where Docker is not asked
-		inside[e.run("docker", "inspect", "-f", "{{.Id}}", name)[:12]] = inside[name]
-	}
-	n := 0
-	for _, c := range ports.Clients() {
-		asked := map[string][]string{} // addresses by place
-		said := map[string]ports.Path{}
-		for _, row := range r.Ports {
-			p, ok := row.Paths[c]
-			if !ok || row.Proto != "tcp" {
-				continue
-			}
-			place := "default"
-			if _, apart := inside[row.Server.Name]; apart {
-				place = row.Server.Name
-			}
-			if len(p.Doubt) > 0 {
-				e.t.Errorf("%s from %s: %v", p.Dial, c, p.Doubt)
-			}
-			asked[place] = append(asked[place], p.Dial)
-			said[p.Dial] = p
-		}
-		for place, dials := range asked {
-			in := where[c]
-			if c == ports.Neighbour {
-				in = inside[place]
-			}
-			dial := func(addrs ...string) string {
-				return e.run(append(append(slices.Clone(in), echo, "dial"), addrs...)...)
-			}
-			for line := range strings.Lines(dial(dials...)) {
-				f := strings.Fields(line)
-				n++
-				want := said[f[0]]
-				if want.Answers() && f[1] == "silent" { // who is asked for an address and does not hear it is asked again after a second
-					f = strings.Fields(dial(f[0]))
-				}
-				if want.Answers() != (f[1] == "answered") {
-					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], c, want.Kind, want.Why, f[1])
-				}
-			}
-		}
-	}
-	if const20 := 20; n < const20 {
-		e.t.Errorf("only %d paths were tried", n)
-	}
 }
 
 // rowsOf is the report as short text: port, address, server, holder.

@@ -31,26 +31,33 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of testdata: toll as its users run it. Two at a
-// time: they wait for warm-ups and windows most of the time, and ask for no speed.
-// More of them would keep each other's loads off their CPUs.
+// labs are places for those that measure in labs: two at a time. They wait for
+// warm-ups and windows most of the time, and ask for no speed. More of them would keep
+// each other's loads off their CPUs.
+var labs = make(chan bool, 2)
+
+// inLabs makes a test one that measures beside others, when it is its turn.
+func inLabs(t *testing.T) {
+	t.Parallel()
+	labs <- true
+	t.Cleanup(func() { <-labs })
+}
+
+// TestScripts runs the scripts of testdata: toll as its users run it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	const atOnce = 2
-	places := make(chan bool, atOnce)
 	testscript.Run(t, scripts("testdata", func(e *testscript.Env) error {
 		e.Setenv(patientEnv, "yes")
 		e.Setenv(rerunsEnv, os.Getenv(rerunsEnv))
-		places <- true
-		e.Defer(func() { <-places })
+		labs <- true
+		e.Defer(func() { <-labs })
 		return nil
 	}))
 }
 
 // TestFakeScripts runs the scripts that need no kernel: what toll says, not what it
-// measures. They wait, and do little else.
+// measures.
 func TestFakeScripts(t *testing.T) {
-	t.Parallel()
 	testscript.Run(t, scripts("testdata/fake", func(e *testscript.Env) error {
 		e.Setenv(fakeEnv, "yes")
 		return nil

@@ -12,6 +12,7 @@ var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
 	figure      = regexp.MustCompile(`\d[\d.,k]*`)
 	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
+	alike       = strings.NewReplacer("-# +#", "±#", "±?", "±#", "# round in", "# rounds in") // which of each is the figures' matter
 	took        = regexp.MustCompile(`\d+ ms`)
 	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
@@ -40,7 +41,7 @@ func shape(out string) []string {
 		case l == "", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // the rest of a sentence is broken by its width
 			slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }):
 		default:
-			lines = append(lines, words(verdicts.ReplaceAllString(figure.ReplaceAllString(l, "#"), "VERDICT")))
+			lines = append(lines, words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT")))
 		}
 	}
 	return lines
@@ -105,7 +106,7 @@ func rowShape(l string, retr, limited bool) string {
 		case limited && len(figures) > 0 && slices.Contains(limits, w):
 			named = true
 		case w == "-":
-			figures = append(figures, w)
+			figures = append(figures, "none")
 		case verdicts.MatchString(w):
 			figures = append(figures, "VERDICT")
 		default:
@@ -113,15 +114,11 @@ func rowShape(l string, retr, limited bool) string {
 		}
 	}
 	for i, f := range slices.Backward(figures) {
-		switch {
-		case f != "-":
-		case limited && !named: // the column of what limits is behind those of figures
+		if f == "none" && limited && !named { // the column of what limits is behind those of figures
 			figures, named = slices.Delete(figures, i, i+1), true
-		default:
-			figures[i] = "#"
 		}
 	}
-	if at := slices.Index(figures, "#"); retr && at >= 0 {
+	if at := slices.IndexFunc(figures, func(f string) bool { return f == "#" || f == "none" }); retr && at >= 0 {
 		figures = slices.Delete(figures, at, at+1)
 	}
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
@@ -130,17 +127,26 @@ func rowShape(l string, retr, limited bool) string {
 // missing are the lines of the manual's shape that are not in the output's; a line that is
 // there twice must be so. Rows are in the order of their figures.
 func missing(want, got string) []string {
-	left := map[string]int{}
-	for _, l := range shape(got) {
-		left[l]++
-	}
+	left := shape(got)
 	var out []string
 	for _, l := range shape(want) {
-		if left[l]--; left[l] < 0 {
+		at := slices.IndexFunc(left, func(g string) bool { return g == l || covers(g, l) || covers(l, g) })
+		if at < 0 {
 			out = append(out, l)
+			continue
 		}
+		left = slices.Delete(left, at, at+1)
 	}
 	return out
+}
+
+// covers reports whether a row that lacks figures is like another one besides: for each
+// there is a figure, with an interval or without.
+func covers(lacks, row string) bool {
+	if !strings.HasPrefix(lacks, "row: ") || !strings.Contains(lacks, "none") {
+		return false
+	}
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
 }
 
 // TestShape changes an example of the manual as a table could go wrong: that must be
@@ -154,6 +160,10 @@ func TestShape(t *testing.T) {
 		{"as-it-is", "", "", false},
 		{"other-figure", "0.88 ±0.02", "0.91 -0.03 +0.04", false},
 		{"no-figure", "17.6 client  0.95", "   - -       0.95", false},
+		{"no-ratio", "0.95 ±0.02 worse", "-", false},
+		{"one-round", "8 rounds in", "1 round in", false},
+		{"no-interval-yet", "with 0.95 ±0.02 of", "with 0.95 ±? of", false},
+		{"interval-with-two-ends", "with 0.95 ±0.02 of", "with 0.95 -0.02 +0.03 of", false},
 		{"other-verdict", "worse\n", "unclear\n", false},
 		{"removed-head", "  s/GB", "      ", true},
 		{"swapped-heads", "Gbit/s  s/GB", "s/GB  Gbit/s", true},

@@ -48,6 +48,7 @@ func runFile(t *testing.T, file string) *sample.File {
 // toll sql is the client of a run over several modes, each of which is witnessed.
 func TestSQLInTheLab(t *testing.T) {
 	needPostgres(t)
+	inLabs(t)
 	bin := binary(t)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	r := startToll(t, bin, nil, "run", "host", "bridge", "publish-nat", "publish-proxy", "--rounds", "1", "--seed", "3", "--no-root",
@@ -86,6 +87,7 @@ func TestSQLInTheLab(t *testing.T) {
 // rules, and straight.
 func TestSQLOverThreeWays(t *testing.T) {
 	needPostgres(t)
+	inLabs(t)
 	bin, dir := binary(t), openDir(t)
 	inner, file := filepath.Join(dir, "sql.jsonl"), filepath.Join(t.TempDir(), "run.jsonl")
 	// The lab's addresses: of the container, and of the machine that publishes 8080.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// neighbours are how to run a program in a container beside each of the servers: of its
+// network, by the server's name, or its id where Docker is not asked.
+func neighbours(e *dockerHost) map[string][]string {
+	in := func(name string) []string {
+		return []string{"nsenter", "-n", "-t", e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
+	}
+	all := map[string][]string{"default": in("quiet"), "other": in("other"), "dual": in("mate")}
+	for _, name := range []string{"other", "dual"} {
+		all[e.run("docker", "inspect", "-f", "{{.Id}}", name)[:12]] = all[name]
+	}
+	return all
+}
+
+// asking are the addresses that are dialled from one place, and what the report says of
+// each.
+type asking struct {
+	client ports.Client
+	in     []string // how to run a program there
+	said   map[string]ports.Path
+}
+
+// askings are all that a report says of TCP.
+func askings(e *dockerHost, r *ports.Report) (all []asking) {
+	e.t.Helper()
+	for _, c := range ports.Clients() {
+		from := map[string]asking{} // by place
+		for _, row := range r.Ports {
+			p, ok := row.Paths[c]
+			if !ok || row.Proto != "tcp" {
+				continue
+			}
+			place := "default"
+			if _, apart := e.neighbours[row.Server.Name]; apart {
+				place = row.Server.Name
+			}
+			if len(p.Doubt) > 0 {
+				e.t.Errorf("%s from %s: %v", p.Dial, c, p.Doubt)
+			}
+			if from[place].said == nil {
+				from[place] = asking{client: c, said: map[string]ports.Path{}}
+			}
+			from[place].said[p.Dial] = p
+		}
+		for place, a := range from {
+			switch c {
+			case ports.Remote:
+				a.in = []string{"ip", "netns", "exec", "far"}
+			case ports.Neighbour:
+				a.in = e.neighbours[place]
+			}
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// dialAll asks in reality what the report says of each client: at once, because who is not
+// answered waits.
+func dialAll(e *dockerHost, echo string, r *ports.Report) {
+	e.t.Helper()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for _, a := range askings(e, r) {
+		wg.Go(func() {
+			dial := func(addrs ...string) string {
+				out, err := e.try(slices.Concat(a.in, []string{echo, "dial"}, addrs)...)
+				if err != nil {
+					e.t.Error(err)
+				}
+				return out
+			}
+			for line := range strings.Lines(dial(slices.Collect(maps.Keys(a.said))...)) {
+				f := strings.Fields(line)
+				n.Add(1)
+				want := a.said[f[0]]
+				if want.Answers() && f[1] == "silent" { // who is asked for an address and does not hear it is asked again after a second
+					if again := strings.Fields(dial(f[0])); len(again) == len(f) {
+						f = again
+					}
+				}
+				if want.Answers() != (f[1] == "answered") {
+					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], a.client, want.Kind, want.Why, f[1])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if const20 := int64(20); n.Load() < const20 {
+		e.t.Errorf("only %d paths were tried", n.Load())
+	}
+}
