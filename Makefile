@@ -34,7 +34,7 @@ test: deps ## install what the tests need and run all of them
 .PHONY: test-linked
 test-linked:
 	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-places test-beside
-	$(GO) test $(FRESH) -parallel 4 -timeout 10m ./cmd/toll # two scripts at a time, and what only waits
+	$(GO) test $(FRESH) -parallel 32 -timeout 10m ./cmd/toll # its tests bound how many of them measure at once
 	$(GO) test $(FRESH) -p 1 -timeout 10m $(filter-out ./cmd/toll %/load,$(QUIET:%=./%))
 	$(RACE_TEST) $(FRESH) -skip '$(SLICES)' ./internal/measure/load
 	$(GO) test $(FRESH) -run '$(SLICES)' ./internal/measure/load

@@ -164,7 +164,7 @@ func TestInterrupt(t *testing.T) {
 		{"crowd", nobody, syscall.SIGINT, 130, "scale bridge --shape 2x4x2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideLabs(t)
 			file := filepath.Join(openDir(t), "run.jsonl")
 			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--save", file)...)
 			awaitVisits(t, file, 4)
@@ -202,7 +202,7 @@ func TestKillToll(t *testing.T) {
 		{"crowd-of-a-user", nobody, "scale bridge --procs 8x8", " worker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideLabs(t)
 			if _, err := ovs.Find("ovs-vswitchd"); err != nil && strings.Contains(c.args, "ovs") {
 				pathtest.SkipOrFail(t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
@@ -252,7 +252,7 @@ func TestKillParts(t *testing.T) {
 		{"proxy", "-container-ip", 1, `"reason": "the path broke in round `, exitCells},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideLabs(t)
 			file := filepath.Join(t.TempDir(), "run.jsonl")
 			r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "60ms", "--rounds", "4", "--format", "json", "--save", file)
 			awaitVisits(t, file, 3) // one of each cell

@@ -164,7 +164,7 @@ func runFailures(t *testing.T, bin string) {
 			[]string{"client: it failed (exit status 1); it said: I want 127.0.0.1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideLabs(t)
 			args := []string{"run", c.modes, "--rounds", "1", "--quiet", "--format", "json", "--timeout", "2s", "--server", c.server, "--client", c.client}
 			if c.metric != "" {
 				args = append(args, "--metric", c.metric)
@@ -217,7 +217,7 @@ func runStopped(t *testing.T, bin string) {
 		{"no-root-SIGKILL", nobody, syscall.SIGKILL, -1, "up", "sleep 1004", []string{"--no-root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideLabs(t)
 			before := files(t) + kept(t)
 			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s", "--ready", c.ready, "--server", server, "--client", client}, c.more...)
 			r := startToll(t, bin, c.user, args...)
