@@ -130,6 +130,12 @@ TRUTH ?=
 truth: truth-deps build ## show that what toll says is true: 25 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
 	$(GO) run ./cmd/toll-truth -toll ./toll $(TRUTH)
 
+.PHONY: dist dist-check
+dist: ## make the release's files in dist: tar.gz, .deb, .rpm, SBOM, checksums; of the commit, not of changes to it
+	@GO='$(GO)' packaging/build dist
+dist-check: ## make them twice, in different places, and compare the bytes
+	@GO='$(GO)' packaging/check
+
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
 DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
