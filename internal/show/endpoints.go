@@ -16,7 +16,7 @@ const wayLegend = "Ratios and differences are taken round by round and then summ
 	"≤: nothing measurable, and at most so much. ?: unclear."
 
 var (
-	wayColumn     = column{texts("", "way"), textOf(analysis.Cell.Label)}
+	wayColumn     = column{texts("", "route"), textOf(analysis.Cell.Label)}
 	addressColumn = column{document.Column{Head: [2]string{"", "address"}, Below: true},
 		textOf(func(c analysis.Cell) string { return orDash(c.Dial) })}
 )
