@@ -39,11 +39,15 @@ func writeMan(root *cobra.Command, dir string) error {
 	if err != nil {
 		date = time.Unix(0, 0).UTC()
 	}
+	source := "toll"
+	if release, _, other := strings.Cut(version, "-"); !other { // other versions are too long for a page's foot
+		source += " " + release
+	}
 	asMarkdown(root)
 	return doc.GenManTree(root, &doc.GenManHeader{
 		Section: "1",
 		Date:    &date,
-		Source:  "toll " + version,
+		Source:  source,
 		Manual:  "toll",
 	}, dir)
 }

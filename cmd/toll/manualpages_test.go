@@ -69,11 +69,12 @@ func TestManualPictures(t *testing.T) {
 // Every command line that the manual shows without its output is one that toll
 // understands, with its flags and what they say.
 func TestManualCommands(t *testing.T) {
-	t.Parallel()
+	pages := manual(t)
+	t.Chdir(t.TempDir()) // for what they write
 	block := regexp.MustCompile("(?ms)^```\n(.*?)^```$")
 	remark := regexp.MustCompile(`\s{3,}.*`)
 	checked := 0
-	for page, text := range manual(t) {
+	for page, text := range pages {
 		for _, b := range block.FindAllStringSubmatch(text, -1) {
 			for l := range strings.Lines(b[1]) {
 				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
