@@ -20,7 +20,7 @@ type Format struct {
 // and a line here.
 func Formats() []Format { return slices.Clone(formats) }
 
-var formats = []Format{tableFormat, jsonFormat, markdownFormat, htmlFormat}
+var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat, metricsFormat, htmlFormat}
 
 // FindFormat is the format with that name.
 func FindFormat(name string) (f Format, ok bool) {

@@ -1,0 +1,148 @@
+package show
+
+import (
+	"encoding/csv"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+)
+
+// csvFormat writes figures in long form, a row for each number (RFC 4180, with the line ends
+// that all but the strictest readers like better).
+var csvFormat = Format{Name: "csv", Kinds: []document.Kind{document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
+
+func writeCSV(w io.Writer, d document.Document, _ Options) error {
+	c := csv.NewWriter(w)
+	if r, ok := d.Value.(*published.Report); ok {
+		writePublished(c, r)
+	} else {
+		writeFigures(c, d.Value)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// record collects the fields of a row.
+type record []string
+
+// text appends text, of which a spreadsheet must make no formula: what begins with one of
+// those characters is told to be text by an apostrophe (OWASP, "CSV Injection").
+func (r *record) text(texts ...string) {
+	for _, t := range texts {
+		if strings.IndexAny(t, "=+-@\t\r＝＋－＠") == 0 {
+			t = "'" + t
+		}
+		*r = append(*r, t)
+	}
+}
+
+// number appends a number; one that is not finite is none.
+func (r *record) number(x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		*r = append(*r, "")
+		return
+	}
+	*r = append(*r, strconv.FormatFloat(x, 'g', -1, 64))
+}
+
+func (r *record) maybe(x *float64) {
+	if x == nil {
+		*r = append(*r, "")
+		return
+	}
+	r.number(*x)
+}
+
+// count appends a number of something; there are none of 0.
+func (r *record) count(n int) {
+	if n == 0 {
+		*r = append(*r, "")
+		return
+	}
+	*r = append(*r, strconv.Itoa(n))
+}
+
+func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
+
+// write writes the row; the writer keeps the first error.
+func (r record) write(c *csv.Writer) { _ = c.Write(r) }
+
+func writeFigures(c *csv.Writer, value any) {
+	record{"study", "mode", "label", "from", "to", "on", "load", "tune", "servers", "clients", "procs", "baseline", "limited_by",
+		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n", "epochs", "against", "verdict", "notes"}.write(c)
+	for f := range numbers.Of(value) {
+		var r record
+		r.text(f.Study, f.Mode, f.Label, f.From, f.To, f.On, f.Load, f.Tune)
+		r.count(f.Servers)
+		r.count(f.Clients)
+		r.count(f.ClientProcs)
+		r.truth(f.Baseline)
+		r.text(f.LimitedBy, f.Metric, f.Unit)
+		r.truth(f.Higher)
+		r.text(string(f.Statistic))
+		switch f.Statistic {
+		case numbers.Round:
+			r.text(strconv.Itoa(f.Round))
+		default:
+			r.text("")
+		}
+		if f.Statistic == numbers.Failed {
+			r.text("")
+		} else {
+			r.number(f.Value)
+		}
+		r.maybe(f.Low)
+		r.maybe(f.High)
+		r.count(f.N)
+		r.count(f.Epochs)
+		r.text(f.Against, f.Verdict, f.Note)
+		r.write(c)
+	}
+}
+
+// end is where a published range ends; nil: it is none.
+func end(x float64) *float64 {
+	if x == 0 {
+		return nil
+	}
+	return &x
+}
+
+// writePublished has a row for each ratio of two published figures, and for each figure that is in no ratio.
+func writePublished(c *csv.Writer, p *published.Report) {
+	record{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
+		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes"}.write(c)
+	for _, s := range p.Studies {
+		for _, l := range s.Rows {
+			var of record
+			of.text(s.Name, s.Year, l.Table, l.Mode, l.Placement, l.Load, l.Shape, l.Metric, l.Unit)
+			of.number(l.Value)
+			of.maybe(end(l.To))
+			if len(l.Ratios) == 0 {
+				of.text("", "", "", "", "", "", "", "", "", "", l.WhyNot)
+				of.write(c)
+			}
+			for _, x := range l.Ratios {
+				r := append(record{}, of...)
+				r.text(s.Rows[x.To].Mode, s.Rows[x.To].Shape)
+				r.number(x.Published)
+				if m := x.Measured; m != nil {
+					r.number(m.Median)
+					r.number(m.Low)
+					r.number(m.High)
+					r.count(m.N)
+					r.count(m.Epochs)
+				} else {
+					r.text("", "", "", "", "")
+				}
+				r.text(x.File, string(x.Verdict), x.Why)
+				r.write(c)
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package numbers
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// mesh lists every link that the report has, what all of them are like, what each node does to its own,
+// and what is slow.
+func (l *list) mesh(m *mesh.Mesh) {
+	of := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}
+	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
+		x := m.Metrics[name]
+		f := of
+		f.Metric, f.Unit, f.Higher, f.Load = name, x.Unit, x.Higher, x.Load
+		for a, row := range x.Matrix {
+			for b, value := range row {
+				if value == nil || !sample.BothWays(x.Load) && b < a {
+					continue
+				}
+				link := f
+				link.From, link.To, link.Statistic, link.Value = m.Nodes[a].Name, m.Nodes[b].Name, Median, *value
+				l.add(link)
+			}
+		}
+		for _, s := range []struct {
+			statistic Statistic
+			value     float64
+		}{{Typical, x.Typical}, {Fastest, x.Fastest}, {Median, x.Median}, {Slowest, x.Slowest}} {
+			f.Statistic, f.Value, f.N = s.statistic, s.value, x.Links
+			l.add(f)
+		}
+	}
+	for _, n := range m.Nodes {
+		for _, name := range slices.Sorted(maps.Keys(n.Effects)) {
+			e := n.Effects[name]
+			f := of
+			f.From, f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = n.Name, name, RatioUnit, Effect, e.Ratio, e.Low, e.High, e.Of
+			l.add(f)
+		}
+	}
+	l.faults(of, m)
+	for _, x := range m.Failed {
+		f := of
+		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "), x.Load, Failed, x.Reason
+		l.add(f)
+	}
+}
+
+func (l *list) faults(of Figure, m *mesh.Mesh) {
+	for _, x := range m.Faults {
+		f := of
+		f.From, f.Metric, f.Statistic, f.Low, f.High, f.N, f.Verdict = strings.Join(x.Nodes, " "), x.Metric, Fault, x.Low, x.High, x.Of, x.Kind
+		if x.Kind == mesh.FaultLink {
+			f.From, f.To = x.Nodes[0], x.Nodes[1]
+		}
+		f.Unit, f.Value, f.Note = RatioUnit, x.Ratio, x.Way
+		if x.RateOut != nil || x.RateIn != nil {
+			f.Unit, f.Value = "1", 0
+			for _, r := range []*float64{x.RateOut, x.RateIn} {
+				if r != nil {
+					f.Value = max(f.Value, *r)
+				}
+			}
+		}
+		l.add(f)
+	}
+}
