@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if vm() {
-		pathtest.Exchanged /= 3 // every byte is emulated
+		pathtest.Exchanged /= 10 // every byte is emulated
 	}
 	os.Exit(m.Run())
 }

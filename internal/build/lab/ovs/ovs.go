@@ -35,8 +35,8 @@ const (
 	socket = dir + "/db.sock"
 
 	readyWord    = "ready"
-	startTimeout = 10 * time.Second
-	callTimeout  = 10 * time.Second
+	startTimeout = 30 * time.Second // of a busy machine
+	callTimeout  = 30 * time.Second
 )
 
 // Programs are those of Open vSwitch that the lab needs.
@@ -149,7 +149,7 @@ func (s *Switch) file(name string) string {
 
 // Set runs ovs-vsctl with args and waits until the switch has done it.
 func (s *Switch) Set(args ...string) error {
-	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=10", "--no-syslog"}, args...)...)
+	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=30", "--no-syslog"}, args...)...)
 	return err
 }
 
