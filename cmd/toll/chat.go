@@ -49,18 +49,19 @@ func newStream(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "stream [NAME=]URL…",
-		Short: "Is it the network or the model? Time the token streams of a real LLM server",
+		Short: "Is it the network or the model? Time an LLM server's tokens",
 		Long: `stream asks an OpenAI-compatible server (llama.cpp, vLLM, Ollama …) for streamed
-responses over each URL, in shuffled rounds: each URL is another route to the same
-server, such as its published port and its container's address. It compares time to
-first token, gaps between tokens and response times, and says whether what makes
-them vary is the route or the server.
+responses over each URL, in shuffled rounds. Each URL is another route to the same
+server, such as its published port and its container's address. It compares the time
+to the first token, the gaps between tokens and the response times, and says whether
+they vary because of the route or of the server.
 
 A URL is that of the server, of its /v1 or of its chat/completions. Without a server
-of your own to try, toll compare --load stream shows what each mode does to tokens.`,
+to try, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
-  toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000 --tokens 128
-  toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 --api-key-env VLLM_API_KEY --budget 5m`,
+  toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
+  toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \
+      --api-key-env VLLM_API_KEY --budget 5m`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
 			w, err := parseEndpoints(args, "stream", "URL", example)

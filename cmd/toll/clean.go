@@ -20,16 +20,14 @@ func newClean(e env) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "clean",
-		Short: "Find and remove what a crash could have left",
-		Long: `clean ends workers and proxies whose toll is gone, and removes what such a toll
-made: with --on docker containers, networks and images from Docker, and devices,
-bridges of Open vSwitch and a rule in DOCKER-USER from the machine; with --on
-swarm services, secrets and networks, if this node manages the swarm. The lab can
-leave nothing else: its namespaces have no names and the kernel removes them, with
-every link, address and rule in them, when their last process ends.
+		Short: "Remove what a killed run left behind",
+		Long: `clean removes what a run that was killed left behind: processes; with --on docker its
+containers, networks and images, its devices, Open vSwitch bridges and its rule in
+DOCKER-USER; with --on swarm its services, secrets and networks, if this node is a
+manager. Namespaces need no cleaning: the kernel removes them with their processes.
 
 It asks the Docker daemon that docker uses now, and removes only what carries toll's
-label with the mark of a toll that is gone.`,
+label and belongs to a toll that is gone.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			killed, err := lab.Clean()

@@ -12,24 +12,28 @@ func newCompare(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare [MODE…]",
 		Short: "Measure modes side by side and judge what each costs",
-		Long: `compare measures the modes (Docker's usual ones unless some are named; "all" is
-every one), in turns of a few milliseconds where the load allows it, and prints
-what each costs against the baseline, with 95 % intervals. Rounds go on until
-every verdict is certain, every ratio is known to --precision or --budget is
-spent.`,
+		Long: `compare measures network modes side by side, and prints what each costs against
+the baseline, with 95 % intervals. Without names it measures Docker's usual modes;
+"all" is every one.
+
+The modes take turns of a few milliseconds, in a new order each time. The run ends
+when every verdict is certain, when every ratio is known to --precision, or when
+--budget is spent.`,
 		Example: `  toll compare
+  toll compare --budget 10s --load rr
   toll compare bridge publish-proxy --from host,container,remote
-  toll compare overlay macvlan-bridge --from remote-container --wire rate=10gbit,delay=50us
   toll compare bridge --tune mtu=9000,gro=on+rps=on
-  sudo toll compare --on lab,docker
-  toll compare --load rr --request 64 --reply 1024 --budget 2m --save run.jsonl`,
+  toll compare --load rr --request 64 --reply 1024 --save run.jsonl
+  toll compare overlay macvlan-bridge --from remote-container \
+      --wire rate=10gbit,delay=50us
+  sudo toll compare --on lab,docker`,
 		RunE: f.command(e, nil),
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
 	f.addTo(fl)
-	f.addLoads(fl, workload.Bulk, workload.RR)
+	f.addLoads(fl, loadNames, workload.Bulk, workload.RR)
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addPin(fl)

@@ -24,6 +24,19 @@ const (
 	exitSignalled = 128
 )
 
+// exitCodes are what help says of them.
+var exitCodes = []struct{ code, means string }{
+	{"0", "done"},
+	{"1", "the run could not start or go on; what was measured is printed"},
+	{"2", "the command line cannot be understood, or --save or --output names a file that exists, without --force"},
+	{"3", "nothing of what was asked for can be measured here: the error names what is missing"},
+	{"4", "measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; toll ports PORT: nobody serves the port"},
+	{"5", "a results file cannot be read, or has nothing of what is asked for"},
+	{"6", "toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
+	{"7", "toll gate: a sentence is neither certainly true nor certainly false"},
+	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
+}
+
 // exitCode is how toll ends with the error of a command.
 func exitCode(err error) int {
 	var f *failure

@@ -56,4 +56,9 @@ func TestManualExitCodes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	for i, c := range exitCodes {
+		if i >= len(want) || c.code != want[i] {
+			t.Errorf("help has %q, the manual %q", c, want)
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -136,26 +135,4 @@ func plainly(err error, want string) error {
 		return err
 	}
 	return errors.New(want)
-}
-
-// flagError is what pflag has against a command line, in our words.
-func flagError(c *cobra.Command, err error) error {
-	help := "see " + c.CommandPath() + " --help"
-	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) {
-		return usage(err, help)
-	}
-	flag, cause := bad.GetFlag(), bad.Unwrap()
-	var outside boundsError
-	if errors.As(cause, &outside) {
-		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
-	}
-	var hinting interface{ Hint() string }
-	if errors.As(cause, &hinting) && hinting.Hint() != "" {
-		help = hinting.Hint()
-	}
-	if flag.Value.Type() == "bool" {
-		cause = errors.New("must be true or false")
-	}
-	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), help)
 }

@@ -40,7 +40,8 @@ to another mode. It is about all cells that it matches; from, to, load and on ch
 some of them. Metrics are throughput, latency (the median), latency_p99, cpu, and all
 others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK),
 		Example: `  toll gate run.jsonl 'publish-proxy.throughput >= 0.9 of host'
-  toll gate run.jsonl 'bridge.latency <= 50us from container' 'bridge.cpu < 150% of host load rr'
+  toll gate run.jsonl 'bridge.latency <= 50us from container' \
+      'bridge.cpu < 150% of host load rr'
   toll gate run.jsonl --rules network.rules --unclear pass`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

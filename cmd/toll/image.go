@@ -15,9 +15,8 @@ func newImage(e env) *cobra.Command {
 		Use:   "image",
 		Short: "Write toll's image for the nodes of a swarm",
 		Long: `image writes the image that holds this toll and nothing else, as docker load takes
-it. A swarm does not distribute images: before toll mesh and toll … --on swarm every node
-must have it, or get it from a registry (--image). The same toll makes the same
-image.`,
+it. A swarm does not distribute images: every node must have it before toll mesh or
+--on swarm, or get it from a registry (--image). The same toll writes the same image.`,
 		Example: `  toll image | ssh node-b docker load
   for n in node-b node-c; do toll image | ssh $n docker load; done`,
 		Args: noArguments,

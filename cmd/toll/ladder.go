@@ -12,16 +12,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
+// ladderLoads are those of which the price of a part can be told.
+var ladderLoads = []string{workload.RR, workload.Bulk}
+
 func newLadder(e env) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "ladder [MODE…]",
-		Short: "Price each part that one mode has more than another",
-		Long: `ladder lines up modes that differ by one part (from the host: native, host,
-bridge, publish-nat, publish-proxy) and prints what each part adds in latency,
-CPU time and throughput, with 95 % intervals. With names it climbs to those modes
-("all" is every one), else to Docker's usual ones. What cannot be built here is
-left out, and the next mode is priced with its part and the missing one's.`,
+		Short: "Price each part of a mode: bridge, NAT, docker-proxy",
+		Long: `ladder lines up modes so that each has one part more than the one before (from the
+machine itself: native, host, bridge, publish-nat, publish-proxy), and prints what
+each part adds in latency and CPU time and takes in throughput, with 95 % intervals.
+
+With names it ends at those modes ("all" is every one), else at Docker's usual ones.
+A mode that cannot be built here is left out: the next one is then priced with both
+parts.`,
 		Example: `  toll ladder
   toll ladder publish-proxy --load rr
   toll ladder overlay-encrypted --from remote-container --wire mtu=9000
@@ -34,7 +39,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
 	fl := c.Flags()
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
-	f.addLoads(fl, workload.RR, workload.Bulk)
+	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl)
 	f.addWindow(fl)
 	f.slicing.add(fl)
@@ -45,7 +50,7 @@ left out, and the next mode is priced with its part and the missing one's.`,
 // climb makes r a request for the rungs from the bottom to the modes that it
 // names.
 func climb(r *plan.Request, all bool) error {
-	if err := only(*r, "ladder", workload.RR, workload.Bulk); err != nil {
+	if err := only(*r, "ladder", ladderLoads...); err != nil {
 		return err
 	}
 	if len(r.From) != 1 {

@@ -60,15 +60,23 @@ func loadsWith(flag string) []string {
 	})
 }
 
-// addLoads adds the flags of the loads; those in kinds are the default.
-func (f *runFlags) addLoads(fl *pflag.FlagSet, kinds ...string) {
+// addLoads adds the flags of the loads; those in kinds are the default. Help has those of
+// the loads that the command takes.
+func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
 	var words []string
-	for _, n := range loadNames {
+	for _, n := range takes {
 		w, _ := workload.Find(n)
 		words = append(words, n+" ("+w.Gist+")")
 	}
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
 	f.loads.add(fl, loadNames, func(string) bool { return true })
+	for name := range f.loads.flags {
+		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool { return slices.Contains(has, l) }) {
+			_ = fl.MarkHidden(name) // fails for flags that do not exist
+		} else {
+			fl.Lookup(name).Usage = flagHelp(name, takes)
+		}
+	}
 }
 
 // add adds those flags of the loads that are wanted.
@@ -203,6 +211,19 @@ func (f *loadFlags) crowd() error {
 		}
 	}
 	return nil
+}
+
+// crowdless are the flags that a crowd does not have: crowd refuses them.
+func crowdless() (out []string) {
+	for _, l := range crowdLoads {
+		w, _ := workload.Find(l)
+		for _, x := range w.Flags {
+			if x.NotOfCrowds {
+				out = append(out, x.Name)
+			}
+		}
+	}
+	return out
 }
 
 // takeTurns lengthens warm-up and window as a crowd's are, if an end's threads

@@ -20,7 +20,7 @@ func loadsOf(t *testing.T, args ...string) loadFlags {
 	var f runFlags
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Duration(sliceFlag, 0, "")
-	f.addLoads(fl, "bulk", "rr")
+	f.addLoads(fl, loadNames, "bulk", "rr")
 	if err := fl.Parse(args); err != nil {
 		t.Fatal(err)
 	}

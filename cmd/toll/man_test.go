@@ -20,7 +20,7 @@ func TestMan(t *testing.T) {
 	for _, c := range root.Commands() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
-		if c.Hidden {
+		if c.Hidden || !c.IsAvailableCommand() { // a topic of help is no command
 			if err == nil {
 				t.Errorf("%s is of a hidden command", name)
 			}

@@ -37,12 +37,12 @@ func newMesh(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "mesh",
-		Short: "Measure every pair of a cluster's nodes, and name the slow nodes and links",
-		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm, in
-tournament rounds: in each, every node is in one pair, so that N nodes take N-1
-rounds. It prints a table of nodes × nodes, and says which nodes are slow to all
-others, and which links are slow though their nodes are not. It runs on a
-manager; every node must have toll's image (see toll image).`,
+		Short: "Find the slow nodes and links of a Docker Swarm",
+		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm. In
+each round every node is in one pair, so N nodes take N-1 rounds. It prints a table
+of nodes × nodes, and names the nodes that are slow to all others, and the links
+that are slow though their nodes are not. It runs on a manager; every node must have
+toll's image (see toll image).`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
   toll mesh --on swarm --budget 5m --save mesh.jsonl`,

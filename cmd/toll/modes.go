@@ -51,7 +51,9 @@ func newModes(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "modes [MODE…]",
-		Short: "List the network modes and whether each can be built here",
+		Short: "List the network modes, and whether each can be built here",
+		Long: `modes lists each network mode with Docker's words for it, the isolation that it gives
+up and the paths to it, and says what is missing here where a path cannot be built.`,
 		Example: `  toll modes
   toll modes overlay ipvlan-l2
   sudo toll modes --on docker --parent eth0`,

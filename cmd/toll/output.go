@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // outputFlags say how and where a command prints.
@@ -126,26 +126,14 @@ func (f *formatFlag) Type() string       { return "string" }
 
 // check refuses a format that does not exist or cannot write such documents.
 func (f *formatFlag) check(k document.Kind) error {
-	hint := "formats are: " + strings.Join(show.FormatsOf(k), ", ")
+	names := show.FormatsOf(k)
 	switch format, ok := show.FindFormat(f.name); {
 	case !ok:
-		return usage(fmt.Errorf("unknown format %q", f.name), hint)
+		return usage(&suggest.UnknownError{What: formatName, Words: []string{f.name}, Known: names}, "")
 	case !format.Writes(k):
-		return usage(fmt.Errorf("--format %s does not write %s", f.name, k), hint)
+		return usage(fmt.Errorf("--format %s does not write %s", f.name, k), "formats are: "+strings.Join(names, ", "))
 	}
 	return nil
-}
-
-// completeFormats has the shell offer the formats of each command.
-func completeFormats(root *cobra.Command) {
-	for _, c := range root.Commands() {
-		fl := c.Flags().Lookup(formatName)
-		if fl == nil {
-			continue
-		}
-		names := cobra.FixedCompletions(show.FormatsOf(fl.Value.(*formatFlag).kind), cobra.ShellCompDirectiveNoFileComp)
-		_ = c.RegisterFlagCompletionFunc(formatName, names) // fails for flags that do not exist
-	}
 }
 
 // colored reports whether w is a terminal whose user did not ask for plain

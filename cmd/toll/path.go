@@ -36,9 +36,9 @@ func newPath(e env) *cobra.Command {
 	var f pathFlags
 	c := &cobra.Command{
 		Use:   "path MODE",
-		Short: "Draw the path that packets take in a mode, with the counters of each hop",
-		Long: `path builds the mode, sends a little traffic and draws the hops in order, each
-with what it counted before and after.`,
+		Short: "Draw what packets cross in a mode, with counters",
+		Long: `path builds the mode, sends a little traffic and draws what the packets cross, in
+order, with the counters of each before and after.`,
 		Example: `  toll path bridge --from container
   toll path publish-nat --to address
   toll path overlay --from remote-container --wire mtu=9000
@@ -52,7 +52,7 @@ with what it counted before and after.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.draw(c.Context(), e, args[0]) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "where the client runs: host, container, remote, remote-container (default the first that the mode has)")
+	fl.StringVar(&f.from, "from", "", "where the client runs: "+placesHelp+" (default the first that the mode has)")
 	fl.StringVar(&f.to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
 	fl.StringSliceVar(&f.tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
 	f.addBuilder(fl, buildsPath)

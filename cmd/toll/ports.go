@@ -20,14 +20,13 @@ func newPorts(e env) *cobra.Command {
 	var results, client string
 	c := &cobra.Command{
 		Use:   "ports [PORT]",
-		Short: "Show who answers each port of this machine, and by which route",
-		Long: `ports lists every port that answers on this machine: who really serves it, whose
-the socket is, and which route a client takes from 127.0.0.1, ::1, the machine's
-own address, a container and another machine. It names traps, with evidence and
-remedy. With a port it draws each route hop by hop, and checks those of this
-machine by connecting.
+		Short: "Show who answers each port, and by which route",
+		Long: `ports lists every port that answers on this machine: who serves it, who holds the
+socket, and which route a client takes from 127.0.0.1, ::1, the machine's own
+address, a container and another machine. It names traps, with evidence and remedy.
+With a port it draws each route, and checks those of this machine by connecting.
 
-It changes nothing. Without root it names what it could not see.`,
+It changes nothing. Without root it says what it could not see.`,
 		Example: `  toll ports
   toll ports 8080
   toll ports --client 203.0.113.7
@@ -58,7 +57,7 @@ It changes nothing. Without root it names what it could not see.`,
 		}),
 	}
 	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
-	c.Flags().StringVar(&client, "client", "", "the address of the other machine (default any)")
+	c.Flags().StringVar(&client, "client", "", "the `ADDRESS` of the other machine (default any)")
 	out.add(c.Flags(), document.PortList)
 	return c
 }

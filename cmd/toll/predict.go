@@ -23,10 +23,9 @@ func newPredict(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predict --results FILE",
 		Short: "Say what each mode would cost your application",
-		Long: `predict takes the costs per operation that a results file has (round trips, bytes,
-streamed tokens) and computes what an application would see: the time of a page of
-N queries, and the share of a core for N queries per second. It shows its
-arithmetic.`,
+		Long: `predict takes the costs of round trips, bytes and streamed tokens from a results
+file, and computes what an application would see: the time of a page of N queries,
+and the share of a core that N queries per second take. It shows its arithmetic.`,
 		Example: `  toll compare --load rr,bulk --save run.jsonl
   toll predict --results run.jsonl --queries 20 --bytes 4k --qps 500`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -57,21 +57,22 @@ func newRun(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "run [MODE…] (--recipe NAME | --server CMD --client CMD)",
-		Short: "Compare modes with your own programs",
-		Long: `run starts a server and a client of yours in the two places of each mode, in
-shuffled rounds, and compares what the client prints: any pair of programs, or a
-recipe. The server is started anew for each visit and stopped after it; what it
-keeps in {dir}, which is memory, lasts until the end of the run.
+		Short: "Compare modes under your own server and client",
+		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
+compares what the client prints. They are any two programs, or a recipe. The server
+is started anew for each visit and stopped after it. What it keeps in {dir}, which
+is memory, lasts until the end of the run.
 
-In command lines, which /bin/sh runs, there are {host} {port} {addr} (both, with
-brackets around IPv6), {port2} (a second port, the same for both ends), {seconds}
-and {dir}.`,
+/bin/sh runs the command lines. {host} and {port} stand for where the server
+listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
+{seconds} for --seconds.`,
 		Example: `  toll run --recipe redis
   toll run host bridge publish-proxy --recipe iperf3 --seconds 2
-  toll run --recipe pgbench --from host,container --budget 3m --save pgbench.jsonl
-  toll run --server 'python3 -m http.server {port}' --client 'curl -so /dev/null http://{addr}/'
+  toll run --recipe pgbench --from host,container --budget 3m
+  toll run --server 'python3 -m http.server {port}' \
+      --client 'curl -so /dev/null http://{addr}/'
   toll run --server './server -p {port}' --ready 'listening on' \
-      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)' --metric 'rate:/s=^([\d.]+) requests'`,
+      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'`,
 		RunE: f.command(e, func(r *plan.Request) error {
 			l, err := p.load()
 			if err == nil {

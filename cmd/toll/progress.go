@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"strings"
 	"time"
 
@@ -11,54 +13,102 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 )
 
-// progress is one line on the standard error, if that is a terminal. It is
-// written between visits only: drawing costs CPU.
+// progress is what a run says of itself on the standard error, between visits only: drawing
+// costs CPU. On a terminal it is one line, which is drawn anew; elsewhere a line of text
+// every beat seconds.
 type progress struct {
-	w io.Writer
+	w     io.Writer // a terminal; nil: none
+	plain io.Writer // what is none; nil: a terminal, or nothing is to be said
 	// standings are the ratios that are known so far; nil: not judged yet.
 	standings func() []standing
 	page      int     // of the ranking
 	turned    float64 // when that came, in s since the run's start
+	beaten    float64 // when the last line of text came, in s since the run's start
 }
 
+// beat is the time between two lines of text, in s.
+const beat = 10
+
 func newProgress(w io.Writer, quiet bool) *progress {
-	if quiet || !isTerminal(w) {
+	switch {
+	case quiet:
 		return &progress{}
+	case drawable(w):
+		return &progress{w: w}
 	}
-	return &progress{w: w}
+	return &progress{plain: w}
+}
+
+// drawable reports whether a line on w can be drawn anew, and somebody looks at it.
+func drawable(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
 }
 
 const clearLine = "\r\x1b[K"
 
 func (p *progress) show(s engine.Progress) {
+	if p.plain != nil && s.Elapsed >= p.beaten+beat && s.Elapsed < s.Total {
+		p.beaten = s.Elapsed - math.Mod(s.Elapsed, beat)
+		fmt.Fprintln(p.plain, beatLine(s, p.ranking()))
+	}
 	if p.w == nil {
 		return
-	}
-	var ranking []standing
-	if p.standings != nil {
-		ranking = p.standings()
 	}
 	const pageTime = 2
 	if s.Elapsed >= p.turned+pageTime {
 		p.page, p.turned = p.page+1, s.Elapsed
 	}
-	fmt.Fprint(p.w, clearLine, progressLine(s, ranking, p.page, terminalWidth(p.w)))
+	fmt.Fprint(p.w, clearLine, progressLine(s, p.ranking(), p.page, terminalWidth(p.w)))
+}
+
+func (p *progress) ranking() []standing {
+	if p.standings == nil {
+		return nil
+	}
+	return p.standings()
 }
 
 // progressLine is what a line of so many columns says of a run: how long it goes on at
 // most, and a page of the ratios so far or, as long as there are none, what comes next.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
-	const cells = 10
-	done := 0
-	if s.Total > 0 {
-		done = min(cells, int(cells*s.Elapsed/s.Total))
-	}
-	line := fmt.Sprintf("[%s%s] %.0f of %.0f s · ", strings.Repeat("█", done), strings.Repeat("░", cells-done), s.Elapsed, max(s.Elapsed, s.Total))
 	columns-- // a full line would wrap
+	line := timeLeft(s, columns)
 	if pages := pagesOf(ranking, columns-ansi.StringWidth(line)); len(pages) > 0 {
 		return line + pages[page%len(pages)]
 	}
 	return cut(line+next(s), columns)
+}
+
+// timeLeft is the time that is left of a run at most, with a bar of what is over where there
+// is room for it.
+func timeLeft(s engine.Progress, columns int) string {
+	const cells, roomy = 10, 60
+	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
+	if columns < roomy {
+		return left
+	}
+	done := 0
+	if s.Total > 0 {
+		done = min(cells, int(cells*s.Elapsed/s.Total))
+	}
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done), left)
+}
+
+// beatLine is what a line of text says of a run.
+func beatLine(s engine.Progress, ranking []standing) string {
+	line := fmt.Sprintf("toll: %.0f of %.0f s, %s", s.Elapsed, max(s.Elapsed, s.Total), next(s))
+	if groups := rankings(ranking); len(groups) > 0 {
+		var said []string
+		for _, g := range groups {
+			var ratios []string
+			for _, x := range g {
+				ratios = append(ratios, fmt.Sprintf("%s %.2f of %s", x.label, x.ratio.Median, x.ratio.To))
+			}
+			said = append(said, headOf(ranking, g[0].cell)+strings.Join(ratios, ", "))
+		}
+		line = fmt.Sprintf("toll: %.0f of %.0f s, round %d: %s", s.Elapsed, max(s.Elapsed, s.Total), s.Round+1, strings.Join(said, "; "))
+	}
+	return line
 }
 
 // next says what a run does next.

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +17,14 @@ func newPublished(e env) *cobra.Command {
 	var against []string
 	c := &cobra.Command{
 		Use:   "published [STUDY…]",
-		Short: "Put published comparisons beside what this machine measured",
-		Long: `published shows five published comparisons of container networks, with the
-commands that measure the same cells here. With --against it shows, for each
-published ratio, the one in these results files, and which findings still hold.
+		Short: "Compare published measurements with yours",
+		Long: `published shows five published comparisons of container networks, and the commands
+that measure the same here. With --against it puts the ratios of your results files
+beside the published ones, and says which findings hold.
 
-Studies: ` + strings.Join(published.Names(), ",\n  "),
+Studies: ` + strings.Join(published.Names(), ", ") + ".",
+		Example: `  toll published
+  toll published docker-networking-on-linux --against run.jsonl`,
 		ValidArgs: published.Names(),
 		RunE: atOnce(func(c *cobra.Command, args []string) error {
 			var files []place
@@ -58,16 +60,13 @@ func findStudies(names []string) ([]published.Study, error) {
 	if len(names) == 0 {
 		return published.Studies(), nil
 	}
-	wanted := map[string]bool{}
-	for _, n := range names {
-		if _, ok := published.Find(n); !ok {
-			return nil, usage(fmt.Errorf("unknown study %q", n), "studies are: "+strings.Join(published.Names(), ", "))
-		}
-		wanted[n] = true
+	wanted, err := parseAll(names, closed("study", published.Names()...))
+	if err != nil {
+		return nil, err
 	}
 	var out []published.Study
 	for _, s := range published.Studies() {
-		if wanted[s.Name] {
+		if slices.Contains(wanted, s.Name) {
 			out = append(out, s)
 		}
 	}

@@ -17,10 +17,13 @@ func newReport(e env) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Judge a results file again",
-		Long: `report judges a file that "toll compare --save" or "toll ladder --save" wrote, on
-any machine and as often as you like. "-" reads the standard input. A file whose run was killed is
-judged as far as it goes.`,
+		Short: "Read a results file and print its report",
+		Long: `report reads a results file of --save, on any machine and as often as you like, and
+prints what the run printed. "-" is the standard input. The file of a run that was
+killed is read as far as it goes.`,
+		Example: `  toll report run.jsonl
+  toll report run.jsonl --format json --output run.json
+  ssh server cat run.jsonl | toll report -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(fmt.Errorf("report takes one results file, %d were given", len(args)), "toll report run.jsonl")

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // run runs the command line and returns the exit code.
@@ -35,13 +36,17 @@ func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toll",
 		Short: "What does your container network cost?",
-		Long: `toll builds container network modes side by side, drives real traffic over each
-in shuffled rounds, proves that the bytes took the claimed path, and says what
-each mode costs in throughput, latency and CPU.
+		Long: `toll says what a container's network mode costs. It builds the modes side by side,
+sends real traffic over each, proves from packet counters that the bytes took the
+expected path, and reports throughput, latency and CPU time with 95 % intervals.
 
-It needs neither root nor Docker, and touches nothing on this machine; --on docker
-builds the modes with the machine's own Docker Engine instead.
-Without a command it is "toll compare".`,
+It needs neither root nor Docker, and changes nothing on this machine: the modes
+are built in private network namespaces. --on docker builds them with the
+machine's own Docker Engine instead.`,
+		Example: `  toll                                Docker's usual modes, in a minute
+  toll compare bridge publish-proxy   two modes against --network host
+  toll run --recipe redis             the usual modes under a real Redis
+  toll ports 8080                     who answers a port, and by which route`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -53,14 +58,15 @@ Without a command it is "toll compare".`,
 	if os.Getenv(dockerEnv) != "" {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.Flags().AddFlagSet(compare.Flags())
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
 	root.AddCommand(newDiff(e), newGate(e))
-	completeFormats(root)
+	completeValues(root)
+	addTopics(root)
+	helpful(root)
 	return root
 }
 
@@ -70,13 +76,25 @@ func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "see toll --help"
-	if _, err := parseModes(args[:1]); err == nil {
+	hint := seeHelp(c)
+	if _, err := parseModes(args); err == nil {
 		hint = "toll compare " + strings.Join(args, " ")
-	} else if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean: toll " + near[0]
+	} else if near := suggest.Words(args[0], commandNames(c)); len(near) > 0 {
+		hint = "did you mean toll " + strings.Join(near, " or toll ") + "?"
+	} else if h := hintOf(err, err); strings.HasPrefix(h, "did you mean ") {
+		hint = strings.Replace(h, "did you mean ", "did you mean toll compare ", 1)
 	}
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
+}
+
+// commandNames are the commands that help lists.
+func commandNames(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // inLab runs f where l can make network namespaces, and closes l: here, or in this program

@@ -45,16 +45,19 @@ type runFlags struct {
 	dryRun, quiet  bool
 }
 
+// placesHelp are the placements.
+const placesHelp = "host (the machine itself; also called machine), container, remote (another machine), remote-container"
+
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
-	fl.StringSliceVar(&f.from, "from", []string{string(from)}, "where the client runs: host, container, remote, remote-container")
+	fl.StringSliceVar(&f.from, "from", []string{string(from)}, "where the client runs: "+placesHelp)
 }
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the host dials of a published port")
+	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the machine itself dials of a published port: loopback (127.0.0.1), loopback6 (::1), address (the machine's own)")
 }
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.tune, "tune", nil, "variants of each mode, to be compared with it: "+tuneWords+"; join those of one variant by +")
+	fl.StringSliceVar(&f.tune, "tune", nil, "measure each mode also with these settings: "+tuneWords+"; join those that belong together by +")
 }
 
 func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
@@ -66,7 +69,7 @@ func (f *runFlags) addPin(fl *pflag.FlagSet) {
 }
 
 func (f *runFlags) addWindow(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "what is measured of each visit, after the warm-up")
+	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "how long each visit measures, after the warm-up")
 }
 
 // addRun adds what every run has.
@@ -83,14 +86,14 @@ func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 
 // addRounds adds when to stop, and where the results go.
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time, unless the minimum of rounds for a verdict takes longer")
-	fl.Var(shareFlag(&f.precision, 0.02), "precision", "stop when every ratio is known to ± this much")
+	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time; the few rounds that a verdict needs are always made")
+	fl.Var(shareFlag(&f.precision, 0.02), "precision", "end when every ratio is known to ± this much")
 	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds", "make this many rounds, regardless of budget and precision")
-	fl.Var(seedFlag(&f.seed), "seed", "seed of the rounds' order (default random, and printed)")
-	fl.StringVar(&f.save, saveFlag, "", "write every visit to this file, for toll report")
+	fl.Var(seedFlag(&f.seed), "seed", "seed of the random order (default a new one, which is printed)")
+	fl.StringVar(&f.save, saveFlag, "", "also write every measurement to this file, for toll report and others")
 	f.out.add(fl, document.AReport)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress")
+	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
 // command is the RunE of a command that measures what change makes of the

@@ -20,6 +20,9 @@ type shapeFlags struct {
 	clients, pairs, procs, shapes []string
 }
 
+// crowdLoads are those that crowds can have.
+var crowdLoads = names(func(w workload.Workload) bool { return w.Crowds })
+
 func newScale(e env) *cobra.Command {
 	var (
 		f runFlags
@@ -27,19 +30,18 @@ func newScale(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "scale [MODE…]",
-		Short: "Measure how modes scale with servers, clients and processes",
-		Long: `scale measures each mode (bridge unless some are named) with one client container
-and with more: servers × clients × client processes in each. All start at the
-same instant. It prints their total throughput, each client container's share, how
-fair the shares are, and the cost in CPU time. Client i talks to server i mod the
-number of servers.`,
+		Short: "Measure modes with many servers, clients and processes",
+		Long: `scale measures each mode (bridge unless others are named) with one client container
+and with more, all at once. A size is servers × client containers × processes in
+each; client i talks to server i modulo the number of servers. It prints the total
+throughput, each client's share and how fair the shares are, and the CPU time.`,
 		Example: `  toll scale
   toll scale bridge pipework ovs --clients 1,2,4,8,16,20
   toll scale bridge ovs --pairs 1,2,4,20
   toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
-			if err := only(*r, "scale", names(func(w workload.Workload) bool { return w.Crowds })...); err != nil {
+			if err := only(*r, "scale", crowdLoads...); err != nil {
 				return err
 			}
 			if err := f.loads.crowd(); err != nil {
@@ -59,13 +61,16 @@ number of servers.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&s.clients, "clients", nil, "client containers of one server (default 1,2,4,8,16)")
-	fl.StringSliceVar(&s.pairs, "pairs", nil, "as many servers as clients, each with one of them")
-	fl.StringSliceVar(&s.procs, "procs", nil, "client containers x processes in each, of one server: 4x16")
+	fl.StringSliceVar(&s.clients, "clients", nil, "numbers of client containers, with one server (default 1,2,4,8,16)")
+	fl.StringSliceVar(&s.pairs, "pairs", nil, "numbers of pairs of a server and a client")
+	fl.StringSliceVar(&s.procs, "procs", nil, "client containers x processes in each, with one server: 4x16")
 	fl.StringSliceVar(&s.shapes, "shape", nil, "servers x client containers x processes in each: 2x8x4")
 	f.addFrom(fl, mode.FromContainer)
 	f.addTo(fl)
-	f.addLoads(fl, workload.Bulk)
+	f.addLoads(fl, crowdLoads, workload.Bulk)
+	for _, name := range crowdless() {
+		_ = fl.MarkHidden(name) // fails for flags that do not exist
+	}
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addWindow(fl)

@@ -27,12 +27,12 @@ type sliceFlags struct {
 }
 
 func (f *sliceFlags) add(fl *pflag.FlagSet) {
-	fl.Var(shareFlag(&f.same, 0.03), "same", "a difference within this is none")
+	fl.Var(shareFlag(&f.same, 0.03), "same", "call a difference within this none: the verdict is same")
 	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
 	slice.orZero = true
 	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
-		": how long one cell is measured before the next one's turn; 0: visits of --window, as of other loads")
-	fl.Lookup("window").Usage += "; at the end of slices 50ms unless given"
+		": how long a turn is; 0: measure one mode after another for --window each, as with other loads")
+	fl.Lookup("window").Usage += "; of loads measured in turns 50ms unless given"
 }
 
 // Bounds of --slice.

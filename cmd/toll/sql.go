@@ -40,16 +40,18 @@ func newSQL(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "sql --dsn [NAME=]URL…",
-		Short: "What does the network cost a chatty application's pages, against a real database?",
-		Long: `sql makes pages of small queries, one after another on one connection, against a
-real database over each route to it, in shuffled rounds, and compares how long
-pages take. Each --dsn is another route to the same database, such as its published
-port and its container's address.
+		Short: "What does the route to a database cost a page of queries?",
+		Long: `sql sends pages of small queries to a real database, one after another on one
+connection, over each route to it, in shuffled rounds, and compares how long pages
+take. Each --dsn is another route to the same database, such as its published port
+and its container's address.
 
 Passwords are never taken from the command line, where every user of the machine
 can read them.`,
-		Example: `  toll sql --dsn published=postgres://app@127.0.0.1:5432/shop --dsn direct=postgres://app@172.17.0.2:5432/shop
-  toll sql --dsn mysql://app@10.0.0.5/shop --password-env DB_PASSWORD --query 'SELECT * FROM items LIMIT 10'`,
+		Example: `  toll sql --dsn published=postgres://app@127.0.0.1:5432/shop \
+      --dsn direct=postgres://app@172.17.0.2:5432/shop
+  toll sql --dsn mysql://app@10.0.0.5/shop --password-env DB_PASSWORD \
+      --query 'SELECT * FROM items LIMIT 10'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			const example = "toll sql --dsn published=postgres://app@127.0.0.1:5432/shop --dsn direct=postgres://app@172.17.0.2:5432/shop"

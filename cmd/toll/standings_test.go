@@ -77,17 +77,20 @@ func TestProgressLine(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{"nothing-known", s, nil, 0, 100, "[██░░░░░░░░] 12 of 60 s · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
-		{"cut", s, nil, 1, 80, "[██░░░░░░░░] 12 of 60 s · round 3, 4 of 16: publish-proxy from remote-containe…"},
-		{"tiny", s, usualStandings(), 0, 10, "[██░░░░░…"},
-		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 12 of 60 s · bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02"},
-		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 12 of 60 s · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+		{"nothing-known", s, nil, 0, 100, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
+		{"cut", s, nil, 1, 80, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container…"},
+		{"no-bar", s, usualStandings(), 0, 60, "48 s left · bulk: native 1.00 ±0.01"},
+		{"narrow", s, usualStandings(), 0, 40, "48 s left · bulk: native 1.00 ±0.01"},
+		{"20", s, usualStandings(), 0, 20, "48 s left · round …"},
+		{"tiny", s, usualStandings(), 0, 10, "48 s lef…"},
+		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 48 s left · bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02"},
+		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 48 s left · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
 		{"over-time", engine.Progress{Elapsed: 75, Total: 60, Cell: cell}, usualStandings(), 4, 120,
-			"[██████████] 75 of 75 s · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+			"[██████████] 0 s left · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
 		{"epoch", engine.Progress{Cell: cell, Epoch: true, Visits: 2, Total: 60}, nil, 0, 80,
-			"[░░░░░░░░░░] 0 of 60 s · round 1, 1 of 2: an epoch of udp-rr"},
+			"[░░░░░░░░░░] 60 s left · round 1, 1 of 2: an epoch of udp-rr"},
 		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1, Total: 10}, nil, 0, 80,
-			"[█░░░░░░░░░] 1 of 10 s · sweep 1, round 1 of 3: 2 pairs at once, rr"},
+			"[█░░░░░░░░░] 9 s left · sweep 1, round 1 of 3: 2 pairs at once, rr"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := progressLine(tt.s, tt.ranking, tt.page, tt.columns)
@@ -95,6 +98,56 @@ func TestProgressLine(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Whatever the width, the line is narrower, and says the time first.
+func TestProgressLineFits(t *testing.T) {
+	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"}, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
+	for columns := 20; columns <= 200; columns++ {
+		for _, ranking := range [][]standing{nil, usualStandings()} {
+			for page := range 4 {
+				got := progressLine(s, ranking, page, columns)
+				if ansi.StringWidth(got) >= columns || !strings.Contains(got, "48 s left · ") || strings.ContainsAny(got, "\n\r") {
+					t.Fatalf("%d columns: %q", columns, got)
+				}
+			}
+		}
+	}
+}
+
+// Without a terminal a line of text comes every ten seconds, and none of a short run.
+func TestHeartbeat(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, false)
+	s := engine.Progress{Cell: sample.Cell{Load: "rr"}, Epoch: true, Visits: 2, Total: 60}
+	for _, at := range []float64{0, 4, 9.9} {
+		s.Elapsed = at
+		p.show(s)
+	}
+	if out.Len() > 0 {
+		t.Errorf("of a short run: %q", &out)
+	}
+	for _, at := range []float64{10.2, 12, 20.1} {
+		s.Elapsed = at
+		p.show(s)
+	}
+	p.standings, s.Elapsed, s.Round = usualStandings, 30.2, 3
+	p.show(engine.Progress{Elapsed: 60, Total: 60}) // it is over
+	p.show(s)
+	p.clear()
+	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
+		"toll: 20 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
+		"toll: 30 of 60 s, round 4: bulk: native 1.00 of host, publish-nat :lo 0.97 of host, bridge 0.95 of host, publish-proxy :lo6 0.58 of host; " +
+		"rr: native 0.99 of host, bridge 1.12 of host\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	out.Reset()
+	p = newProgress(&out, true)
+	s.Elapsed = 1000
+	if p.show(s); out.Len() > 0 {
+		t.Errorf("--quiet: %q", &out)
 	}
 }
 

@@ -26,6 +26,22 @@ const (
 	FromRemoteContainer Placement = "remote-container" // a container on another machine
 )
 
+// Words are the placement in a sentence. "host" is also the name of a mode: here it is the
+// machine that the containers run on.
+func (p Placement) Words() string {
+	switch p {
+	case FromHost:
+		return "the machine itself"
+	case FromContainer:
+		return "a container"
+	case FromRemote:
+		return "another machine"
+	case FromRemoteContainer:
+		return "a container on another machine"
+	}
+	return string(p)
+}
+
 // Target is the address that the client dials. It decides the path, so each
 // is a cell of its own; "localhost" is never one of them.
 type Target string
@@ -199,8 +215,14 @@ func Find(n Name) (m Mode, ok bool) {
 // ParseName reads a mode's name.
 func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()) }
 
-// ParsePlacement reads a placement.
-func ParsePlacement(s string) (Placement, error) { return suggest.Parse("placement", s, placements) }
+// ParsePlacement reads a placement; "machine" is another word for host, which is also the
+// name of a mode.
+func ParsePlacement(s string) (Placement, error) {
+	if s == "machine" {
+		return FromHost, nil
+	}
+	return suggest.Parse("placement", s, placements)
+}
 
 // ParseTarget reads a target that can be asked for by `--to`.
 func ParseTarget(s string) (Target, error) {

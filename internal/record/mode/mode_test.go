@@ -259,6 +259,7 @@ func TestParse(t *testing.T) {
 		{"mode-empty", name, "", `unknown mode ""`, modesHint},
 		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, "did you mean bridge?"},
 		{"placement", placement, "remote", "", ""},
+		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`, "did you mean remote-container?"},
 		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
 		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address"},

@@ -98,9 +98,16 @@ func (e *UnknownError) Error() string {
 	}
 	what := e.What
 	if len(quoted) > 1 {
-		what += "s"
+		what = e.plural()
 	}
 	return "unknown " + what + " " + strings.Join(quoted, ", ")
+}
+
+func (e *UnknownError) plural() string {
+	if stem, ok := strings.CutSuffix(e.What, "y"); ok {
+		return stem + "ies"
+	}
+	return e.What + "s"
 }
 
 // Hint says what may have been meant, or lists what would have been understood.
@@ -109,7 +116,7 @@ func (e *UnknownError) Hint() string {
 	for _, w := range e.Words {
 		near := e.meant(w)
 		if near == "" {
-			return e.What + "s are: " + strings.Join(e.Known, ", ")
+			return e.plural() + " are: " + strings.Join(e.Known, ", ")
 		}
 		if !slices.Contains(meant, near) {
 			meant = append(meant, near)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+)
+
+// resultsFile is how the names of results files end.
+const resultsFile = "jsonl"
+
+// completeValues has the shell offer what flags and arguments can be.
+func completeValues(root *cobra.Command) {
+	for _, c := range append(root.Commands(), root) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if complete := completionOf(c, f); complete != nil {
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails for flags that do not exist
+			}
+		})
+		if complete := argumentsOf(c.Name()); complete != nil {
+			c.ValidArgsFunction = complete
+		}
+	}
+}
+
+// argumentsOf completes the arguments of a command; nil if nothing is known.
+func argumentsOf(command string) cobra.CompletionFunc {
+	switch command {
+	case "compare", "ladder", "run", "scale", "modes":
+		return oneOf(func() []string { return append(modeWords(), allModes) }, many)
+	case "path":
+		return oneOf(modeWords, one)
+	case "report", "view":
+		return results(one)
+	case "gate":
+		return results(one)
+	case "diff":
+		return results(two)
+	case "clean", "image", "mesh", "predict", "sql", "version", "stream", "ports":
+		return oneOf(func() []string { return nil }, many)
+	}
+	return nil
+}
+
+// completionOf completes the values of a flag; nil if nothing is known.
+func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	if format, is := f.Value.(*formatFlag); is {
+		return oneOf(func() []string { return show.FormatsOf(format.kind) }, many)
+	}
+	list := oneOf
+	if _, is := f.Value.(pflag.SliceValue); is {
+		list = func(of func() []string, _ int) cobra.CompletionFunc { return listed(of) }
+	}
+	switch f.Name {
+	case "from":
+		return list(placementWords, many)
+	case "to":
+		return list(func() []string {
+			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own"}
+		}, many)
+	case "load":
+		return list(func() []string { return loadWords(c.Name()) }, many)
+	case "tune":
+		return list(func() []string {
+			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off"}
+		}, many)
+	case "on":
+		return list(backendNames, many)
+	case "baseline":
+		return oneOf(modeWords, many)
+	case "mode":
+		return oneOf(swarm.Modes, many)
+	case "pin":
+		return oneOf(func() []string { return []string{"auto", "none"} }, many)
+	case "recipe":
+		return oneOf(recipeWords, many)
+	case "against", "results", saveFlag:
+		return results(many)
+	}
+	if choice := choiceOf(f.Name); choice != nil {
+		return oneOf(func() []string { return choice }, many)
+	}
+	return nil
+}
+
+// How many words a command takes.
+const (
+	one  = 1
+	two  = 2
+	many = 1000
+)
+
+// oneOf completes one word of a list.
+func oneOf(of func() []string, most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		left := slices.DeleteFunc(slices.Clone(of()), func(w string) bool {
+			name, _, _ := strings.Cut(w, "\t")
+			return slices.Contains(args, name)
+		})
+		return left, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// listed completes the last word of a list with commas between them.
+func listed(of func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var before []string
+		at := strings.LastIndex(typed, ",") + 1
+		if at > 0 {
+			before = strings.Split(typed[:at-1], ",")
+		}
+		var out []cobra.Completion
+		for _, w := range of() {
+			if name, _, _ := strings.Cut(w, "\t"); !slices.Contains(before, name) {
+				out = append(out, typed[:at]+w)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// results completes the name of a results file.
+func results(most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+func modeWords() []string {
+	var out []string
+	for _, m := range mode.All() {
+		out = append(out, string(m.Name)+"\t"+m.Docker)
+	}
+	return out
+}
+
+func placementWords() []string {
+	var out []string
+	for _, p := range mode.Placements() {
+		out = append(out, string(p)+"\t"+p.Words())
+	}
+	return out
+}
+
+// loadWords are the loads of a command.
+func loadWords(command string) []string {
+	var out []string
+	for _, n := range loadNames {
+		w, _ := workload.Find(n)
+		trips := n == workload.RR || n == workload.Bulk
+		if command == "scale" && !w.Crowds || (command == "ladder" || command == "mesh") && !trips {
+			continue
+		}
+		out = append(out, n+"\t"+w.Gist)
+	}
+	return out
+}
+
+func recipeWords() []string {
+	var out []string
+	for _, r := range program.Recipes() {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// choiceOf are the words that a load's flag takes; nil if it takes no words.
+func choiceOf(flag string) []string {
+	for _, w := range workload.All {
+		if f, ok := flagOf(w, flag); ok {
+			if choice, is := f.Value.(workload.Choice); is {
+				return choice.Words
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is how wide help is at most, in columns.
+const helpWidth = 80
+
+// named is a heading and the names of what is below it.
+type named struct {
+	title string
+	names []string
+}
+
+// commandGroups are the commands by what they are for.
+var commandGroups = []named{
+	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
+	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
+	{"See where packets go", []string{"path", "ports", "modes"}},
+	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
+	{"Other commands", []string{"explain", "help", "completion", "image", "clean", "version"}},
+}
+
+// flagGroups are the flags by what they decide.
+var flagGroups = []named{
+	{"What to measure", []string{"mode", "from", "to", "baseline", "tune", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
+		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env"}},
+	{"Input", []string{"results", "against", "rules", "unclear"}},
+	{"Load", []string{"load", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
+		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
+	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed"}},
+	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control"}},
+	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
+}
+
+// otherFlags is the heading of flags of no group.
+const otherFlags = "Other flags"
+
+// helpful gives the commands their groups and their help.
+func helpful(root *cobra.Command) {
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Short = "Write the script with which a shell completes toll's words"
+	}
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range root.Commands() {
+			if slices.Contains(g.names, c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, min(helpWidth, terminalWidth(c.OutOrStdout()))))
+	})
+}
+
+// newHelp is the command that shows the help of the others.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:               "help [COMMAND]",
+		Short:             "Show what a command does and its flags",
+		ValidArgsFunction: oneOf(func() []string { return commandNames(root) }, one),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c := root
+			for _, a := range args {
+				var next *cobra.Command
+				for _, sub := range c.Commands() {
+					if sub.Name() == a {
+						next = sub
+					}
+				}
+				if next == nil {
+					_, err := closed("command", commandNames(c)...)(a)
+					return usage(err, "")
+				}
+				c = next
+			}
+			return c.Help()
+		},
+	}
+}
+
+// helpOf is a command's help in lines of so many columns at most. Examples are as they
+// were written: commands are copied from them.
+func helpOf(c *cobra.Command, columns int) string {
+	var b strings.Builder
+	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
+	if c.Runnable() || c.HasAvailableSubCommands() {
+		section(&b, "Usage", "  "+usageLine(c)+"\n")
+	}
+	if c.HasExample() {
+		section(&b, "Examples", strings.TrimRight(c.Example, "\n")+"\n")
+	}
+	if c.HasAvailableSubCommands() {
+		commandLists(&b, c, columns)
+	}
+	flags := c.Flags()
+	if !c.HasParent() { // the flags of toll compare are in its own help
+		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
+	}
+	groups := grouped(flags)
+	if len(groups) == 1 {
+		groups[0].title = "Flags"
+	}
+	for _, g := range groups {
+		lines := ""
+		for _, f := range g.flags {
+			lines += flagText(f, columns)
+		}
+		section(&b, g.title, lines)
+	}
+	b.WriteString("\n")
+	for _, line := range footer(c) {
+		b.WriteString(wrap(line, "", columns))
+	}
+	return b.String()
+}
+
+func section(b *strings.Builder, title, text string) {
+	fmt.Fprintf(b, "\n%s:\n%s", title, text)
+}
+
+// usageLine is how a command is called.
+func usageLine(c *cobra.Command) string {
+	if !c.HasParent() {
+		return "toll [COMMAND] [flags]"
+	}
+	line := c.CommandPath()
+	if _, args, ok := strings.Cut(c.Use, " "); ok {
+		line += " " + args
+	}
+	if c.HasAvailableFlags() {
+		line += " [flags]"
+	}
+	return line
+}
+
+// commandLists are a command's own, group by group.
+func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
+	left := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
+		return !sub.IsAvailableCommand() && sub.Name() != "help"
+	})
+	list := func(title string, of func(*cobra.Command) bool) {
+		lines := ""
+		for _, sub := range left {
+			if of(sub) {
+				lines += entry("  "+sub.Name(), sub.Short, len("  completion  "), columns)
+			}
+		}
+		if lines != "" {
+			section(b, title, lines)
+		}
+	}
+	for _, g := range commandGroups {
+		slices.SortStableFunc(left, func(a, b *cobra.Command) int {
+			return slices.Index(g.names, a.Name()) - slices.Index(g.names, b.Name())
+		})
+		list(g.title, func(sub *cobra.Command) bool { return sub.GroupID == g.title })
+	}
+	list("Commands", func(sub *cobra.Command) bool { return sub.GroupID == "" })
+}
+
+// flagGroup is a heading and the flags below it.
+type flagGroup struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// grouped are the flags in their groups, in the order in which these list them.
+func grouped(fl *pflag.FlagSet) []flagGroup {
+	out := make([]flagGroup, len(flagGroups)+1)
+	for i, g := range flagGroups {
+		out[i].title = g.title
+		for _, n := range g.names {
+			if f := fl.Lookup(n); f != nil && !f.Hidden {
+				out[i].flags = append(out[i].flags, f)
+			}
+		}
+	}
+	rest := &out[len(flagGroups)]
+	rest.title = otherFlags
+	fl.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(flagGroups, func(g named) bool { return slices.Contains(g.names, f.Name) }) {
+			rest.flags = append(rest.flags, f)
+		}
+	})
+	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
+}
+
+// valueNames are what stands for the value of a flag, by its name.
+var valueNames = map[string]string{
+	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "format": "FORMAT",
+	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
+	"control": "ADDRESS", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
+	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "shape": "SHAPE", "procs": "CxP",
+	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
+}
+
+// typeNames are what stands for the value of another flag, by its type.
+var typeNames = map[string]string{
+	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
+	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
+}
+
+// flagText is a flag's entry: its name, what its value is, what it does and its default.
+func flagText(f *pflag.Flag, columns int) string {
+	value, text := pflag.UnquoteUsage(f)
+	if !strings.Contains(f.Usage, "`") {
+		value = cmp.Or(valueNames[f.Name], typeNames[f.Value.Type()])
+	}
+	name := "  --" + f.Name
+	if f.Shorthand != "" {
+		name = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	if value != "" {
+		name += " " + value
+	}
+	if preset := strings.Trim(f.DefValue, "[]"); preset != "" && preset != "false" && preset != "0" && !strings.Contains(text, "(default") {
+		text += " (default " + preset + ")"
+	}
+	return entry(name, text, len("  --write-size SIZE  "), columns)
+}
+
+// entry is a name and, from a column on, its text.
+func entry(name, text string, at, columns int) string {
+	const tooNarrow = 50 // columns: the text goes below the name
+	if columns < tooNarrow {
+		return name + "\n" + wrap(text, "      ", columns)
+	}
+	body := wrap(text, strings.Repeat(" ", at), columns)
+	if ansi.StringWidth(name)+2 > at {
+		return name + "\n" + body
+	}
+	return name + body[ansi.StringWidth(name):]
+}
+
+// footer says where to read on.
+func footer(c *cobra.Command) []string {
+	if c.HasParent() {
+		return []string{"Exit codes: toll help exit-codes."}
+	}
+	return []string{
+		`Without a command toll is "toll compare".`,
+		"Flags of a command: toll COMMAND --help",
+		"Topics: " + strings.Join(topicNames(), ", ") + " (toll help TOPIC)",
+	}
+}
+
+// paragraphs are wrapped again, at so many columns; lines that begin with a space stay
+// as they are.
+func paragraphs(text string, columns int) string {
+	var out strings.Builder
+	var open []string
+	end := func() {
+		out.WriteString(wrap(strings.Join(open, " "), "", columns))
+		open = nil
+	}
+	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case line == "":
+			end()
+			out.WriteString("\n")
+		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
+			end()
+			out.WriteString(strings.ReplaceAll(line, "\t", "  ") + "\n")
+		default:
+			open = append(open, line)
+		}
+	}
+	end()
+	return out.String()
+}
+
+// wrap breaks text between words into lines of so many columns, each behind the margin.
+// A word that is longer has a line of its own.
+func wrap(text, margin string, columns int) string {
+	var out strings.Builder
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && ansi.StringWidth(margin+line+" "+word) > columns {
+			out.WriteString(margin + line + "\n")
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		out.WriteString(margin + line + "\n")
+	}
+	return out.String()
+}

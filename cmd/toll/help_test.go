@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+)
+
+// shownCommands are all commands that help shows.
+func shownCommands(t *testing.T) (out []*cobra.Command) {
+	t.Helper()
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.Hidden {
+			return
+		}
+		out = append(out, c)
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
+	}
+	add(newRoot(env{io.Discard, io.Discard}))
+	if len(out) < 10 {
+		t.Fatalf("%d commands", len(out))
+	}
+	return out
+}
+
+// Flags and commands are listed by what they are for. A new one has a place in flagGroups or
+// commandGroups.
+func TestFlagsAndCommandsAreGrouped(t *testing.T) {
+	for _, c := range shownCommands(t) {
+		if !c.HasParent() {
+			continue
+		}
+		for _, g := range grouped(c.Flags()) {
+			for _, f := range g.flags {
+				if g.title == otherFlags && len(grouped(c.Flags())) > 1 {
+					t.Errorf("%s: --%s is in no group of flagGroups", c.CommandPath(), f.Name)
+				}
+			}
+		}
+		if c.Parent().HasParent() || !c.Runnable() {
+			continue
+		}
+		if c.GroupID == "" {
+			t.Errorf("%s is in no group of commandGroups", c.Name())
+		}
+	}
+}
+
+// Help is as wide as the terminal, and 80 columns at most; what is copied from it may be
+// wider than a narrow terminal.
+func TestFlagsHelpWidth(t *testing.T) {
+	for _, c := range shownCommands(t) {
+		for _, columns := range []int{40, 60, helpWidth} {
+			copied := false
+			for line := range strings.Lines(helpOf(c, columns)) {
+				line = strings.TrimRight(line, "\n")
+				if line == "" || !strings.HasPrefix(line, " ") {
+					copied = line == "Examples:" || line == "Usage:"
+				}
+				wide := columns
+				if copied || strings.HasPrefix(line, "  ") && strings.Contains(c.Long, "\n"+line+"\n") || strings.HasPrefix(line, "  ") && c.Parent() != nil && !c.Runnable() || c.HasParent() && c.Parent().Name() == "completion" {
+					wide = helpWidth
+				}
+				if ansi.StringWidth(line) > wide && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("%s at %d columns: %q", c.CommandPath(), columns, line)
+				}
+				if strings.TrimRight(line, " ") != line {
+					t.Errorf("%s at %d columns ends with a space: %q", c.CommandPath(), columns, line)
+				}
+			}
+		}
+	}
+}
+
+// Every command that does something shows how it is used.
+func TestFlagsHaveExamples(t *testing.T) {
+	bare := map[string]bool{"mesh": false, "clean": true, "version": true, "help": true, "completion": true}
+	for _, c := range shownCommands(t) {
+		if c.Runnable() && (!c.HasParent() || !c.Parent().HasParent()) && !bare[c.Name()] && !c.HasExample() {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, tt := range []struct {
+		text, margin string
+		columns      int
+		want         string
+	}{
+		{"", "", 10, ""},
+		{"one two three", "", 7, "one two\nthree\n"},
+		{"one two", "  ", 5, "  one\n  two\n"},
+		{"extraordinarily long", "", 5, "extraordinarily\nlong\n"},
+		{"µ… µ…", "", 5, "µ… µ…\n"},
+	} {
+		if got := wrap(tt.text, tt.margin, tt.columns); got != tt.want {
+			t.Errorf("%q at %d: %q, want %q", tt.text, tt.columns, got, tt.want)
+		}
+	}
+	if got := paragraphs("a b\nc\n\n  as is   it\nd", 3); got != "a b\nc\n\n  as is   it\nd\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// topics are what toll help says besides the commands.
+var topics = []struct {
+	name, short string
+	long        func() string
+}{
+	{"exit-codes", "What toll's exit codes mean", exitCodesHelp},
+	{"environment", "The environment variables that toll reads", func() string { return environmentHelp }},
+}
+
+func topicNames() (names []string) {
+	for _, t := range topics {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// addTopics adds the topics, which can only be read.
+func addTopics(root *cobra.Command) {
+	for _, t := range topics {
+		root.AddCommand(&cobra.Command{Use: t.name, Short: t.short, Long: t.long()})
+	}
+}
+
+func exitCodesHelp() string {
+	var b strings.Builder
+	b.WriteString("toll ends with one of these codes:\n\n")
+	for _, c := range exitCodes {
+		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129  "), helpWidth))
+	}
+	b.WriteString("\nAn error is one line, \"toll: error: …\", on the standard error, with a line\n" +
+		"\"toll: hint: …\" where something can be done about it.")
+	return b.String()
+}
+
+// environmentHelp is what the environment decides.
+var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
+
+  NO_COLOR     if set, no colours
+  TERM=dumb    no colours and no progress line
+  CI           if set, no progress line: a line of text every %d s instead
+  DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG
+               the Docker daemon, as the docker command reads them
+  PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
+
+Where the standard error is no terminal, such as in a pipe, the progress line is
+also a line of text every %d s. --quiet turns both off.`, beat, beat)
