@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -89,8 +90,8 @@ func TestEndWithDocker(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("not ended")
 	}
-	if want := (signaled{syscall.SIGTERM}); context.Cause(ctx) != want {
-		t.Errorf("ended by %v, want %v", context.Cause(ctx), want)
+	if err, want := context.Cause(ctx), (signaled{syscall.SIGTERM}); !errors.Is(err, want) {
+		t.Errorf("ended by %v, want %v", err, want)
 	}
 }
 
