@@ -62,6 +62,16 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
+// escape keeps indented lines, such as lists of exit codes, as they are.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`").Replace(text)
+	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`")
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "  ") {
+			lines[i] = "    " + l // Markdown's code
+		} else {
+			lines[i] = special.Replace(l)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

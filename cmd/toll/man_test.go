@@ -45,8 +45,8 @@ func plain(roff string) string {
 }
 
 func TestEscape(t *testing.T) {
-	const text = "a `b` *c* _d_ <e> f\\g"
-	if got, want := escape(text), "a \\`b\\` \\*c\\* \\_d\\_ \\<e> f\\\\g"; got != want {
+	const text = "a `b` *c* _d_ <e> f\\g\n\n  0  a_b"
+	if got, want := escape(text), "a \\`b\\` \\*c\\* \\_d\\_ \\<e> f\\\\g\n\n      0  a_b"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
