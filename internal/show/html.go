@@ -3,9 +3,18 @@ package show
 import (
 	"io"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
 
 // htmlFormat writes a document as one HTML file, a report with charts.
-var htmlFormat = Format{Name: "html", write: func(w io.Writer, d document.Document, _ Options) error { return page.Write(w, d) }}
+var htmlFormat = Format{Name: "html", write: writeHTML}
+
+// writeHTML writes all of a report, however much of it the document has: a page has space.
+func writeHTML(w io.Writer, d document.Document, _ Options) error {
+	if r, ok := d.Value.(judge.Report); ok && d.Kind == document.AReport {
+		d = Report(r)
+	}
+	return page.Write(w, d)
+}

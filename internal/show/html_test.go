@@ -191,6 +191,16 @@ func TestPageHasTheReport(t *testing.T) {
 	}
 }
 
+// A page has the whole report, also of a document that has less.
+func TestPageIsWhole(t *testing.T) {
+	whole := Report(usual())
+	_, want := htmlOf(t, whole)
+	whole.Sections = whole.Sections[:1]
+	if _, got := htmlOf(t, whole); got != want {
+		t.Error("of a shorter document it is another page")
+	}
+}
+
 // A page that cannot be written is an error.
 func TestPageFails(t *testing.T) {
 	f, _ := FindFormat("html")

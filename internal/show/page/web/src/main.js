@@ -15,7 +15,14 @@ function draw(place, chart) {
   const width = Math.max(280, Math.floor(place.clientWidth));
   if (place.dataset.width === String(width)) return;
   place.dataset.width = width;
-  const drawn = kinds[chart.kind](chart.spec, width);
+  let drawn;
+  try {
+    drawn = kinds[chart.kind](chart.spec, width);
+  } catch (e) {
+    console.error(chart.title, e);
+    place.textContent = "This chart cannot be drawn here. Its figures are in the table.";
+    return;
+  }
   const svg = drawn.matches("svg") ? drawn : drawn.lastElementChild; // below its legend
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", chart.title);
