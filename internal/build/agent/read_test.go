@@ -163,13 +163,13 @@ func TestLongHush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})
-	const long = 2 * quick
+	const long = quick + quick/2
 	resume, err := s.hub.Hush(bounded(t), long)
 	check(t, err)
 	_, err = b.Meter(bounded(t), now(), now()+int64(long))
 	check(t, err)
 	before := s.hub.Moved()
-	time.Sleep(long)
+	time.Sleep(long - quick/4)
 	if n := s.hub.Moved() - before; n != 0 {
 		t.Errorf("%d bytes moved in a hush", n)
 	}
@@ -192,7 +192,7 @@ func TestHushAfterHush(t *testing.T) {
 	b := s.node(setup{id: "b"})
 	const short = quick / 60
 	last := func() {}
-	for end := time.Now().Add(2 * quick); time.Now().Before(end); time.Sleep(short) {
+	for end := time.Now().Add(quick + quick/4); time.Now().Before(end); time.Sleep(short) {
 		resume, err := s.hub.Hush(bounded(t), 2*short)
 		check(t, err)
 		last() // never is there none

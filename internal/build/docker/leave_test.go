@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // sh runs a command of the shell and returns what it printed.
@@ -80,12 +82,9 @@ func truth(t *testing.T) map[string]string {
 func sameTruth(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	diff := ""
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if diff = cmp.Diff(before, truth(t)); diff == "" {
-			return
-		}
+	if !testwait.Met(20*time.Second, func() bool { diff = cmp.Diff(before, truth(t)); return diff == "" }) {
+		t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
 	}
-	t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
 }
 
 func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
@@ -104,33 +103,63 @@ func long() []string {
 	return append(append([]string{"compare"}, modes...), "--rounds", "1000", "--window", "20ms", "--quiet")
 }
 
-// midRun starts a run and waits until its containers are there, and what it makes
-// beside Docker.
-func midRun(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+// midRun is a run that has begun to measure.
+type midRun struct {
+	cmd  *exec.Cmd
+	out  *bytes.Buffer
+	file string // its results
+}
+
+// startMid starts a run and waits until its containers are there, what it makes beside
+// Docker, and its first visits.
+func startMid(t *testing.T) *midRun {
 	t.Helper()
-	cmd, out := toll(long()...)
-	if err := cmd.Start(); err != nil {
+	r := &midRun{file: filepath.Join(t.TempDir(), "results.jsonl")}
+	r.cmd, r.out = toll(append(long(), "--save", r.file)...)
+	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	made, want := "docker ps -q --filter label="+dockerapi.RunLabel, 3
 	if inSwarm() { // the marks of this run have its PID
 		made = fmt.Sprintf("docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
-			"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/", dockerapi.RunLabel, cmd.Process.Pid, userChain)
+			"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/", dockerapi.RunLabel, r.cmd.Process.Pid, userChain)
 		want = 6 + 1 + 5 + 1
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		n := strings.Count(sh(t, made+" || true"), "\n")
-		if n >= want {
-			break
-		}
-		if time.Now().After(deadline) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("what it makes did not come:\n%s", out)
-		}
+	r.waitFor(t, "what it makes", func() bool { return strings.Count(sh(t, made+" || true"), "\n") >= want })
+	r.visits(t, "its first visits", 1, func(pathtest.Visit) bool { return true })
+	return r
+}
+
+// waitFor waits for a sign of the run's, which it kills if there is none.
+func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	if !testwait.Met(time.Minute, met) {
+		_ = r.cmd.Process.Kill()
+		_ = r.cmd.Wait()
+		t.Fatalf("no sign of %s:\n%s", what, r.out)
 	}
-	time.Sleep(500 * time.Millisecond)
-	return cmd, out
+}
+
+// visits waits for n more visits of a kind than there are.
+func (r *midRun) visits(t *testing.T, what string, n int, of func(pathtest.Visit) bool) {
+	t.Helper()
+	count := func() int {
+		return len(slices.DeleteFunc(pathtest.Visits(r.file), func(v pathtest.Visit) bool { return !of(v) }))
+	}
+	before := count()
+	r.waitFor(t, what, func() bool { return count() >= before+n })
+}
+
+// interrupt ends the run as Ctrl-C does, and returns its exit code.
+func (r *midRun) interrupt(t *testing.T) int {
+	t.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	end := time.AfterFunc(time.Minute, func() { _ = r.cmd.Process.Kill() })
+	defer end.Stop()
+	_ = r.cmd.Wait()
+	return r.cmd.ProcessState.ExitCode()
 }
 
 func TestBesideLeavesNothing(t *testing.T) {
@@ -150,22 +179,18 @@ func TestBesideLeavesNothing(t *testing.T) {
 	}
 	sameTruth(t, "after a run", before)
 
-	cmd, out = midRun(t)
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("interrupted: exit %d\n%s", code, out)
+	r := startMid(t)
+	if code := r.interrupt(t); code != 130 {
+		t.Errorf("interrupted: exit %d\n%s", code, r.out)
 	}
 	sameTruth(t, "after Ctrl-C", before)
 
-	cmd, _ = midRun(t)
-	alive, aliveOut := midRun(t) // whose things clean must leave alone
-	if err := cmd.Process.Kill(); err != nil {
+	r = startMid(t)
+	alive := startMid(t) // whose things clean must leave alone
+	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	_ = r.cmd.Wait()
 	clean, out := toll("clean")
 	removed := []string{"removed network"}
 	if inSwarm() {
@@ -177,13 +202,9 @@ func TestBesideLeavesNothing(t *testing.T) {
 			t.Errorf("toll clean: %v\n%s", err, out)
 		}
 	}
-	time.Sleep(300 * time.Millisecond)
-	if err := alive.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = alive.Wait()
-	if s := aliveOut.String(); alive.ProcessState.ExitCode() != 130 || len(failures(s)) > 0 {
-		t.Errorf("beside toll clean: exit %d, failed %q\n%s", alive.ProcessState.ExitCode(), failures(s), s)
+	alive.visits(t, "going on after toll clean", 8, func(pathtest.Visit) bool { return true }) // each cell
+	if code, s := alive.interrupt(t), alive.out.String(); code != 130 || len(failures(s)) > 0 {
+		t.Errorf("beside toll clean: exit %d, failed %q\n%s", code, failures(s), s)
 	}
 	sameTruth(t, "after SIGKILL and toll clean", before)
 }
@@ -208,28 +229,18 @@ func failures(report string) (out []string) {
 
 func TestBesideDaemonRestart(t *testing.T) {
 	d := daemon(t)
-	cmd, out := midRun(t)
-	time.Sleep(time.Second)
+	r := startMid(t)
 	d.stop()
 	d.start(t)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	time.Sleep(3 * time.Second) // of visits that fail
-	_ = cmd.Process.Signal(syscall.SIGINT)
-	select {
-	case <-ended:
-	case <-time.After(60 * time.Second):
-		_ = cmd.Process.Kill()
-		<-ended
-		t.Fatalf("the run did not end:\n%s", out)
-	}
+	r.visits(t, "a visit that fails", 1, func(v pathtest.Visit) bool { return v.Failure != "" })
+	r.interrupt(t)
 	if clean, out := toll("clean"); clean.Run() != nil {
 		t.Errorf("toll clean: %s", out)
 	}
 	const left = "docker ps -aq --filter label=" + dockerapi.RunLabel + "; docker network ls -q --filter label=" + dockerapi.RunLabel +
 		"; docker images -q --filter label=" + dockerapi.RunLabel + `; ls "$XDG_STATE_HOME/bridgetoll"`
 	if s := sh(t, left); s != "" {
-		t.Errorf("after a restart, something is left:\n%s\nof %s", s, out)
+		t.Errorf("after a restart, something is left:\n%s\nof %s", s, r.out)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // addressesTaken gives node 2 a network of its own with the subnet that the swarm,
@@ -21,24 +23,22 @@ func addressesTaken(t *testing.T, c *cluster, toll string) {
 	at := subnet.Addr().As4()
 	at[2]++
 	take := "docker network create --subnet " + netip.PrefixFrom(netip.AddrFrom4(at), subnet.Bits()).String() + " own"
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		out, err := c.on(2, "sh", "-c", take).CombinedOutput() // a former run's may still be there
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v: %s", take, err, out)
-		}
+	var out []byte
+	if !testwait.Met(time.Minute, func() bool {
+		out, err = c.on(2, "sh", "-c", take).CombinedOutput() // a former run's may still be there
+		return err == nil
+	}) {
+		t.Fatalf("%s: %v: %s", take, err, out)
 	}
 	rejected := func() int {
 		b, _ := os.ReadFile(c.dir + "/2/log")
 		return bytes.Count(b, []byte(`Pool overlaps with other one on this address space" module`))
 	}
 	was := rejected()
-	code, out, errOut := c.toll(t, 1, toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3",
+	code, report, errOut := c.toll(t, 1, toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3",
 		"--from", "remote-container", "--rounds", "1", "--window", "50ms", "--load", "rr")
-	if code != 0 || strings.Contains(out, "Not measured") || rejected() == was {
-		t.Errorf("exit %d, %d rejections\n%s%s", code, rejected()-was, out, errOut)
+	if code != 0 || strings.Contains(report, "Not measured") || rejected() == was {
+		t.Errorf("exit %d, %d rejections\n%s%s", code, rejected()-was, report, errOut)
 	}
 	c.run(t, 1, "docker", "network", "rm", "before")
 	c.run(t, 2, "docker", "network", "rm", "own")

@@ -1,10 +1,11 @@
 package swarm
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
 const (
@@ -29,15 +30,11 @@ func settings(t *testing.T, c *cluster, toll string) {
 			}
 		}
 	}
-	r := &meshRun{node: 1, said: &bytes.Buffer{}, file: filepath.Join(t.TempDir(), "results.jsonl")}
-	r.cmd = c.on(1, compare("--rounds", "3", "--window", "700ms", "--save", r.file)...)
-	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.waitFor(t, "its first visit", func(visits []visit) bool { return len(visits) > 0 })
+	r := &meshRun{node: 1, file: filepath.Join(t.TempDir(), "results.jsonl")}
+	c.begin(t, r, compare("--rounds", "3", "--window", "700ms", "--save", r.file)...)
+	r.waitFor(t, "its first visit", func(visits []pathtest.Visit) bool { return len(visits) > 0 })
 	c.run(t, 3, "sh", "-ec", shapeIt)
-	_ = r.cmd.Wait()
+	<-r.over
 	says(r.said.String(), "its path was changed while it was measured",
 		"queueing discipline of eth0 in container on node node3 was noqueue and is tbf of 200 Mbit/s")
 	if code := r.cmd.ProcessState.ExitCode(); code != 4 {

@@ -1,24 +1,22 @@
 package swarm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // besideEnv says that this test binary runs on a node of a swarm: it is toll there.
@@ -84,12 +82,9 @@ func (c *cluster) test(t *testing.T, tester, name string) {
 func (c *cluster) isAs(t *testing.T, before, after string) {
 	t.Helper()
 	now := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		if now = c.run(t, 1, "sh", "-c", left); now == before {
-			return
-		}
+	if !testwait.Met(patience, func() bool { now = c.run(t, 1, "sh", "-c", left); return now == before }) {
+		t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
 	}
-	t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
 }
 
 // left is what a run could leave on a manager.
@@ -103,13 +98,19 @@ func TestSwarm(t *testing.T) {
 	pathtest.NeedsDaemons(t, "tc", "nft")
 	toll, tester := pathtest.Toll(t), pathtest.StaticSelf(t)
 	for _, e := range pathtest.Engines(t) { // one after the other: nodes that are slow are to be so by the test's doing
-		t.Run(e.Name, func(t *testing.T) { testSwarm(t, e, toll, tester) })
+		t.Run(e.Name, func(t *testing.T) {
+			for name, test := range map[string]func(*testing.T, *cluster, string, string){"measures": measures, "goes on": goesOn} {
+				t.Run(name, func(t *testing.T) { // on swarms of their own, for which they mostly wait
+					t.Parallel()
+					test(t, newCluster(t, e, 3, 3), toll, tester)
+				})
+			}
+		})
 	}
 }
 
-func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
-	dir := t.TempDir() // of results
-	c := newCluster(t, e, 3, 3)
+// measures tests what toll measures in a swarm.
+func measures(t *testing.T, c *cluster, toll, tester string) {
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
@@ -199,11 +200,24 @@ func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
 	})
 
 	t.Run("loses", func(t *testing.T) { loses(t, c, toll) })
+}
+
+// goesOn tests runs whose swarm loses a node, a leader, or toll itself.
+func goesOn(t *testing.T, c *cluster, toll, _ string) {
+	dir := t.TempDir() // of results
+	before := c.run(t, 1, "sh", "-c", left)
+	clean := func(t *testing.T, after string) {
+		t.Helper()
+		c.isAs(t, before, after)
+	}
+	for _, node := range []int{2, 3} {
+		c.run(t, node, "sh", "-c", toll+" image | docker load")
+	}
 
 	t.Run("killed", func(t *testing.T) {
 		r := c.start(t, 1, toll, dir)
 		c.run(t, 1, "pkill", "-KILL", "-f", r.mark)
-		_ = r.cmd.Wait()
+		<-r.over
 		_, out, errOut := c.toll(t, 1, toll, "clean")
 		if !strings.Contains(out, "removed service toll-") || !strings.Contains(out, "removed secret toll-") {
 			t.Errorf("toll clean: %s%s", out, errOut)
@@ -249,17 +263,16 @@ func testSwarm(t *testing.T, e pathtest.Engine, toll, tester string) {
 		c.run(t, 1, "sh", "-c", toll+" image | docker load")
 		r := c.start(t, 2, toll, dir)
 		c.run(t, 0, "sh", "-c", "kill -9 $(cat "+c.dir+"/1/pid)") // its dockerd; the agent lives on
-		time.Sleep(3 * time.Second)
 		r.interrupt(t, c)
-		const things = "docker service ls -q; docker secret ls -q"
-		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(300 * time.Millisecond) {
-			out, err := c.on(2, "sh", "-c", things).CombinedOutput() // there may be no leader yet
-			if err == nil && len(out) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("something is left: %s %v\n%s", out, err, r.said)
-			}
+		var (
+			out []byte
+			err error
+		)
+		if !testwait.Met(patience, func() bool {
+			out, err = c.on(2, "sh", "-c", "docker service ls -q && docker secret ls -q").CombinedOutput() // there may be no leader yet
+			return err == nil && len(out) == 0
+		}) {
+			t.Fatalf("something is left: %s %v\n%s", out, err, r.said)
 		}
 	})
 }
@@ -296,96 +309,6 @@ const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(dock
 
 // faultAt is where a fault is made: on the switch, or on the manager.
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
-
-// meshRun is a toll mesh that does not end by itself.
-type meshRun struct {
-	cmd        *exec.Cmd
-	node       int
-	said       *bytes.Buffer
-	file, mark string
-}
-
-// start starts one on a node and waits for its first visits.
-func (c *cluster) start(t *testing.T, node int, toll, dir string) *meshRun {
-	t.Helper()
-	r := &meshRun{node: node, said: &bytes.Buffer{}, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
-	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
-	r.cmd = c.on(node, toll, "mesh", "--sweeps", "10000", "--window", "20ms", "--load", "rr", "--quiet", "--save", r.file)
-	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.waitFor(t, "its first visits", func(visits []visit) bool { return len(visits) > 3 })
-	return r
-}
-
-// visit is what the results file says of one.
-type visit struct {
-	Pair    [2]int
-	Failure string
-}
-
-// waitFor waits for what the results file has.
-func (r *meshRun) waitFor(t *testing.T, what string, enough func([]visit) bool) {
-	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		var visits []visit
-		b, _ := os.ReadFile(r.file)
-		for line := range bytes.Lines(b) {
-			var record struct{ Visit *visit }
-			if json.Unmarshal(line, &record) == nil && record.Visit != nil {
-				visits = append(visits, *record.Visit)
-			}
-		}
-		if enough(visits) {
-			return
-		}
-		if time.Now().After(deadline) {
-			_ = r.cmd.Process.Kill()
-			t.Fatalf("no sign of %s:\n%s", what, r.said)
-		}
-	}
-}
-
-// goesOn waits until node3 was given up, and the others' visits succeed after that.
-func (r *meshRun) goesOn(t *testing.T) {
-	t.Helper()
-	r.waitFor(t, "going on without node3", func(visits []visit) bool {
-		lost := slices.IndexFunc(visits, func(v visit) bool { return strings.Contains(v.Failure, "node3 left") })
-		return lost >= 0 && slices.ContainsFunc(visits[lost:], func(v visit) bool { return v.Pair[0]+v.Pair[1] == 1 && v.Failure == "" })
-	})
-}
-
-// interrupt ends it as Ctrl-C does.
-func (r *meshRun) interrupt(t *testing.T, c *cluster) {
-	t.Helper()
-	c.run(t, r.node, "pkill", "-INT", "-f", r.mark)
-	ended := make(chan error, 1)
-	go func() { ended <- r.cmd.Wait() }()
-	select {
-	case <-ended:
-	case <-time.After(90 * time.Second):
-		_ = r.cmd.Process.Kill()
-		t.Fatalf("it did not end:\n%s", r.said)
-	}
-	if code := r.cmd.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("exit %d\n%s", code, r.said)
-	}
-}
-
-// settles waits until all nodes are ready again.
-func (c *cluster) settles(t *testing.T) {
-	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		out, err := c.on(1, "docker", "node", "ls", "--format", "{{.Status}} {{.Availability}}").CombinedOutput()
-		if err == nil && strings.Count(string(out), "Ready Active") == 3 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the nodes do not come back: %s", out)
-		}
-	}
-}
 
 // hasIPVS is what Docker finds out by modprobe.
 func hasIPVS() bool {

@@ -1,0 +1,25 @@
+package pathtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+)
+
+// Visit is what a results file says of a visit.
+type Visit struct {
+	Pair    [2]int // of a mesh: its nodes
+	Failure string
+}
+
+// Visits are those that a run has written to its results file so far.
+func Visits(file string) (visits []Visit) {
+	b, _ := os.ReadFile(file) // at first there is none
+	for line := range bytes.Lines(b) {
+		var record struct{ Visit *Visit }
+		if json.Unmarshal(line, &record) == nil && record.Visit != nil {
+			visits = append(visits, *record.Visit)
+		}
+	}
+	return visits
+}
