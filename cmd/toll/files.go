@@ -92,10 +92,14 @@ func beside(name string) (*os.File, error) {
 
 // writable reports why no file of that name can be written. It leaves nothing.
 func writable(name string) error {
-	if f, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	switch {
+	case err == nil:
 		return f.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
-	f, err := beside(resolved(name))
+	f, err = beside(resolved(name))
 	if err != nil {
 		return &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
 	}
