@@ -38,7 +38,7 @@ var flagGroups = []named{
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control"}},
-	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
+	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
 
 // otherFlags is the heading of flags of no group.
@@ -248,11 +248,12 @@ func entry(name, text string, at, columns int) string {
 // footer says where to read on.
 func footer(c *cobra.Command) []string {
 	if c.HasParent() {
-		return []string{"Exit codes: toll help exit-codes."}
+		return []string{"Exit codes: toll help exit-codes. Words of the output: toll explain WORD."}
 	}
 	return []string{
 		`Without a command toll is "toll compare".`,
 		"Flags of a command: toll COMMAND --help",
+		"Words of the output: toll explain WORD",
 		"Topics: " + strings.Join(topicNames(), ", ") + " (toll help TOPIC)",
 	}
 }

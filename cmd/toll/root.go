@@ -46,7 +46,8 @@ machine's own Docker Engine instead.`,
 		Example: `  toll                                Docker's usual modes, in a minute
   toll compare bridge publish-proxy   two modes against --network host
   toll run --recipe redis             the usual modes under a real Redis
-  toll ports 8080                     who answers a port, and by which route`,
+  toll ports 8080                     who answers a port, and by which route
+  toll explain p99                    what a word of the output means`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -64,6 +65,7 @@ machine's own Docker Engine instead.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(compare, newLadder(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
 	root.AddCommand(newDiff(e), newGate(e))
+	root.AddCommand(newExplain(e))
 	completeValues(root)
 	addTopics(root)
 	helpful(root)

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/explain"
+)
+
+func newExplain(e env) *cobra.Command {
+	var list bool
+	c := &cobra.Command{
+		Use:   "explain [WORD]",
+		Short: "Say what a word of the output means",
+		Long: `explain says in a few lines what a word of toll's output means: a verdict, a column,
+a mode, a load, a warning, a figure of the JSON report. Without a word it lists those
+that it knows. A word with several meanings is explained in all of them.`,
+		Example: `  toll explain
+  toll explain p99
+  toll explain publish-proxy
+  toll explain noise floor`,
+		ValidArgsFunction: oneOf(explainWords, one),
+		RunE: func(_ *cobra.Command, args []string) error {
+			columns := min(helpWidth, terminalWidth(e.stdout))
+			switch {
+			case list:
+				fmt.Fprintln(e.stdout, strings.Join(explainWords(), "\n"))
+			case len(args) == 0:
+				fmt.Fprint(e.stdout, explainList(columns))
+			default:
+				text, err := explained(strings.Join(args, " "), columns)
+				if err != nil {
+					return usage(err, explainHint(err))
+				}
+				fmt.Fprint(e.stdout, text)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&list, "list", false, "list the words, one on a line")
+	return c
+}
+
+// explainHint is the remedy for a word that nobody knows: what was meant, or where the
+// words are listed.
+func explainHint(err error) string {
+	if h := hintOf(err, err); strings.HasPrefix(h, "did you mean") {
+		return h
+	}
+	return "toll explain lists the words"
+}
+
+// explainWords are all words, each once.
+func explainWords() (out []string) {
+	for _, x := range explain.All() {
+		if !slices.Contains(out, x.Name) {
+			out = append(out, x.Name)
+		}
+	}
+	for _, c := range exitCodes {
+		out = append(out, strings.Split(c.code, ", ")...)
+	}
+	return out
+}
+
+// explained is what a word means, in lines of so many columns.
+func explained(word string, columns int) (string, error) {
+	for _, c := range exitCodes {
+		if slices.Contains(strings.Split(c.code, ", "), word) {
+			return "exit code: " + c.code + "\n" + wrap(sentenceOf(c.means), "  ", columns), nil
+		}
+	}
+	found, err := explain.Find(word)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for i, x := range found {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(wrap(x.Title(), "", columns))
+		for _, p := range x.Text {
+			b.WriteString(wrap(p, "  ", columns))
+		}
+	}
+	return b.String(), nil
+}
+
+func sentenceOf(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+// explainList are the words by group.
+func explainList(columns int) string {
+	var b strings.Builder
+	var groups []string
+	words := map[string][]string{}
+	for _, x := range explain.All() {
+		if words[x.Group] == nil {
+			groups = append(groups, x.Group)
+		}
+		words[x.Group] = append(words[x.Group], x.Name)
+	}
+	for i, g := range groups {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(g + ":\n" + wrap(strings.Join(words[g], ", "), "  ", columns))
+	}
+	b.WriteString("\nExit codes:\n  toll explain 3, or toll help exit-codes\n")
+	return b.String()
+}

@@ -1,0 +1,168 @@
+// Package explain says in a few lines what a word of the output means: modes and loads
+// and metrics from their catalogues, the rest from words.txt.
+package explain
+
+import (
+	_ "embed" // words.txt
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+// Entry is a word and what it means.
+type Entry struct {
+	Group string
+	Name  string
+	Also  []string // other words for it, such as the heads of its columns
+	Text  []string // paragraphs
+}
+
+// The groups of the catalogues.
+const (
+	Modes   = "Modes"
+	Loads   = "Loads"
+	Metrics = "Metrics"
+)
+
+//go:embed words.txt
+var wordsText string
+
+// All are all entries, those of a group one after another.
+func All() []Entry {
+	out := parse(wordsText)
+	for _, m := range mode.All() {
+		out = append(out, ofMode(m))
+	}
+	for _, w := range workload.All {
+		out = append(out, Entry{Group: Loads, Name: w.Name, Text: []string{w.Explain()}})
+	}
+	return append(out, metrics()...)
+}
+
+// parse reads entries: "# " begins a group, "= " an entry with its other words behind
+// commas; each further line is a paragraph.
+func parse(text string) (out []Entry) {
+	group := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if title, ok := strings.CutPrefix(line, "# "); ok {
+			group = title
+			continue
+		}
+		if names, ok := strings.CutPrefix(line, "= "); ok {
+			words := strings.Split(names, ", ")
+			out = append(out, Entry{Group: group, Name: words[0], Also: words[1:]})
+			continue
+		}
+		if line != "" && len(out) > 0 {
+			e := &out[len(out)-1]
+			e.Text = append(e.Text, line)
+		}
+	}
+	return out
+}
+
+// ofMode is what the catalogue says of a mode.
+func ofMode(m mode.Mode) Entry {
+	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
+		sentence(m.Summary) + " Docker: " + m.Docker,
+		"Gives up: " + m.GivesUp,
+	}}
+	var routes []string
+	for _, r := range m.Routes {
+		text := "from " + r.From.Words()
+		if len(m.RoutesFrom(r.From)) > 1 {
+			text += " to " + string(r.To)
+		}
+		routes = append(routes, text+" over "+r.String())
+	}
+	e.Text = append(e.Text, "Reached "+strings.Join(routes, "; "))
+	return e
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+// metrics are those of all loads, each with the heads of its columns.
+func metrics() (out []Entry) {
+	heads := headsOf()
+	for _, m := range workload.Metrics() {
+		unit := m.Unit
+		if unit == "" {
+			unit = "that of the throughput"
+		}
+		out = append(out, Entry{Group: Metrics, Name: m.Name, Also: heads[m.Name],
+			Text: []string{m.Explain(), "Unit in JSON: " + unit}})
+	}
+	return out
+}
+
+// headsOf are the heads of the columns that show each metric, with all options that add
+// columns, and their last words.
+func headsOf() map[string][]string {
+	out := map[string][]string{}
+	for _, w := range workload.All {
+		for _, c := range Columns(w) {
+			if c.Metric == "" {
+				continue
+			}
+			for _, head := range []string{Head(c.Head), strings.TrimSpace(c.Head[0])} {
+				if head != "" && !slices.Contains(out[c.Metric], head) {
+					out[c.Metric] = append(out[c.Metric], head)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Columns are all columns of a load's tables, those of its options among them.
+func Columns(w workload.Workload) []workload.Column {
+	var out []workload.Column
+	for _, l := range []sample.Load{
+		w.New(),
+		{Kind: workload.Bulk, Options: workload.BulkOptions{Bidir: true, Bytes: 1}},
+		{Kind: workload.RR, Options: workload.RROptions{Rate: 1}},
+		{Kind: workload.RR, Streams: 2, Options: workload.RROptions{Beside: true}},
+	} {
+		if l.Kind == w.Name {
+			out = append(out, w.Columns(l)...)
+		}
+	}
+	return append(out, w.More...)
+}
+
+// Head is the two lines of a column's head as one.
+func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
+
+// Find are the entries of a word, in whatever case: several if it has several meanings.
+// The error is a *suggest.UnknownError.
+func Find(word string) ([]Entry, error) {
+	var out []Entry
+	var known []string
+	is := func(name string) bool { return strings.EqualFold(name, strings.TrimSpace(word)) }
+	for _, e := range All() {
+		if is(e.Name) || slices.ContainsFunc(e.Also, is) {
+			out = append(out, e)
+		}
+		known = append(append(known, e.Name), e.Also...)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	slices.Sort(known)
+	return nil, &suggest.UnknownError{What: "word", Words: []string{word}, Known: slices.Compact(known)}
+}
+
+// Title is the entry's word, with what it is.
+func (e Entry) Title() string {
+	title := e.Name
+	if len(e.Also) > 0 {
+		title += " (" + strings.Join(e.Also, ", ") + ")"
+	}
+	return fmt.Sprintf("%s: %s", strings.ToLower(strings.TrimSuffix(e.Group, "s")), title)
+}

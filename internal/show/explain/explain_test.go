@@ -1,0 +1,142 @@
+package explain
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+// finds fails for words that nobody explains.
+func finds(t *testing.T, what, word string) {
+	t.Helper()
+	if _, err := Find(word); err != nil {
+		t.Errorf("the %s %q is explained nowhere: add it to words.txt, or to its catalogue", what, word)
+	}
+}
+
+// What people meet in the output is explained.
+func TestEverythingIsExplained(t *testing.T) {
+	for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear} {
+		finds(t, "verdict", string(v))
+	}
+	for _, n := range mode.Names() {
+		finds(t, "mode", string(n))
+	}
+	for _, p := range mode.Placements() {
+		finds(t, "placement", string(p))
+	}
+	for _, to := range []mode.Target{mode.ToLoopback, mode.ToLoopback6, mode.ToAddress} {
+		finds(t, "target", string(to))
+		finds(t, "target", to.Short())
+	}
+	for _, w := range workload.All {
+		finds(t, "load", w.Name)
+		for _, c := range Columns(w) {
+			if c.Metric != "" {
+				finds(t, "column", Head(c.Head))
+			} else if c.Show == workload.LimitedBy {
+				finds(t, "column", Head(c.Head))
+			}
+		}
+	}
+	for _, m := range workload.Metrics() {
+		if m.Explain() == "" {
+			t.Errorf("the metric %s is explained nowhere: add it to metricWords", m.Name)
+		}
+	}
+	for _, w := range []string{"witness", "noise floor", "slices", "epoch", "visit", "baseline", "control", "ratio", "path", "mode", "added"} {
+		finds(t, "word", w)
+	}
+}
+
+// sources are the Go files below a folder of internal, without tests.
+func sources(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		out = append(out, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Codes of warnings are explained, wherever the code has them.
+func TestWarningsAreExplained(t *testing.T) {
+	codes := regexp.MustCompile(`(?:Warning\{|Doubt\{|\badd\()"([a-z-]+)"`)
+	n := 0
+	for _, dir := range []string{"judge", "record/workload"} {
+		for _, text := range sources(t, dir) {
+			for _, m := range codes.FindAllStringSubmatch(text, -1) {
+				finds(t, "warning", m[1])
+				n++
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d codes were found", n)
+	}
+}
+
+// No explanation is longer than can be read at a glance.
+func TestShort(t *testing.T) {
+	const lines, columns = 12, 76
+	for _, e := range All() {
+		n := 1
+		for _, p := range e.Text {
+			n += (len([]rune(p)) + columns - 1) / columns
+		}
+		if len(e.Text) == 0 || n > lines {
+			t.Errorf("%s %s has %d lines: %q", e.Group, e.Name, n, e.Text)
+		}
+		for _, p := range e.Text {
+			if strings.Contains(p, "  ") || p == "" {
+				t.Errorf("%s: %q", e.Name, p)
+			}
+		}
+	}
+}
+
+// A word of several meanings has them all, whatever its case.
+func TestFind(t *testing.T) {
+	for word, groups := range map[string]string{
+		"host": "Where it is measured, Modes", "HOST": "Where it is measured, Modes", "p99.9": "Metrics", "latency_p999": "Metrics",
+		"CPU µs /trip": "Metrics", "noise floor": "How it is measured", "bulk": "Loads", "few-rounds": "Warnings",
+	} {
+		found, err := Find(word)
+		var got []string
+		for _, e := range found {
+			got = append(got, e.Group)
+		}
+		if err != nil || strings.Join(got, ", ") != groups {
+			t.Errorf("%s: %q, %v", word, got, err)
+		}
+	}
+	var unknown *suggest.UnknownError
+	if _, err := Find("beter"); !errors.As(err, &unknown) || unknown.Hint() != "did you mean better?" {
+		t.Error(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("# A\n= b, c\ntext\n")
+	f.Add("= \n# \n=")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, e := range parse(text) {
+			_ = e.Title()
+		}
+	})
+}
