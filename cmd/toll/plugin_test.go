@@ -131,7 +131,7 @@ func TestDockerPlugin(t *testing.T) {
 		{"listed", "--help", exitOK, "Measure what container networks cost"},
 		{"version", "toll version", exitOK, "toll "},
 		{"help", "toll compare --help", exitOK, "docker toll compare"},
-		{"help-command", "help toll", exitOK, "docker toll"},
+		{"help-command", "help toll ladder", exitOK, "docker toll ladder"},
 		{"flags", "toll compare bridge --load rr --dry-run --seed 7", exitOK, "The first round:"},
 		{"after-docker's-own", "--log-level error toll published --help", exitOK, "docker toll published"},
 		{"its-host", "--host unix:///nowhere/d.sock toll modes bridge --on docker", exitOK, "/nowhere/d.sock"},
