@@ -64,7 +64,7 @@ test-beside:
 
 .PHONY: race
 race: ## run the packages that bear the race detector with it; the pure ones are part of make check
-	$(RACE_TEST) $(FRESH) $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
+	$(RACE_TEST) $(FRESH) -parallel 4 $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')

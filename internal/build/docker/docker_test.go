@@ -37,7 +37,7 @@ func TestBesideConformance(t *testing.T) {
 	o := promises(b, d)
 	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.Major()) }
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
-		o.Only, o.NoCrowds = mode.Name(m), !pathtest.AllEngines() && m != string(mode.Bridge)
+		o.Only, o.Short = mode.Name(m), !pathtest.AllEngines() && m != string(mode.Bridge)
 		pathtest.Run(t, b, o)
 	}
 	if err := errors.Join(b.Close(), l.Close()); err != nil {

@@ -3,8 +3,10 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -260,13 +262,32 @@ var (
 	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks are as large as there is room
 )
 
+// sysctls are the network's settings in it, by the names that sysctl prints.
+func (s space) sysctls(t *testing.T) map[string]string {
+	t.Helper()
+	const root = "/proc/sys/"
+	name := strings.NewReplacer("/", ".", ".", "/") // a device's may have a dot
+	out := map[string]string{}
+	s.do(t, func() error {
+		return filepath.WalkDir(root+"net", func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil // other paths' devices come and go
+			}
+			if b, err := os.ReadFile(file); err == nil { // some can only be written
+				out[name.Replace(strings.TrimPrefix(file, root))] = strings.TrimSpace(string(b))
+			}
+			return nil
+		})
+	})
+	return out
+}
+
 // settings reads the kernel's settings of a namespace, those of devices that have a
 // role on the path among them.
 func (f facts) settings(t *testing.T, end string, in space, roles map[string]string) {
 	t.Helper()
-	for line := range strings.Lines(in.run(t, "sysctl -a 2>/dev/null | grep ^net")) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
-		if !ok || alive.MatchString(key) {
+	for key, value := range in.sysctls(t) {
+		if alive.MatchString(key) {
 			continue
 		}
 		if m := ofDevice.FindStringSubmatch(key); m != nil && m[2] != "all" && m[2] != "default" {

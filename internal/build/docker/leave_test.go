@@ -94,13 +94,13 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// long is a run that does not end by itself. Building is of the bench's modes.
+// long is a run that does not end by itself, of visits that are soon over. Building is of the bench's modes.
 func long() []string {
 	modes := []string{"host", "bridge", "publish-proxy", "publish-nat", "--on", "docker,lab"}
 	if inSwarm() {
 		modes = []string{"pipework", "ovs", "overlay", "--on", "docker", "--from", "container"}
 	}
-	return append(append([]string{"compare"}, modes...), "--rounds", "1000", "--window", "20ms", "--quiet")
+	return append(append([]string{"compare"}, modes...), "--load", "rr", "--slice", "0", "--rounds", "1000", "--window", "20ms", "--quiet")
 }
 
 // midRun is a run that has begun to measure.

@@ -352,7 +352,7 @@ func onOneMachine(u *path.UnsupportedError) bool {
 
 // promises are what the conformance suite holds a swarm to.
 func promises(s *Swarm) pathtest.Options {
-	return pathtest.Options{NoCrowds: true, Lacks: onOneMachine,
+	return pathtest.Options{Short: true, Lacks: onOneMachine,
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks
 		Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 			if p.Spec.Mode == mode.Host {

@@ -24,13 +24,10 @@ const (
 )
 
 const (
+	datagrams     = 200 // one after the other: more than a hop may count of other traffic
 	datagramBytes = 1300
 	answerTime    = 200 * time.Millisecond
 )
-
-// datagrams is how many an exchange sends: fewer where it moves fewer bytes, and more than a hop
-// may count of other traffic.
-func datagrams() int { return max(150, Exchanged/5000) }
 
 // serveUDP sends back what comes, until its input ends.
 func serveUDP(addr string) error {
@@ -114,12 +111,10 @@ func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
 	server := startEnd(t, p.Servers[0].Place, udpServer, p.Servers[0].Listen, 1)
 	server.await(t, "ready")
-	n := datagrams()
-	client := startEnd(t, p.Clients[0].Place, udpClient, dial, n)
+	client := startEnd(t, p.Clients[0].Place, udpClient, dial, datagrams)
 	client.await(t, "done")
-	bytes := int64(n) * datagramBytes
 	return Traffic{
-		Moved: []path.Moved{{Forward: bytes, Backward: bytes, Trips: int64(n), Connections: 1}},
+		Moved: []path.Moved{{Forward: datagrams * datagramBytes, Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1}},
 		Stop: func() {
 			for _, e := range slices.Backward([]*running{server, client}) {
 				e.stop(t)
