@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
@@ -111,15 +113,19 @@ func TestSpawnEnds(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	began := time.Now()
-	s, err := spawn(ctx, p.Servers[0], []string{"sh", "-c", "sleep 60 & echo begun; wait"})
+	begun := filepath.Join(t.TempDir(), "begun")
+	s, err := spawn(ctx, p.Servers[0], []string{"sh", "-c", "sleep 60 & echo begun; touch " + begun + "; wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(200*time.Millisecond, cancel)
+	go func() {
+		testwait.Met(40*time.Second, func() bool { _, err := os.Stat(begun); return err == nil })
+		cancel()
+	}()
 	if err := s.wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 55*time.Second { // sleep's minute
 		t.Errorf("it took %s", took)
 	}
 	if string(s.out) != "begun\n" {
