@@ -12,6 +12,7 @@ build: ## build the static binary ./toll
 
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
+export TOLL_HISTORY = off
 RACE_TEST = CGO_ENABLED=1 $(GO) test -race -timeout 10m
 FRESH = -count=1 # what depends on more than its files is no result for another day
 

@@ -30,6 +30,7 @@ func (b *bench) visitStart(ctx context.Context) (v visit, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "results")
 	cmd := exec.CommandContext(ctx, b.compare, append(slices.Clone(compareArgs), "--save", file)...)
+	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
 	cmd.WaitDelay = exitTimeout
 	var text bytes.Buffer

@@ -90,6 +90,7 @@ const exitTimeout = 10 * time.Second
 // run runs toll as a user does and returns what it prints.
 func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.toll, args...)
+	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
 	cmd.WaitDelay = exitTimeout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is passed on once

@@ -56,8 +56,13 @@ func judgeFile(e env, f *sample.File) judge.Report {
 func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	in, size := stdin, int64(0)
 	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
+		f, kept, err := openRun(name)
+		if !kept {
+			f, err = os.Open(name)
+		}
+		if kept && err != nil {
+			return nil, err
+		} else if err != nil {
 			return nil, &failure{exitBadFile, err, "toll compare --save " + name + " makes one"}
 		}
 		defer f.Close()

@@ -43,6 +43,7 @@ type runFlags struct {
 	save           string
 	out            outputFlags
 	dryRun, quiet  bool
+	noHistory      bool
 }
 
 // placesHelp are the placements.
@@ -93,6 +94,7 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.StringVar(&f.save, saveFlag, "", "also write every measurement to this file, for toll report and others")
 	f.out.add(fl, document.AReport)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
+	fl.BoolVar(&f.noHistory, "no-history", false, "do not keep the run in the history (toll history)")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
@@ -224,6 +226,9 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		file.End, file.Truncated = end, false
 	}
 	r := judge.Judge(file)
+	if !f.noHistory {
+		keep(e, records, file, r)
+	}
 	if err := f.out.print(e, show.Report(r)); err != nil {
 		return errors.Join(runErr, err)
 	}

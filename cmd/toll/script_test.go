@@ -18,6 +18,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if _, said := os.LookupEnv(historyEnv); !said {
+		os.Setenv(historyEnv, "off") // tests keep nothing in the home of who runs them
+	}
 	testscript.Main(accounted{m}, map[string]func(){
 		"toll": func() {
 			if os.Getenv(fakeEnv) != "" {
@@ -76,8 +79,11 @@ func TestFakeScripts(t *testing.T) {
 
 func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 	return testscript.Params{
-		Dir:   dir,
-		Setup: setup,
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(historyEnv, os.Getenv(historyEnv))
+			return setup(e)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"engine": engineAt,
 			"exits":  exits,

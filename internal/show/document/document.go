@@ -17,6 +17,7 @@ const (
 	AComparison Kind = "published comparisons"
 	ADifference Kind = "a difference"
 	AGate       Kind = "a gate's answer"
+	AHistory    Kind = "the history"
 	ModeList    Kind = "a list of modes"
 	APath       Kind = "a path"
 	PortList    Kind = "ports"

@@ -22,8 +22,12 @@ var linked struct {
 
 // Toll is a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once in a process. RemoveToll removes that one.
+// It keeps no history in the home of who tests.
 func Toll(t testing.TB) string {
 	t.Helper()
+	if err := os.Setenv("TOLL_HISTORY", "off"); err != nil {
+		t.Fatal(err)
+	}
 	if bin := os.Getenv(TollEnv); bin != "" {
 		return bin
 	}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/history"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+func newHistory(e env) *cobra.Command {
+	var out outputFlags
+	var last int
+	c := &cobra.Command{
+		Use:   "history",
+		Short: "List the runs that toll kept, and draw their trends",
+		Long: fmt.Sprintf(`history lists the runs that were kept, the newest first. Every run that measures
+something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): the
+last %d, of at most %d MiB together. --no-history keeps a run out of it, and
+%s=off in the environment all of them.
+
+@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv),
+		Example: `  toll history
+  toll history show 1
+  toll diff @2 @1
+  toll history trend bridge`,
+		Args: noArguments,
+		RunE: atOnce(func(*cobra.Command, []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			l, err := listHistory(last)
+			if err != nil {
+				return err
+			}
+			return out.print(e, show.History(l))
+		}),
+	}
+	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "list this many; 0: all")
+	out.add(c.Flags(), document.AHistory)
+	c.AddCommand(newHistoryShow(e), newHistoryTrend(e), newHistoryClear(e))
+	return c
+}
+
+func newHistoryShow(e env) *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "show N",
+		Short: "Report a run: 1 is the newest",
+		Args:  oneRun,
+		RunE: atOnce(func(_ *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			f, err := readResults(e, "@"+strings.TrimPrefix(args[0], "@"), nil)
+			if err != nil {
+				return err
+			}
+			return out.print(e, show.Report(judgeFile(e, f)))
+		}),
+	}
+	out.add(c.Flags(), document.AReport)
+	return c
+}
+
+func oneRun(_ *cobra.Command, args []string) error {
+	const example = "toll history show 1 reports the newest run"
+	if len(args) != 1 {
+		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)), example)
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(args[0], "@")); err != nil || n < 1 {
+		return usage(fmt.Errorf("%q is no number of a run", args[0]), example)
+	}
+	return nil
+}
+
+func newHistoryTrend(e env) *cobra.Command {
+	var out outputFlags
+	var last int
+	c := &cobra.Command{
+		Use:   "trend [MODE…]",
+		Short: "Draw the ratios of modes over the runs",
+		RunE: atOnce(func(_ *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			l, err := listHistory(last)
+			if err != nil {
+				return err
+			}
+			if err := knownModes(l, args); err != nil {
+				return err
+			}
+			return out.print(e, show.Trends(trend.Of(l, args)))
+		}),
+	}
+	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "of so many runs; 0: all")
+	out.add(c.Flags(), document.AHistory)
+	return c
+}
+
+// knownModes refuses words that are neither a mode nor an endpoint of a run.
+func knownModes(l trend.List, words []string) error {
+	own := map[string]bool{}
+	for _, r := range l.Runs {
+		for _, m := range r.Modes {
+			own[m] = true
+		}
+	}
+	for _, w := range words {
+		if own[w] {
+			continue
+		}
+		if _, err := parseModes([]string{w}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newHistoryClear(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear",
+		Short: "Remove all runs that were kept",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := findHistory()
+			if err != nil {
+				return err
+			}
+			n, err := s.Clear()
+			if err != nil {
+				return fmt.Errorf("clear the history: %w", err)
+			}
+			runs := "runs"
+			if n == 1 {
+				runs = "run"
+			}
+			fmt.Fprintf(e.stdout, "removed %d %s from %s\n", n, runs, s.Dir)
+			return nil
+		},
+	}
+}
+
+// historyEnv switches the history off.
+const historyEnv = "TOLL_HISTORY"
+
+func findHistory() (*history.Store, error) {
+	s, err := history.Find(os.Getenv)
+	if errors.Is(err, history.ErrNowhere) {
+		return nil, &failure{exitFailed, errors.New("there is no history: there is no home directory to keep it in"), "set XDG_STATE_HOME"}
+	}
+	return s, err
+}
+
+// keep keeps a run in the history. That it cannot be kept is a warning: what was measured is
+// printed anyway.
+func keep(e env, results []byte, f *sample.File, r judge.Report) {
+	if os.Getenv(historyEnv) == "off" || r.Empty() {
+		return
+	}
+	s, err := history.Find(os.Getenv)
+	if errors.Is(err, history.ErrNowhere) {
+		return
+	}
+	var summary []byte
+	if err == nil {
+		summary, err = json.Marshal(trend.Summarize(f.Header, r.Base(), version))
+	}
+	if err == nil {
+		err = s.Keep(f.Header.Started, results, summary)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "toll: warning: this run is not kept in the history: %v; --no-history keeps none\n", err)
+	}
+}
+
+// listHistory are the newest runs, so many or all. Summaries that another version made
+// are made anew.
+func listHistory(last int) (trend.List, error) {
+	s, err := findHistory()
+	if err != nil {
+		return trend.List{}, err
+	}
+	runs, err := s.Runs()
+	if err != nil {
+		return trend.List{}, fmt.Errorf("read the history: %w", err)
+	}
+	out := trend.List{Schema: trend.Schema, Dir: s.Dir, Total: len(runs), Runs: []trend.Entry{}}
+	for k, r := range runs {
+		if last > 0 && k == last {
+			break
+		}
+		entry := trend.Entry{Number: k + 1, File: r.Name, Size: r.Size}
+		if entry.Summary, err = summaryOf(s, r); errors.Is(err, fs.ErrNotExist) {
+			continue // another toll removed it
+		} else if err != nil {
+			entry.Error, entry.Started = err.Error(), r.Began
+		}
+		out.Runs = append(out.Runs, entry)
+	}
+	return out, nil
+}
+
+// summaryOf is the summary of a run.
+func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
+	if b, err := s.Summary(r); err == nil {
+		if out, ok := trend.Read(b, version); ok {
+			return out, nil
+		}
+	}
+	in, err := s.Open(r)
+	if err != nil {
+		return trend.Summary{}, err
+	}
+	defer in.Close()
+	f, err := sample.Read(in)
+	if err != nil {
+		return trend.Summary{}, err
+	}
+	out := trend.Summarize(f.Header, judge.Judge(f).Base(), version)
+	if b, err := json.Marshal(out); err == nil {
+		_ = s.Summarize(r, b) // it only saves time
+	}
+	return out, nil
+}
+
+// openRun opens a run of the history by its number, @1; is tells whether the name is one,
+// and no file has it.
+func openRun(name string) (f *os.File, is bool, err error) {
+	digits, is := strings.CutPrefix(name, "@")
+	n, errNumber := strconv.Atoi(digits)
+	if _, errFile := os.Lstat(name); !is || errNumber != nil || errFile == nil {
+		return nil, false, nil
+	}
+	s, err := findHistory()
+	if err != nil {
+		return nil, true, err
+	}
+	runs, err := s.Runs()
+	if err == nil && (n < 1 || n > len(runs)) {
+		return nil, true, &failure{exitBadFile, fmt.Errorf("there is no run %s: the history has %d", name, len(runs)), "toll history lists them; @1 is the newest"}
+	}
+	if err == nil {
+		f, err = s.Open(runs[n-1])
+	}
+	return f, true, err
+}

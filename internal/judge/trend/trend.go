@@ -1,0 +1,184 @@
+// Package trend summarizes runs, and lines up what several of them say of the same cells.
+// Be aware that runs of different times share no state of the machine: ratios are lined up,
+// not figures.
+package trend
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Schema names the version of summaries, lists and trends.
+const Schema = "bridgetoll.history/1"
+
+// Summary is what is known of a run without reading it again.
+type Summary struct {
+	Schema   string    `json:"schema"`
+	Judged   string    `json:"judged_by"` // the version of the toll that did
+	Tool     string    `json:"tool"`      // that of the one that measured
+	Kernel   string    `json:"kernel"`
+	Started  time.Time `json:"started"`
+	Study    string    `json:"study,omitempty"`
+	Baseline string    `json:"baseline"`
+	Modes    []string  `json:"modes"`
+	Loads    []string  `json:"loads"`
+	On       []string  `json:"on"`
+	Rounds   int       `json:"rounds"`
+	Elapsed  float64   `json:"elapsed_s"`
+	Rows     []Row     `json:"rows"`
+}
+
+// Row is a cell's ratio to the baseline, in the metric that decides its toll.
+type Row struct {
+	Label   string        `json:"label"`
+	Mode    string        `json:"mode"`
+	From    string        `json:"from"`
+	Load    string        `json:"load"`
+	Work    string        `json:"work"` // the load's options, in words
+	On      string        `json:"on"`
+	Metric  string        `json:"metric"`
+	Higher  bool          `json:"higher_is_better,omitempty"`
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`
+	Verdict stats.Verdict `json:"verdict"`
+}
+
+// Summarize is the summary of a judged run; version is that of the toll that judged it.
+func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
+	s := Summary{Schema: Schema, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
+		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{}}
+	for _, l := range h.Plan.Loads {
+		s.Loads = append(s.Loads, l.Kind)
+	}
+	for _, c := range h.Plan.Cells {
+		s.Modes, s.On = addNew(s.Modes, c.Mode), addNew(s.On, c.On)
+	}
+	if m := h.Plan.Mesh; m != nil {
+		s.Modes, s.On = []string{m.Mode}, []string{m.On}
+	}
+	for _, c := range r.Cells {
+		m := c.Metrics[c.Primary]
+		x := m.Ratio
+		if x == nil {
+			continue
+		}
+		l := r.LoadOf(c.Load)
+		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load, Work: workload.Of(l).Words(l), On: c.On,
+			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Verdict: x.Verdict})
+	}
+	return s
+}
+
+func addNew(list []string, x string) []string {
+	if slices.Contains(list, x) {
+		return list
+	}
+	return append(list, x)
+}
+
+// Read reads a summary that this version judged; ok is false if it is another's, or none.
+func Read(b []byte, version string) (s Summary, ok bool) {
+	err := json.Unmarshal(b, &s)
+	printable.Fields(&s) // a door for text of files
+	return s, err == nil && s.Schema == Schema && s.Judged == version
+}
+
+// Entry is a run of the history: @1 is the newest.
+type Entry struct {
+	Number int    `json:"number"`
+	File   string `json:"file"`
+	Size   int64  `json:"bytes"`
+	Summary
+	Error string `json:"error,omitempty"` // it cannot be read
+}
+
+// Name is how commands take it.
+func (e Entry) Name() string { return fmt.Sprintf("@%d", e.Number) }
+
+// List is the history.
+type List struct {
+	Schema string  `json:"schema"`
+	Dir    string  `json:"directory"`
+	Total  int     `json:"total"` // all runs, also those that are not in Runs
+	Runs   []Entry `json:"runs"`  // the newest first
+}
+
+// Trends are what the runs of a history say of the same ratios.
+type Trends struct {
+	Schema string  `json:"schema"`
+	Dir    string  `json:"directory"`
+	Lines  []Trend `json:"lines"`
+}
+
+// Trend is one ratio over runs, the oldest first.
+type Trend struct {
+	Label    string  `json:"label"`
+	From     string  `json:"from"`
+	Load     string  `json:"load"`
+	Work     string  `json:"work"`
+	On       string  `json:"on"`
+	Metric   string  `json:"metric"`
+	Baseline string  `json:"baseline"`
+	Higher   bool    `json:"higher_is_better,omitempty"`
+	Points   []Point `json:"points"`
+}
+
+// Point is a run's.
+type Point struct {
+	Run     int           `json:"run"`
+	Started time.Time     `json:"started"`
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`
+	Verdict stats.Verdict `json:"verdict"`
+	// Changed is what differs from the run before: "kernel 6.1 → 6.12".
+	Changed []string `json:"changed,omitempty"`
+}
+
+// Of lines up the ratios of runs, of which the newest is first: of the modes, or of all if
+// there are none.
+func Of(l List, modes []string) *Trends {
+	out := &Trends{Schema: Schema, Dir: l.Dir, Lines: []Trend{}}
+	last := map[int]Summary{} // by line
+	for _, e := range slices.Backward(l.Runs) {
+		for _, r := range e.Rows {
+			if len(modes) > 0 && !slices.Contains(modes, r.Mode) {
+				continue
+			}
+			k := slices.IndexFunc(out.Lines, func(t Trend) bool {
+				return t.Label == r.Label && t.From == r.From && t.Load == r.Load && t.Work == r.Work && t.On == r.On && t.Metric == r.Metric && t.Baseline == e.Baseline
+			})
+			if k < 0 {
+				out.Lines, k = append(out.Lines, Trend{Label: r.Label, From: r.From, Load: r.Load, Work: r.Work, On: r.On, Metric: r.Metric,
+					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
+			}
+			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low, High: r.High, N: r.N, Verdict: r.Verdict}
+			if before, ok := last[k]; ok {
+				p.Changed = changed(before, e.Summary)
+			}
+			last[k] = e.Summary
+			out.Lines[k].Points = append(out.Lines[k].Points, p)
+		}
+	}
+	return out
+}
+
+func changed(before, now Summary) (out []string) {
+	for _, f := range []struct{ what, was, is string }{{"kernel", before.Kernel, now.Kernel}, {"toll", before.Tool, now.Tool}} {
+		if f.was != f.is {
+			out = append(out, fmt.Sprintf("%s %s → %s", f.what, f.was, f.is))
+		}
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package trend_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// summary is of a run with bridge at x of host's throughput.
+func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summary {
+	t.Helper()
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(40, 40, 40*x)).File
+	f.Header.Started = time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)
+	f.Header.Environment.Kernel = "6.1"
+	for _, c := range change {
+		c(f)
+	}
+	return trend.Summarize(f.Header, analysis.Judge(f), "1.0")
+}
+
+func TestSummary(t *testing.T) {
+	s := summary(t, 0.5)
+	if len(s.Rows) != 1 || s.Rows[0].Label != "bridge" || s.Rows[0].Median != 0.5 || s.Rows[0].Metric != workload.Throughput || !s.Rows[0].Higher ||
+		strings.Join(s.Modes, " ") != "host bridge" || strings.Join(s.Loads, " ") != "bulk rr" || s.Rounds != 6 {
+		t.Errorf("%+v", s)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := trend.Read(b, "1.0"); !ok || got.Rows[0] != s.Rows[0] {
+		t.Errorf("read back: %+v", got)
+	}
+	if _, ok := trend.Read(b, "1.1"); ok {
+		t.Error("another version's judgement was taken")
+	}
+	for _, bad := range []string{"", "nonsense", "{}", `{"schema":"bridgetoll.history/1","judged_by":"1.0","rows":3}`} {
+		if _, ok := trend.Read([]byte(bad), "1.0"); ok {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	evil, _ := trend.Read([]byte("{\"schema\":\"bridgetoll.history/1\",\"judged_by\":\"1.0\",\"rows\":[{\"label\":\"\\u001b[2J\"}]}"), "1.0")
+	if strings.Contains(evil.Rows[0].Label, "\x1b") {
+		t.Errorf("%q can be printed", evil.Rows[0].Label)
+	}
+}
+
+func TestTrends(t *testing.T) {
+	l := trend.List{Runs: []trend.Entry{
+		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) { f.Header.Environment.Kernel = "6.2" })},
+		{Number: 2, Summary: summary(t, 0.9, func(f *sample.File) { f.Header.Plan.Loads[0].Streams = 4 })}, // another load
+		{Number: 3, Error: "it cannot be read"},
+		{Number: 4, Summary: summary(t, 0.5)},
+	}}
+	got := trend.Of(l, nil)
+	if len(got.Lines) != 2 || len(got.Lines[0].Points) != 2 || len(got.Lines[1].Points) != 1 {
+		t.Fatalf("%+v", got.Lines)
+	}
+	if p := got.Lines[0].Points; p[0].Run != 4 || p[0].Median != 0.5 || len(p[0].Changed) != 0 ||
+		p[1].Run != 1 || p[1].Median != 0.7 || strings.Join(p[1].Changed, ", ") != "kernel 6.1 → 6.2" {
+		t.Errorf("%+v", p)
+	}
+	if got := trend.Of(l, []string{"routed"}); len(got.Lines) != 0 {
+		t.Errorf("of another mode: %+v", got.Lines)
+	}
+}

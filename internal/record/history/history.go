@@ -1,0 +1,202 @@
+// Package history keeps the results files of past runs in the user's state directory, so
+// many and so many bytes at most, each with a summary. Be aware that several tolls may use
+// it at once: a file that is gone is no error.
+package history
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what is kept; the oldest runs make room.
+const (
+	MostRuns  = 200
+	MostBytes = 128 << 20 // of all results files together
+	MostOfOne = 32 << 20  // a larger one is not kept
+)
+
+// ErrTooLarge says that a run was not kept because of its size.
+var ErrTooLarge = fmt.Errorf("its results are larger than %d MiB", MostOfOne>>20)
+
+// Store is a directory of runs.
+type Store struct {
+	Dir  string
+	user *user // whose it is; nil: ours
+}
+
+// Run is a run that is kept.
+type Run struct {
+	Name  string // of its results file, in the store
+	Size  int64
+	Began time.Time // UTC, to a millisecond
+}
+
+const timeFormat = "20060102-150405.000" // runs of a second have an order, too
+
+const (
+	suffix        = ".jsonl"
+	summarySuffix = ".summary.json"
+	temporary     = ".new-"
+)
+
+// ours are the names of results files: when the run began, and what tells two apart.
+var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
+
+// Keep keeps a run that began then, with a summary of it, and removes what is too old.
+func (s *Store) Keep(began time.Time, results, summary []byte) error {
+	if len(results) > MostOfOne {
+		return ErrTooLarge
+	}
+	var some [4]byte
+	if _, err := rand.Read(some[:]); err != nil {
+		return err
+	}
+	name := began.UTC().Format(timeFormat) + "-" + hex.EncodeToString(some[:]) + suffix
+	return s.user.do(func() error {
+		const private = 0o700 // results have the names of hosts, and what programs printed
+		if err := os.MkdirAll(s.Dir, private); err != nil {
+			return err
+		}
+		if err := s.write(summaryOf(name), summary); err != nil {
+			return err
+		}
+		if err := s.write(name, results); err != nil {
+			return errors.Join(err, remove(filepath.Join(s.Dir, summaryOf(name))))
+		}
+		return s.prune()
+	})
+}
+
+func summaryOf(name string) string { return strings.TrimSuffix(name, suffix) + summarySuffix }
+
+// write writes a file whole or not at all.
+func (s *Store) write(name string, content []byte) error {
+	f, err := os.CreateTemp(s.Dir, temporary)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(s.Dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, remove(f.Name()))
+	}
+	return nil
+}
+
+// remove removes a file that may be gone.
+func remove(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// prune removes the oldest runs beyond the bounds, and what a toll that was killed left.
+func (s *Store) prune() error {
+	runs, err := s.runs()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	bytes := int64(0)
+	for k, r := range runs {
+		if bytes += r.Size; k >= MostRuns || bytes > MostBytes {
+			errs = append(errs, s.forget(r.Name))
+		}
+	}
+	return errors.Join(append(errs, s.sweep(time.Hour))...)
+}
+
+// forget removes a run.
+func (s *Store) forget(name string) error {
+	return errors.Join(remove(filepath.Join(s.Dir, name)), remove(filepath.Join(s.Dir, summaryOf(name))))
+}
+
+// sweep removes temporary files of that age.
+func (s *Store) sweep(age time.Duration) error {
+	left, err := filepath.Glob(filepath.Join(s.Dir, temporary+"*"))
+	for _, name := range left {
+		if info, e := os.Lstat(name); e == nil && time.Since(info.ModTime()) >= age {
+			err = errors.Join(err, remove(name))
+		}
+	}
+	return err
+}
+
+// Runs are all that are kept, the newest first. A store that was never used has none.
+func (s *Store) Runs() (out []Run, err error) {
+	err = s.user.do(func() error {
+		out, err = s.runs()
+		return err
+	})
+	return out, err
+}
+
+func (s *Store) runs() ([]Run, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var out []Run
+	for _, e := range entries { // in the order of names, which is that of time
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours.MatchString(e.Name()) {
+			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero of a time that is none
+			out = append(out, Run{e.Name(), info.Size(), began})
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// Open opens the results file of a run.
+func (s *Store) Open(r Run) (f *os.File, err error) {
+	err = s.user.do(func() error {
+		f, err = os.Open(filepath.Join(s.Dir, r.Name))
+		return err
+	})
+	return f, err
+}
+
+// Summary reads the summary of a run.
+func (s *Store) Summary(r Run) (b []byte, err error) {
+	err = s.user.do(func() error {
+		b, err = os.ReadFile(filepath.Join(s.Dir, summaryOf(r.Name)))
+		return err
+	})
+	return b, err
+}
+
+// Summarize replaces the summary of a run.
+func (s *Store) Summarize(r Run, summary []byte) error {
+	return s.user.do(func() error { return s.write(summaryOf(r.Name), summary) })
+}
+
+// Clear removes all runs, and says how many they were.
+func (s *Store) Clear() (n int, err error) {
+	err = s.user.do(func() error {
+		runs, err := s.runs()
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		var errs []error
+		for _, r := range runs {
+			errs = append(errs, s.forget(r.Name))
+		}
+		n = len(runs)
+		return errors.Join(append(errs, s.sweep(0))...)
+	})
+	return n, err
+}

@@ -1,0 +1,108 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	osuser "os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNowhere says that there is no home and no state directory.
+var ErrNowhere = errors.New("there is no home directory to keep it in")
+
+// Find is the store of the user who runs toll: in XDG_STATE_HOME, or else in
+// ~/.local/state (XDG Base Directory Specification 0.8). With sudo it is the store of the
+// user who typed sudo. The error is ErrNowhere if there is no such directory.
+func Find(getenv func(string) string) (*Store, error) {
+	who, home, err := behindSudo(getenv)
+	if err != nil {
+		return nil, err
+	}
+	if who == nil {
+		home = getenv("HOME")
+	}
+	state := getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the specification: any other is to be ignored
+		if info, err := os.Stat(home); home == "" || errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+			return nil, ErrNowhere
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	// Not within bridgetoll, where journals are: with sudo those are root's and this is not.
+	return &Store{Dir: filepath.Join(state, "bridgetoll-history"), user: who}, nil
+}
+
+// user is another user, as whom files are used.
+type user struct{ uid, gid int }
+
+// behindSudo is who typed sudo, and that user's home; nil: nobody did, or toll is not the
+// machine's root. In a user namespace root is the user already.
+func behindSudo(getenv func(string) string) (who *user, home string, err error) {
+	uid, err := strconv.Atoi(getenv("SUDO_UID"))
+	if err != nil || uid <= 0 || os.Geteuid() != 0 || !initialNamespace() {
+		return nil, "", nil
+	}
+	u, err := osuser.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return nil, "", fmt.Errorf("find the home of user %d: %w", uid, err)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, "", fmt.Errorf("the group of user %d is %q", uid, u.Gid)
+	}
+	return &user{uid, gid}, u.HomeDir, nil
+}
+
+// initialNamespace reports whether this is the machine's own user namespace: all
+// IDs are what they are.
+func initialNamespace() bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
+}
+
+// do uses files as that user: what is made is theirs, and no link of theirs leads where they
+// could not go. It is a thread of its own, which ends with it: the rights of a thread are not
+// put back.
+func (u *user) do(f func() error) error {
+	if u == nil {
+		return f()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		err := u.become()
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// become gives this thread the user's rights to files.
+func (u *user) become() error {
+	// Go's own setgroups would be for all threads.
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+		return fmt.Errorf("leave root's groups: %w", e)
+	}
+	for _, id := range []struct {
+		set func(int) (int, error)
+		to  int
+	}{{unix.SetfsgidRetGid, u.gid}, {unix.SetfsuidRetUid, u.uid}} {
+		if _, err := id.set(id.to); err != nil {
+			return err
+		}
+		if now, _ := id.set(-1); now != id.to { // the call tells no failure
+			return fmt.Errorf("use files as user %d: %w", u.uid, syscall.EPERM)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// past is a history of four runs, of which one cannot be read.
+func past() trend.List {
+	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
+	for k, x := range []float64{0.93, 0.91, 0.97} {
+		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC), Baseline: "host", Loads: []string{"bulk", "rr"}, Kernel: "6.12", Tool: "0.2.0"}
+		if k == 2 {
+			s.Kernel = "6.1"
+		}
+		for _, r := range []trend.Row{
+			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream", Metric: workload.Throughput, Higher: true, Median: x, Low: x - 0.02, High: x + 0.01, N: 9, Verdict: stats.Worse},
+			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way", Metric: workload.LatencyP50, Median: 1 / x / x, Low: 1, High: 1.3, N: k, Verdict: stats.Unclear},
+		} {
+			r.Mode = r.Label
+			s.Rows = append(s.Rows, r)
+		}
+		l.Runs = append(l.Runs, trend.Entry{Number: k + 1, Summary: s})
+	}
+	l.Runs = append(l.Runs, trend.Entry{Number: 4, Error: "line 1: no header", Summary: trend.Summary{Started: time.Date(2026, 11, 20, 5, 0, 0, 0, time.UTC)}})
+	return l
+}
+
+func TestHistory(t *testing.T) {
+	d := History(past())
+	for _, width := range []int{60, 100} {
+		var b bytes.Buffer
+		if err := tableFormat.Write(&b, d, Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("history-%d.txt", width), b.Bytes())
+	}
+	var b bytes.Buffer
+	d = Trends(trend.Of(past(), nil))
+	if err := tableFormat.Write(&b, d, Options{Width: 79}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "trend.txt", b.Bytes())
+	whole(t, d, b.String())
+	fits(t, b.Bytes())
+}
