@@ -20,7 +20,10 @@ func newDiff(e env) *cobra.Command {
 		Long: `diff compares two results files of the same study: first what differs of the
 machine, the load and the paths, then each mode's ratio to the baseline, with a
 95 % interval and a verdict. Absolute figures are shown below, not judged: those
-of different times have the machine's state in them.`,
+of different times have the machine's state in them.
+
+With --fail-above, a mode of the old run that has no result in the new one is a
+failure, too, with another exit code.`,
 		Example: `  toll compare --save old.jsonl
   toll compare --save new.jsonl
   toll diff old.jsonl new.jsonl
@@ -60,7 +63,7 @@ of different times have the machine's state in them.`,
 			return worseThan(r)
 		}),
 	}
-	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this, %d if a mode of the old run has no result in the new one", exitWorse, exitCells))
+	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this", exitWorse))
 	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	out.add(c.Flags(), document.ADifference)
 	return c

@@ -175,14 +175,19 @@ type differ struct {
 
 // match finds the cells that both have, and those that one lacks.
 func (d *differ) match(r *Report) {
-	taken := map[int]bool{}
+	taken, before := map[int]bool{}, map[sample.Cell]int{}
+	for k, s := range d.Old.Series {
+		before[s.Cell] = k
+	}
 	for i, s := range d.New.Series {
 		if s.Cell.Control {
 			continue
 		}
-		k := find(d.Old, s.Cell)
-		if k >= 0 {
+		k, ok := before[s.Cell]
+		if ok {
 			taken[k] = true
+		} else {
+			k = -1
 		}
 		switch why := d.unlike(k, i); {
 		case why == "":
@@ -219,10 +224,6 @@ func (d *differ) unlike(k, i int) string {
 
 // work is what a load's ends do, without how long that is watched.
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
-
-func find(j *analysis.Run, c sample.Cell) int {
-	return slices.IndexFunc(j.Series, func(s *analysis.Series) bool { return s.Cell == c })
-}
 
 func lone(c sample.Cell, why string) Lone {
 	return Lone{Label: name(c), From: c.From, Load: c.Load, On: c.On, Why: why}

@@ -19,9 +19,12 @@ func (d *differ) settings() []Setting {
 	if s, ok := busier(old.Environment, now.Environment); ok {
 		out = append(out, s)
 	}
+	said := map[[3]string]bool{}
+	for _, s := range out {
+		said[[3]string{s.What + ofServer, s.Old, s.New}] = true
+	}
 	for _, s := range d.pathSettings() {
-		machines := func(o Setting) bool { return o.What+ofServer == s.What && o.Old == s.Old && o.New == s.New }
-		if !slices.ContainsFunc(out, machines) { // it is not said twice
+		if !said[[3]string{s.What, s.Old, s.New}] { // of the machine
 			out = append(out, s)
 		}
 	}
@@ -136,6 +139,7 @@ func busier(old, now sample.Environment) (Setting, bool) {
 // pathSettings are what differs on paths, each once with the modes that have it.
 func (d *differ) pathSettings() []Setting {
 	var out []Setting
+	at := map[[3]string]int{}
 	for _, m := range d.matches {
 		c := d.New.Series[m.New].Cell
 		old, okOld := d.Old.File.Header.PathOf(c)
@@ -144,9 +148,11 @@ func (d *differ) pathSettings() []Setting {
 			continue
 		}
 		for _, s := range apart(path(old), path(now)) {
-			k := slices.IndexFunc(out, func(o Setting) bool { return o.What == s.What && o.Old == s.Old && o.New == s.New })
-			if k < 0 {
+			key := [3]string{s.What, s.Old, s.New}
+			k, ok := at[key]
+			if !ok {
 				out, k = append(out, s), len(out)
+				at[key] = k
 			}
 			if label := analysis.Label(c); !slices.Contains(out[k].Cells, label) {
 				out[k].Cells = append(out[k].Cells, label)

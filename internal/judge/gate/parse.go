@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -83,14 +84,13 @@ func WordsOf(f *sample.File) Words {
 	for _, c := range f.Header.Plan.Cells {
 		w.Modes, w.Backends = append(w.Modes, c.Mode), append(w.Backends, c.On)
 	}
+	metrics := map[string]bool{}
 	for _, v := range f.Visits {
 		for name := range v.Values {
-			if !slices.Contains(w.Metrics, name) {
-				w.Metrics = append(w.Metrics, name)
-			}
+			metrics[name] = true
 		}
 	}
-	slices.Sort(w.Metrics)
+	w.Metrics = slices.Sorted(maps.Keys(metrics))
 	return w
 }
 
