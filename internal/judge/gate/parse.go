@@ -138,9 +138,9 @@ func split(text string) []word {
 		if now == number && len(out) == 0 { // a sentence begins with a name
 			now = name
 		}
-		switch {
-		case now == space:
-		case now == before:
+		switch now {
+		case space:
+		case before:
 			out[len(out)-1].text += string(r)
 		default:
 			out = append(out, word{string(r), at})
