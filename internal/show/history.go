@@ -23,7 +23,7 @@ func History(l trend.List) document.Document {
 	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "what"), texts("", "loads"), what},
 		Layouts: []document.Layout{{}, {Tight: true}}}
 	for _, e := range l.Runs {
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(e.Name(), minute(e.Started), studyOf(e), strings.Join(e.Loads, " "), rowsOf(e))})
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(e.Name(), minute(e.Started), pastStudy(e), strings.Join(e.Loads, " "), pastRows(e))})
 	}
 	said := fmt.Sprintf("%s in %s", plural(l.Total, "run"), l.Dir)
 	if l.Total > len(l.Runs) {
@@ -36,7 +36,7 @@ func History(l trend.List) document.Document {
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
-func studyOf(e trend.Entry) string {
+func pastStudy(e trend.Entry) string {
 	switch {
 	case e.Error != "":
 		return "?"
@@ -46,8 +46,8 @@ func studyOf(e trend.Entry) string {
 	return e.Study
 }
 
-// rowsOf are a run's ratios in a line, by load.
-func rowsOf(e trend.Entry) string {
+// pastRows are a run's ratios in a line, by load.
+func pastRows(e trend.Entry) string {
 	if e.Error != "" {
 		return e.Error
 	}
@@ -75,20 +75,21 @@ func Trends(t *trend.Trends) document.Document {
 		return d
 	}
 	for _, l := range t.Lines {
-		title := fmt.Sprintf("%s from %s, %s: %s, ratio to %s", l.Label, l.From, l.Work, metricWord(l.Metric), l.Baseline)
+		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, l.From, l.Load, metricWord(l.Metric))
 		better := "lower is better"
 		if l.Higher {
 			better = "higher is better"
 		}
-		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title).Then(" · "+better, document.Plain), Blocks: []document.Block{trendTable(l)}})
+		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{
+			paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work), document.Words), trendTable(l)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; ┊: the baseline. "+
 		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff @2 @1 says what differs, and judges it.", document.Words)}})
 	return d
 }
 
-// drawn is how many columns a trend's picture has.
-const drawn = 24
+// trendColumns is how many columns a trend's picture has.
+const trendColumns = 24
 
 // trendTable has a row for each run, with the interval on a scale that all rows share.
 func trendTable(l trend.Trend) document.Table {
@@ -96,12 +97,12 @@ func trendTable(l trend.Trend) document.Table {
 	for _, p := range l.Points {
 		low, high = min(low, p.Low), max(high, p.High)
 	}
-	picture := document.Column{Head: [2]string{"", scaleHead(low, high)}, Width: drawn}
+	picture := document.Column{Head: [2]string{"", scaleHead(low, high)}, Width: trendColumns}
 	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), picture, texts("", "ratio"), texts("", "verdict")},
 		Layouts: []document.Layout{{}, {Tight: true}}}
 	for _, p := range l.Points {
 		lower, upper := p.Low, p.High
-		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started), interval(p, low, high)), Style: styleOf(p.Verdict)}
+		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started), drawnPoint(p, low, high)), Style: styleOf(p.Verdict)}
 		text := fmt.Sprintf("%.2f (%.2f–%.2f)", p.Median, p.Low, p.High)
 		if p.N < 2 {
 			text = fmt.Sprintf("%.2f (?)", p.Median)
@@ -119,18 +120,18 @@ func trendTable(l trend.Trend) document.Table {
 // scaleHead are the ends of a scale above its columns.
 func scaleHead(low, high float64) string {
 	a, b := fmt.Sprintf("%.2f", low), fmt.Sprintf("%.2f", high)
-	return a + strings.Repeat(" ", max(1, drawn-len(a)-len(b))) + b
+	return a + strings.Repeat(" ", max(1, trendColumns-len(a)-len(b))) + b
 }
 
-// interval draws a point's interval on a scale.
-func interval(p trend.Point, low, high float64) string {
+// drawnPoint draws a point's interval on a scale.
+func drawnPoint(p trend.Point, low, high float64) string {
 	at := func(x float64) int {
 		if !(high > low) {
 			return 0
 		}
-		return int(math.Round((drawn - 1) * (min(max(x, low), high) - low) / (high - low)))
+		return int(math.Round((trendColumns - 1) * (min(max(x, low), high) - low) / (high - low)))
 	}
-	out := []rune(strings.Repeat(" ", drawn))
+	out := []rune(strings.Repeat(" ", trendColumns))
 	out[at(1)] = '┊'
 	for k := at(p.Low); p.N > 1 && k <= at(p.High); k++ {
 		out[k] = '─'
