@@ -19,7 +19,11 @@ const resultsFile = "jsonl"
 
 // completeValues has the shell offer what flags and arguments can be.
 func completeValues(root *cobra.Command) {
-	for _, c := range append(root.Commands(), root) {
+	all := append(root.Commands(), root)
+	for _, c := range root.Commands() {
+		all = append(all, c.Commands()...)
+	}
+	for _, c := range all {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if complete := completionOf(c, f); complete != nil {
 				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails for flags that do not exist
@@ -38,6 +42,8 @@ func argumentsOf(command string) cobra.CompletionFunc {
 		return oneOf(func() []string { return append(modeWords(), allModes) }, many)
 	case "path":
 		return oneOf(modeWords, one)
+	case "trend":
+		return oneOf(modeWords, many)
 	case "report", "view":
 		return results(one)
 	case "gate":

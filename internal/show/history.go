@@ -129,7 +129,8 @@ func drawnPoint(p trend.Point, low, high float64) string {
 		if !(high > low) {
 			return 0
 		}
-		return int(math.Round((trendColumns - 1) * (min(max(x, low), high) - low) / (high - low)))
+		k := int(math.Round((trendColumns - 1) * (min(max(x, low), high) - low) / (high - low)))
+		return min(max(k, 0), trendColumns-1) // of a scale as wide as floats go
 	}
 	out := []rune(strings.Repeat(" ", trendColumns))
 	out[at(1)] = '┊'

@@ -3,6 +3,7 @@ package show
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -30,6 +31,17 @@ func past() trend.List {
 	}
 	l.Runs = append(l.Runs, trend.Entry{Number: 4, Error: "line 1: no header", Summary: trend.Summary{Started: time.Date(2026, 11, 20, 5, 0, 0, 0, time.UTC)}})
 	return l
+}
+
+// A summary that somebody wrote by hand is drawn, too.
+func TestOddTrend(t *testing.T) {
+	l := past()
+	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
+	l.Runs[1].Rows[0].Low, l.Runs[1].Rows[0].High = 9, -9
+	var b bytes.Buffer
+	if err := tableFormat.Write(&b, Trends(trend.Of(l, nil)), Options{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestHistory(t *testing.T) {
