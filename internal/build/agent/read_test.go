@@ -77,12 +77,13 @@ func TestBounds(t *testing.T) {
 
 // A window is metered without a word on the channel, and a word in it is counted.
 func TestMeter(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, quick) // pings every 0.7 s, if they may
 	b := s.node(setup{id: "b", before: otherClock(t, 500)})
 	ctx := bounded(t)
 	o, err := b.Clock(ctx)
 	check(t, err)
-	const window = 2 * time.Second
+	const window = time.Second
 	meter := func(quiet bool, pids ...int) path.Use {
 		t.Helper()
 		if quiet {
@@ -125,6 +126,7 @@ func TestMeter(t *testing.T) {
 // A window with an open end is over with the last word of what runs there, and the
 // channel's count before the first.
 func TestMeterWithAnOpenEnd(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
 	ctx := bounded(t)
