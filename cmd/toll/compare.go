@@ -40,5 +40,6 @@ when every verdict is certain, when every ratio is known to --precision, or when
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
+	f.out.addDetails(fl)
 	return c
 }

@@ -67,10 +67,11 @@ func newHistoryShow(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(e, show.Report(judgeFile(e, f)))
+			return out.printReport(e, judgeFile(e, f))
 		}),
 	}
 	out.add(c.Flags(), document.AReport)
+	out.addDetails(c.Flags())
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
@@ -24,6 +25,8 @@ type outputFlags struct {
 	force  bool     // overwrite files
 	to     *os.File // a pipe, a device; nil: the standard output, a file, or not yet open
 	close  func() error
+	// details asks for the whole report of a comparison.
+	details bool
 }
 
 // add adds the flags of a command that prints such documents.
@@ -32,6 +35,19 @@ func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	fl.Var(&o.format, formatName, either(show.FormatsOf(kind)))
 	fl.StringVar(&o.file, outputFlag, "", "write to this file instead of the standard output")
 	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
+}
+
+// addDetails adds the flag of a command that prints comparisons.
+func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
+	fl.BoolVar(&o.details, "details", false, "also print CPU time, percentiles, paths and all warnings")
+}
+
+// printReport prints a judged run: a comparison's answer, unless details are asked for.
+func (o *outputFlags) printReport(e env, r judge.Report) error {
+	if o.details {
+		return o.print(e, show.Report(r))
+	}
+	return o.print(e, show.Summary(r))
 }
 
 // check checks the flags of a command that has these other files.

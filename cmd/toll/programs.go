@@ -89,6 +89,7 @@ listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addRun(fl)
+	f.out.addDetails(fl)
 	return c
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -38,10 +37,11 @@ killed is read as far as it goes.`,
 			if err != nil {
 				return err
 			}
-			return out.print(e, show.Report(judgeFile(e, f)))
+			return out.printReport(e, judgeFile(e, f))
 		}),
 	}
 	out.add(c.Flags(), document.AReport)
+	out.addDetails(c.Flags())
 	return c
 }
 

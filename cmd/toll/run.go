@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -229,7 +228,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	if !f.noHistory {
 		keep(e, records, file, r)
 	}
-	if err := f.out.print(e, show.Report(r)); err != nil {
+	if err := f.out.printReport(e, r); err != nil {
 		return errors.Join(runErr, err)
 	}
 	switch {

@@ -14,17 +14,21 @@ type grid struct {
 	texts          [][]string // by row and column
 	below          [][]string // by row
 	widths         []int
+	plotted        bool           // it has a plot, which is not drawn yet
+	kept           []int          // the columns that the layout keeps
+	rows           []document.Row // with all columns
 }
 
 // lay puts a table into a layout.
 func lay(t document.Table, l document.Layout) grid {
-	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows))}
+	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows)), plotted: t.Plot != nil && !l.Bare, rows: t.Rows}
 	if l.Tight {
 		g.gap = 1
 	}
 	var shown []int
 	for i, c := range t.Columns {
 		switch {
+		case l.Lean && c.Spare:
 		case l.Below && c.Below:
 			for n, r := range t.Rows {
 				g.below[n] = append(g.below[n], r.Cells[i].Text)
@@ -34,6 +38,7 @@ func lay(t document.Table, l document.Layout) grid {
 			shown = append(shown, i)
 		}
 	}
+	g.kept = shown
 	g.Columns, g.Rows = nil, slices.Clone(t.Rows)
 	for _, i := range shown {
 		c := t.Columns[i]
@@ -106,7 +111,16 @@ func (g *grid) width() int {
 	for i, w := range g.widths {
 		n += g.gapBefore(i) + w
 	}
+	if g.plotted {
+		n += g.gap + g.Plot.Least
+	}
 	return n
+}
+
+// shown is where a column stands in the layout, or the next one that does.
+func (g *grid) shown(column int) int {
+	i, _ := slices.BinarySearch(g.kept, column)
+	return i
 }
 
 // fit is the first layout in which all tables fit; the last if there is none.
@@ -129,7 +143,9 @@ func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l doc
 // table prints a table in the layout that fits, or else in parts, or cut.
 func (p *printer) table(t document.Table) {
 	if l, ok := p.shared[t.Fit]; ok {
-		p.grid(lay(t, l))
+		g := lay(t, l)
+		g.cut(g.width() - p.width)
+		p.grid(g)
 		return
 	}
 	switch t.Split {
@@ -228,6 +244,7 @@ func (g *grid) cut(over int) {
 
 // grid prints heads and rows.
 func (p *printer) grid(g grid) {
+	g.draw(p.width)
 	p.heads(g)
 	for n, r := range g.Rows {
 		if len(r.Above) > 0 {

@@ -64,6 +64,9 @@ func (p *printer) broken(indent, s, sep string) []string {
 		switch {
 		case i == 0:
 			line += word
+		case sep != document.Words && width(indent+"  "+word) > p.width: // longer than a line
+			more := p.broken(indent+"  ", word, document.Words)
+			lines, line = append(append(lines, line), more[:len(more)-1]...), more[len(more)-1]
 		case width(line+sep+word) > p.width:
 			lines = append(lines, line)
 			line = indent + "  " + word

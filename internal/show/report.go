@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Report is the document of a judged run.
+// Report is the document of a judged run, with all that is known.
 func Report(r judge.Report) document.Document {
 	d := document.Document{Kind: document.AReport, Value: r}
 	base := r.Base()
@@ -25,7 +25,10 @@ func Report(r judge.Report) document.Document {
 		d.Sections = append([]document.Section{runHead(base)}, ladderSections(base, r.Steps)...)
 		d.Sections = append(d.Sections, foot(base)...)
 	default:
-		d.Sections = []document.Section{runHead(base)}
+		if base.Answer != nil {
+			d.Sections = append(d.Sections, answerSection(base.Answer))
+		}
+		d.Sections = append(d.Sections, runHead(base))
 		for _, g := range groups(base.Cells) {
 			d.Sections = append(d.Sections, group(base, g))
 		}
@@ -82,7 +85,12 @@ func sayOn(r *analysis.Report, on string) string {
 }
 
 func runHead(r *analysis.Report) document.Section {
-	return headOf(r, "", fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan))+noise(r))
+	return headOf(r, "", runText(r))
+}
+
+// runText is how long a run took, how it ended, and how noisy it was.
+func runText(r *analysis.Report) string {
+	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
 }
 
 // headOf says what was measured where, and what was done.
@@ -250,7 +258,12 @@ func foot(r *analysis.Report) []document.Section {
 		}
 		said.Add(faint(v.legend(r), document.Words))
 	}
-	out := []document.Section{said}
+	return append(append([]document.Section{said}, absent(r)...), warnings(r)...)
+}
+
+// absent are the cells without a result.
+func absent(r *analysis.Report) []document.Section {
+	var out []document.Section
 	if len(r.Failed) > 0 {
 		var items []string
 		for _, f := range r.Failed {
@@ -267,7 +280,7 @@ func foot(r *analysis.Report) []document.Section {
 		items := NotMeasured(r.Skipped, func(on string) string { return strings.TrimPrefix(sayOn(r, on), " ") })
 		out = append(out, list(document.Skipped, "Not measured here", items))
 	}
-	return append(out, warnings(r)...)
+	return out
 }
 
 // warnings lists the run's warnings and the cells', each text once with the

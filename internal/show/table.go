@@ -36,7 +36,7 @@ func (p *printer) document(d document.Document) {
 			p.line("")
 		}
 		if len(s.Title) > 0 {
-			p.line(spaces(s.Level) + p.text(s.Title))
+			p.wrapped(spaces(s.Level), p.text(s.Title), document.Words)
 		}
 		afterTable := false
 		for _, b := range s.Blocks {

@@ -45,10 +45,17 @@ type Measured struct {
 
 // Said is what is said of it.
 type Said struct {
+	Answer   *Answer       `json:"answer,omitempty"` // of a comparison
 	Failed   []Failed      `json:"failed"`
 	Skipped  []sample.Skip `json:"skipped"`
 	Warnings []Warning     `json:"warnings"`
 	Findings []string      `json:"findings"`
+}
+
+// Answer is what most readers came for.
+type Answer struct {
+	Question string   `json:"question"`
+	Text     []string `json:"text"` // sentences
 }
 
 // Plan is what was done.
@@ -154,6 +161,54 @@ func (r Ratio) summary() stats.Summary {
 // both sides, else "0.82 -0.21 +0.02". One round has no interval.
 func (r Ratio) String() string {
 	return fmt.Sprintf("%.*f %s", RatioDecimals, r.Median, Interval(r.summary(), RatioDecimals))
+}
+
+// Percent is the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)",
+// "12.2× (11.9–12.5)". One round has no interval.
+func (r Ratio) Percent() string {
+	const factor, percent = 10, 100
+	scale, unit := float64(percent), " %"
+	if r.Median >= factor {
+		scale, unit = 1, "×"
+	}
+	s := stats.Summary{Median: scale * r.Median, Low: scale * r.Low, High: scale * r.High, N: r.N}
+	decimals := coarse(s.HalfWidth())
+	if s.N < 2 {
+		decimals = 0
+	}
+	return enclosed(s, unit, decimals)
+}
+
+// Range is the ratio's interval in %: "82–97 %".
+func (r Ratio) Range() string {
+	const percent = 100
+	if r.N < 2 {
+		return r.Percent()
+	}
+	n := coarse(percent * r.HalfWidth())
+	return fmt.Sprintf("%.*f–%.*f %%", n, percent*r.Low, n, percent*r.High)
+}
+
+// coarse is how many decimals a number with that uncertainty has in a sentence: one less
+// than in a table, if it is over a half.
+func coarse(uncertainty float64) int {
+	const half = 0.5
+	if uncertainty > half {
+		return 0
+	}
+	return Decimals(uncertainty)
+}
+
+// enclosed is a median with its unit and its interval in parentheses.
+func enclosed(s stats.Summary, unit string, decimals int) string {
+	text := fmt.Sprintf("%.*f%s", decimals, s.Median, unit)
+	switch {
+	case s.N < 2:
+		return text
+	case s.Low < 0:
+		return fmt.Sprintf("%s (%.*f to %.*f)", text, decimals, s.Low, decimals, s.High)
+	}
+	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
 }
 
 // Interval is what follows a median that is printed with so many decimals.

@@ -81,6 +81,32 @@ func (p Price) Value() string {
 	return fmt.Sprintf("%+.*f %s", digits, rounded, Interval(s, digits))
 }
 
+// Enclosed is the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
+// "-0.3 ±0.2".
+func (p Price) Enclosed() string {
+	scale := printed[p.Unit].scale
+	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
+	if s.Low < 0 || s.N < 2 {
+		return p.Value()
+	}
+	return "+" + enclosed(s, "", Decimals(s.HalfWidth()))
+}
+
+// Amount is how much the price is, whether it costs or gains: "2.7 µs (2.1–3.3)".
+func (p Price) Amount() string {
+	const ms = 1e3
+	out := printed[p.Unit]
+	if p.Unit == "s" && math.Abs(p.Median)*out.scale >= ms {
+		out = printed["ms"]
+		out.scale = ms
+	}
+	s := stats.Summary{Median: p.Median * out.scale, Low: p.Low * out.scale, High: p.High * out.scale, N: p.N}
+	if s.Median < 0 {
+		s.Median, s.Low, s.High = -s.Median, -s.High, -s.Low
+	}
+	return enclosed(s, " "+out.unit, Decimals(s.HalfWidth()))
+}
+
 // Most is the largest price that the interval does not rule out, rounded up.
 func (p Price) Most() string {
 	x := max(math.Abs(p.Low-p.neutral()), math.Abs(p.High-p.neutral()))

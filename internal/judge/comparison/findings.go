@@ -23,6 +23,7 @@ func Judge(f *sample.File) *analysis.Report {
 	r := j.Report()
 	j.Sort(r.Cells)
 	r.Findings = append(r.Findings, j.findings(r)...)
+	r.Answer = j.answer(r)
 	return r
 }
 

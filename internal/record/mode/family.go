@@ -13,6 +13,7 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 		Name:          name,
 		Summary:       summary,
 		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
+		Short:         "ipvlan (" + kind + ")",
 		GivesUp:       givesUp,
 		PortIsolation: true,
 		Rare:          true,

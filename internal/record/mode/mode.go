@@ -5,6 +5,7 @@
 package mode
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (p Placement) Words() string {
 	case FromHost:
 		return "the machine itself"
 	case FromContainer:
-		return "a container"
+		return "another container"
 	case FromRemote:
 		return "another machine"
 	case FromRemoteContainer:
@@ -65,6 +66,20 @@ func (t Target) Short() string {
 		return ":addr"
 	default:
 		return ":ctr"
+	}
+}
+
+// Words are the target in a table, beside a mode's Short.
+func (t Target) Words() string {
+	switch t {
+	case ToLoopback:
+		return "127.0.0.1"
+	case ToLoopback6:
+		return "::1"
+	case ToAddress:
+		return "own IP"
+	default:
+		return "container's IP"
 	}
 }
 
@@ -111,6 +126,7 @@ type Mode struct {
 	Name    Name
 	Summary string // what it is, in one line
 	Docker  string // Docker's words for it
+	Short   string // the same where there is little space: at most 18 columns
 	GivesUp string // what it costs in isolation; "nothing" if it costs none
 
 	// PortIsolation is true if the container's ports are its own: it can
@@ -198,6 +214,16 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	l := string(m.Name)
 	if len(m.RoutesFrom(p)) > 1 {
 		l += " " + t.Short()
+	}
+	return tunes.Name(l)
+}
+
+// Phrase is the same in Docker's words: "--network NAME", "-p own IP (NAT)".
+func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
+	l := cmp.Or(m.Short, string(m.Name))
+	if len(m.RoutesFrom(p)) > 1 {
+		what, how, _ := strings.Cut(l, " (")
+		l = what + " " + t.Words() + " (" + how
 	}
 	return tunes.Name(l)
 }

@@ -106,6 +106,7 @@ type Topic string
 
 // The topics of lists.
 const (
+	Answer   Topic = "answer"
 	Findings Topic = "findings"
 	Failed   Topic = "failed"
 	Skipped  Topic = "skipped"

@@ -16,6 +16,7 @@ type Table struct {
 	Fit     string   // tables with the same name have one layout; "": this has its own
 	Split   Split
 	At      int    // the column before which SplitInTwo splits
+	Plot    *Plot  // drawn among the columns; nil: nothing is
 	Instead string // what is said where no layout fits; "": the last layout is taken
 }
 
@@ -25,6 +26,8 @@ type Layout struct {
 	Below bool // columns that may be are below their rows
 	Terse bool // without the columns that are quiet in all rows
 	Tight bool // one space between columns, not two
+	Lean  bool // without spare columns
+	Bare  bool // without a plot
 }
 
 // Wide is the layout that saves nothing.
@@ -50,6 +53,7 @@ type Column struct {
 	Below     bool      // it may be below its rows
 	Quiet     string    // its text in rows of which it says nothing; "": it is never left out
 	Marked    bool      // its cells may have marks
+	Spare     bool      // what it says is said elsewhere, too
 	Once      bool      // a text need not be shown again in the row below
 	Width     int       // fixed, a longer text moves what follows; 0: of its widest text
 	Gap       int       // before it; 0: the table's

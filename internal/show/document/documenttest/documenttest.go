@@ -50,7 +50,7 @@ func tableLines(t document.Table, short bool) []string {
 		}
 		heads = append(heads, c.Title())
 	}
-	out := []string{strings.Join(heads, "\t")}
+	out := []string{strings.Join(append(heads, axisLabels(t.Plot)...), "\t")}
 	for _, r := range t.Rows {
 		if len(r.Above) > 0 {
 			out = append(out, r.Above.String())
@@ -69,6 +69,24 @@ func tableLines(t document.Table, short bool) []string {
 	}
 	if t.Instead != "" {
 		out = append(out, t.Instead)
+	}
+	return out
+}
+
+// axisLabels are those of a plot that is as wide as it may be, in any width.
+func axisLabels(p *document.Plot) []string {
+	if p == nil {
+		return nil
+	}
+	const widest = 100
+	var out []string
+	for w := p.Least; w <= widest; w++ {
+		_, texts := p.Axis(w).Labels(p.Scale)
+		for _, text := range texts {
+			if !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
 	}
 	return out
 }
@@ -105,7 +123,9 @@ func Missing(d document.Document, text string) []string {
 }
 
 // drawn reports whether a word belongs to the layout.
-func drawn(word string) bool { return slices.Contains([]string{"│", "╳", "→", "\\"}, word) }
+func drawn(word string) bool {
+	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─●·") == ""
+}
 
 // within reports whether each of the words is in the line, as often as there.
 func within(words, line []string) bool {
@@ -153,7 +173,7 @@ func tables(d document.Document) func(yield func(document.Table) bool) {
 }
 
 // Unnoticed are the cells without which text would miss nothing in the document: each is
-// taken out in turn.
+// taken out in turn, but for those that are said elsewhere, too.
 func Unnoticed(d document.Document, text string) []string {
 	var out []string
 	for t := range tables(d) {
@@ -161,7 +181,7 @@ func Unnoticed(d document.Document, text string) []string {
 			label := r.Cells[0].Text
 			for i := range r.Cells {
 				was := r.Cells[i]
-				if was.Text == "" || t.Columns[i].Once && n > 0 && was.Text == t.Rows[n-1].Cells[i].Text {
+				if was.Text == "" || t.Columns[i].Spare || t.Columns[i].Once && n > 0 && was.Text == t.Rows[n-1].Cells[i].Text {
 					continue
 				}
 				r.Cells[i] = document.Cell{}

@@ -1,0 +1,62 @@
+package document
+
+import (
+	"fmt"
+	"math"
+)
+
+// Plot draws the numbers of a column with their intervals on one scale, between the
+// columns of a table. It says nothing that the column does not; a format may leave it out.
+type Plot struct {
+	Column   int     // whose numbers are drawn
+	Before   int     // the column to the left of which the drawing stands
+	From, To float64 // what it must show
+	Baseline float64
+	Same     float64 // what differs from the baseline by no more is called the same
+	Scale    float64 // of the axis's labels: 100 for %
+	Least    int     // columns of text; with fewer it is not drawn
+}
+
+// Axis is a plot's scale, with a label at each multiple of Step.
+type Axis struct{ Low, High, Step float64 }
+
+// Axis is the scale on which labels keep their distance, of so many columns of text.
+func (p Plot) Axis(columns int) Axis {
+	const perLabel, least, margin = 5, 2, 0.02
+	span := max(p.To-p.From, 2*p.Same, leastSpan)
+	return Axis{Low: p.From - margin*span, High: p.From + (1+margin)*span,
+		Step: niceStep(span / float64(max(least, columns/perLabel)))}
+}
+
+const leastSpan = 0.01 // of ratios: less is no difference that anybody looks at
+
+// slip is how far beyond the axis, in steps, rounding may bring a value.
+const slip = 1e-6
+
+// niceStep is the least of 1, 2 and 5 times a power of ten that is at least x.
+func niceStep(x float64) float64 {
+	tens := math.Pow(10, math.Floor(math.Log10(x)))
+	for _, n := range []float64{1, 2, 5} {
+		if n*tens >= x*(1-slip) {
+			return n * tens
+		}
+	}
+	return 10 * tens
+}
+
+// At is the column of a value, of so many from 0 on.
+func (a Axis) At(x float64, columns int) int {
+	if a.High <= a.Low {
+		return 0
+	}
+	share := (x - a.Low) / (a.High - a.Low)
+	return int(math.Round(min(1, max(0, share)) * float64(columns-1)))
+}
+
+// Labels are the axis's, by their values.
+func (a Axis) Labels(scale float64) (values []float64, texts []string) {
+	for n := math.Ceil(a.Low/a.Step - slip); n*a.Step <= a.High+slip*a.Step; n++ {
+		values, texts = append(values, n*a.Step), append(texts, fmt.Sprintf("%.4g", n*a.Step*scale+0))
+	}
+	return values, texts
+}

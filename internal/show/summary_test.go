@@ -1,0 +1,91 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+)
+
+// answered is the usual report with its answer, and with what a round trip takes more.
+func answered() *analysis.Report {
+	r := usual()
+	r.Plan.Same = 0.03
+	for _, c := range r.Cells {
+		m, ok := c.Metrics[workload.LatencyP50]
+		if x := m.Ratio; ok && x != nil {
+			one := m.Median / x.Median
+			m.Price = &analysis.Price{Unit: "s", Median: one * (x.Median - 1), Low: one * (x.Low - 1), High: one * (x.High - 1), N: x.N, Verdict: stats.Costs}
+			c.Metrics[workload.LatencyP50] = m
+		}
+	}
+	r.Answer = comparison.AnswerOf(r)
+	return r
+}
+
+func summary(t *testing.T, r *analysis.Report, o Options) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := tableFormat.Write(&b, Summary(r), o); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The summary fits every width from 60 columns on, says the same in all of them, and is in
+// the model.
+func TestSummary(t *testing.T) {
+	d := Summary(answered())
+	for _, columns := range []int{60, 79, DefaultWidth} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			got := summary(t, answered(), Options{Width: columns})
+			golden(t, fmt.Sprintf("summary-%d.txt", columns), got)
+			for l := range strings.Lines(string(got)) {
+				if w := width(strings.TrimSuffix(l, "\n")); w > columns {
+					t.Errorf("%d columns: %q", w, l)
+				}
+			}
+			whole(t, d, string(got))
+		})
+	}
+	t.Run("color", func(t *testing.T) {
+		colored := summary(t, answered(), Options{Color: true, Width: 79})
+		if plain := summary(t, answered(), Options{Width: 79}); !bytes.Equal(uncolored(colored), plain) {
+			t.Error("colour changes more than colour")
+		}
+	})
+}
+
+// Without one of its cells a summary lacks a word.
+func TestNoCellToSpareInSummary(t *testing.T) {
+	d := Summary(answered())
+	for _, c := range documenttest.Unnoticed(d, string(summary(t, answered(), Options{Width: DefaultWidth}))) {
+		t.Errorf("nobody would miss %s", c)
+	}
+}
+
+// A row with no interval, one without a result beside the baseline, and ratios far from 1
+// are drawn, too.
+func TestSummaryOfOddRows(t *testing.T) {
+	r := head()
+	once := bulk(mode.Bridge, mode.ToContainer, 27.4, 0.86, 0.02, stats.Unclear)
+	m := once.Metrics[workload.Throughput]
+	x := *m.Ratio
+	x.N = 1
+	m.Ratio = &x
+	once.Metrics[workload.Throughput] = m
+	r.Cells = []analysis.Cell{
+		bulk(mode.Host, mode.ToLoopback, 31.9, 1, 0, ""), once,
+		bulk(mode.PublishNAT, mode.ToLoopback, 400, 12.5, 0.5, stats.Better),
+		bulk(mode.PublishProxy, mode.ToLoopback, 0.03, 0.001, 0.0001, stats.Worse),
+	}
+	r.Answer = comparison.AnswerOf(r)
+	golden(t, "summary-odd.txt", summary(t, r, Options{Width: 79}))
+}
