@@ -80,7 +80,7 @@ func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile fu
 func beside(name string) (*os.File, error) {
 	const tries, usual = 100, 0o666 // os.CreateTemp's are for their owner only
 	var f *os.File
-	err := error(fs.ErrExist)
+	err := fs.ErrExist
 	for i := 0; i < tries && errors.Is(err, fs.ErrExist); i++ {
 		f, err = os.OpenFile(filepath.Join(filepath.Dir(name), fmt.Sprintf(".toll-%d-%d", os.Getpid(), i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual)
 	}

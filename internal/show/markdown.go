@@ -211,7 +211,7 @@ func markdownRune(before, r, after rune) string {
 	const nothing = "&#8203;" // of no width
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	switch {
-	case strings.ContainsRune("\\`*[]|~", r), r == '_' && !(word(before) && word(after)):
+	case strings.ContainsRune("\\`*[]|~", r), r == '_' && (!word(before) || !word(after)):
 		return `\` + string(r)
 	case r == '<':
 		return "&lt;"

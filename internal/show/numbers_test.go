@@ -240,7 +240,7 @@ func benchstat(t *testing.T, text string) (centers map[string]map[string]float64
 		case *benchfmt.SyntaxError:
 			t.Error(rec)
 		case *benchfmt.Result:
-			if got := string(rec.GetConfig("kernel")); got != "" && got != "6.18.44" {
+			if got := rec.GetConfig("kernel"); got != "" && got != "6.18.44" {
 				t.Errorf("kernel %q", got)
 			}
 			if values[rec.Name.String()] == nil {

@@ -42,14 +42,6 @@ func nounOf(r *analysis.Report, c analysis.Cell) string {
 	return workload.Of(r.LoadOf(c.Load)).Noun
 }
 
-// phraseOf is a mode in Docker's words.
-func phraseOf(name string) string {
-	if m, ok := mode.Find(mode.Name(name)); ok {
-		return m.Short
-	}
-	return name
-}
-
 // names are routes in a sentence.
 func names(xs []route) string {
 	var out []string
