@@ -139,7 +139,7 @@ func measures(t *testing.T, c *cluster, toll, tester string) {
 	t.Run("compare", func(t *testing.T) {
 		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "publish-ingress", "overlay", "overlay-encrypted", "--on", "swarm",
 			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load", "bulk,rr,stream")
-		wants := []string{"remote-container → ", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}
+		wants := []string{"from a container on another machine", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}
 		if !hasIPVS() {
 			wants = append(wants, "node node2 has no IPVS, which the routing mesh needs", "CONFIG_IP_VS", "sudo modprobe ip_vs there, and restart docker")
 		}
