@@ -2,11 +2,11 @@ package show
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // publishedTables lays a study out as it did: a line for each shape, a column
@@ -21,7 +21,7 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 		}
 		t := newCrosstab(s.Rows[:n])
 		out = append(out,
-			document.Section{Title: document.Strongly(upperFirst(table)).Then("; ratio to "+t.modes[0], document.Plain), Level: 1,
+			document.Section{Title: document.Strongly(printable.Capital(table)).Then("; ratio to "+t.modes[0], document.Plain), Level: 1,
 				Blocks: []document.Block{t.table(false, measured)}},
 			document.Section{Title: document.Plainly("The same; each column's ratio to its first line"), Level: 1,
 				Blocks: []document.Block{t.table(true, measured)}})
@@ -29,8 +29,6 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 	}
 	return out
 }
-
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // crosstab is a table's rows by label and mode.
 type crosstab struct {

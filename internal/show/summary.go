@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Summary is the document of a judged run for those who want the answer: sentences, a
@@ -50,7 +51,7 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	if metric.Higher {
 		better = "more is better"
 	}
-	title := document.Strongly(capital(w.Noun)+" from "+mode.Placement(c.From).Words()+sayOn(r, c.On)).
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+mode.Placement(c.From).Words()+sayOn(r, c.On)).
 		Then(", "+w.Words(l)+", "+better, document.Faint)
 	cols := briefColumns(r, cells)
 	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true}})
@@ -172,5 +173,3 @@ func provenance(r *analysis.Report) string {
 	}
 	return strings.Join(append(facts, "CPU, percentiles, paths: --details"), document.Facts)
 }
-
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

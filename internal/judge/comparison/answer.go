@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // answer is what most readers came for.
@@ -123,8 +124,7 @@ func (p place) head(all []place) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	text := strings.Join(parts, ", ") + ": "
-	return strings.ToUpper(text[:1]) + text[1:]
+	return printable.Capital(strings.Join(parts, ", ") + ": ")
 }
 
 // isolated are the routes of modes in which a container's ports are its own, and which
@@ -258,7 +258,7 @@ func (p place) byLoad() []string {
 				say = append(say, string(v)+": "+strings.Join(by[v], ", "))
 			}
 		}
-		out = append(out, fmt.Sprintf("%s, of %s's: %s.", capital(noun), to, strings.Join(say, "; ")))
+		out = append(out, fmt.Sprintf("%s, of %s's: %s.", printable.Capital(noun), to, strings.Join(say, "; ")))
 	}
 	return out
 }

@@ -74,8 +74,6 @@ func keep(xs []route) string {
 	return "keeps"
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
 // limiters are what keeps a load from being faster, in sentences.
 var limiters = map[string]string{
 	"client core": "the client's CPU core", "server core": "the server's CPU core", "proxy": "docker-proxy's CPU time",

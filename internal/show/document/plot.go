@@ -23,12 +23,22 @@ type Axis struct{ Low, High, Step float64 }
 // Axis is the scale on which labels keep their distance, of so many columns of text.
 func (p Plot) Axis(columns int) Axis {
 	const perLabel, least, margin = 5, 2, 0.02
-	span := max(p.To-p.From, 2*p.Same, leastSpan)
-	return Axis{Low: p.From - margin*span, High: p.From + (1+margin)*span,
+	from, to := bounded(p.From), bounded(p.To)
+	span := max(to-from, 2*p.Same, leastSpan)
+	return Axis{Low: from - margin*span, High: from + (1+margin)*span,
 		Step: niceStep(span / float64(max(least, columns/perLabel)))}
 }
 
 const leastSpan = 0.01 // of ratios: less is no difference that anybody looks at
+
+// bounded is x as far as an axis can show it: a file may say anything.
+func bounded(x float64) float64 {
+	const most = 1e9
+	if math.IsNaN(x) {
+		return 0
+	}
+	return min(most, max(-most, x))
+}
 
 // slip is how far beyond the axis, in steps, rounding may bring a value.
 const slip = 1e-6
@@ -50,6 +60,9 @@ func (a Axis) At(x float64, columns int) int {
 		return 0
 	}
 	share := (x - a.Low) / (a.High - a.Low)
+	if math.IsNaN(share) {
+		return 0
+	}
 	return int(math.Round(min(1, max(0, share)) * float64(columns-1)))
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // chart is a drawing and its figures as a table, which is its text alternative.
@@ -159,7 +160,7 @@ var metricNames = map[string]string{
 }
 
 func metricName(metric, noun string) string {
-	return cmp.Or(metricNames[metric], capital(noun), metric)
+	return cmp.Or(metricNames[metric], printable.Capital(noun), metric)
 }
 
 // largest is the largest value, 0 of none.

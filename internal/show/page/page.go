@@ -22,6 +22,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 //go:generate make -C ../../.. page
@@ -95,7 +96,7 @@ func viewOf(d document.Document) (v view, err error) {
 
 // assemble is the page of a document with these charts.
 func assemble(d document.Document, groups []group) (v view, err error) {
-	v = view{Title: capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections, Groups: groups,
+	v = view{Title: printable.Capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections, Groups: groups,
 		Style: template.CSS(asset("page.css")), Script: template.JS(asset("file.js"))}
 	report, err := json.Marshal(d.Value)
 	if err != nil {
@@ -169,13 +170,6 @@ var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List"
 
 // heading is the level of a section's title on the page.
 func heading(level int) int { return min(6, 2+level) }
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
 
 // span is a head that stands above several columns.
 type span struct {

@@ -26,6 +26,15 @@ func Text(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), 
 // Words is s in one line in which any white space is one space.
 func Words(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
 
+// Capital is s with a capital at its beginning.
+func Capital(s string) string {
+	if s == "" {
+		return s
+	}
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:size]) + s[size:]
+}
+
 // Limit is the first characters of s, so many at most.
 func Limit(s string, most int) string {
 	n := 0

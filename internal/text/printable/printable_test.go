@@ -124,3 +124,11 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
+
+func TestCapital(t *testing.T) {
+	for in, want := range map[string]string{"": "", "a": "A", "median latency": "Median latency", "éa": "Éa", "漢": "漢"} {
+		if got := Capital(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package document
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// Labels are multiples of a step within the axis, and values are drawn in order.
+func TestAxis(t *testing.T) {
+	p := Plot{From: 0.31, To: 1.03, Baseline: 1, Same: 0.03, Scale: 100}
+	a := p.Axis(40)
+	values, texts := a.Labels(p.Scale)
+	if want := []string{"40", "50", "60", "70", "80", "90", "100"}; len(texts) > 8 || !slices.Contains(texts, want[6]) {
+		t.Errorf("labels %q", texts)
+	}
+	for i, x := range values {
+		if x < a.Low || x > a.High || i > 0 && a.At(x, 40) <= a.At(values[i-1], 40) {
+			t.Errorf("%g is at %d of the axis %+v", x, a.At(x, 40), a)
+		}
+	}
+	if a.At(0, 40) != 0 || a.At(5, 40) != 39 {
+		t.Error("what is beyond the axis is not at its ends")
+	}
+}
+
+// Whatever a file says, the column is one of the drawing's.
+func TestAxisOfOddValues(t *testing.T) {
+	odd := []float64{0, 1, -1, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	for _, from := range odd {
+		for _, to := range odd {
+			a := Plot{From: from, To: to, Baseline: 1, Scale: 100}.Axis(20)
+			for _, x := range odd {
+				if at := a.At(x, 20); at < 0 || at > 19 {
+					t.Errorf("%g on %+v is at %d", x, a, at)
+				}
+			}
+			if values, _ := a.Labels(100); len(values) > 100 {
+				t.Errorf("%+v has %d labels", a, len(values))
+			}
+		}
+	}
+}
