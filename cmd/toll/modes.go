@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -160,10 +159,10 @@ func modeSection(m modeInfo) document.Section {
 		}
 	}
 	for _, r := range apart {
-		say("not from "+show.List(r.of)+": "+r.why, document.Words)
+		say("not from "+printable.List(r.of)+": "+r.why, document.Words)
 	}
 	for _, r := range missing {
-		of := " " + show.List(r.of)
+		of := " " + printable.List(r.of)
 		if len(r.of) == len(m.Paths) {
 			of = ""
 		}

@@ -95,13 +95,7 @@ func runText(r *analysis.Report) string {
 
 // headOf says what was measured where, and what was done.
 func headOf(r *analysis.Report, what, run string) document.Section {
-	facts := machineFacts(r.Environment)
-	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
-		facts = append(facts, backend(r, on))
-	}
-	if r.Plan.Wire != nil {
-		facts = append(facts, "wire "+r.Plan.Wire.String())
-	}
+	facts := placeFacts(r)
 	if what != "" {
 		facts = append(facts, what)
 	}
@@ -110,6 +104,18 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 		paragraph(0, strings.Join(facts, document.Facts), document.Facts),
 		paragraph(0, run, document.Facts),
 	}}
+}
+
+// placeFacts are what a reader must know of where a run was made.
+func placeFacts(r *analysis.Report) []string {
+	facts := machineFacts(r.Environment)
+	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
+		facts = append(facts, backend(r, on))
+	}
+	if r.Plan.Wire != nil {
+		facts = append(facts, "wire "+r.Plan.Wire.String())
+	}
+	return facts
 }
 
 func paragraph(level int, text, breaks string) document.Paragraph {

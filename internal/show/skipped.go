@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // unmeasured is what is not measured for one reason: from where each is not.
@@ -78,20 +79,11 @@ func (u *unmeasured) who() string {
 			}
 		}
 		left = slices.DeleteFunc(left, same)
-		text := List(labels)
+		text := printable.List(labels)
 		if len(from) > 0 {
-			text += " from " + List(from)
+			text += " from " + printable.List(from)
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
-}
-
-// List is all of the names in a sentence.
-func List(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -164,12 +164,6 @@ func fewest(s document.Section) document.Section {
 
 // provenance is where what is shown is from.
 func provenance(r *analysis.Report) string {
-	facts := append([]string{runText(r)}, machineFacts(r.Environment)...)
-	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
-		facts = append(facts, backend(r, on))
-	}
-	if r.Plan.Wire != nil {
-		facts = append(facts, "wire "+r.Plan.Wire.String())
-	}
+	facts := append([]string{runText(r)}, placeFacts(r)...)
 	return strings.Join(append(facts, "CPU, percentiles, paths: --details"), document.Facts)
 }

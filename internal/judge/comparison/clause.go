@@ -3,12 +3,12 @@ package comparison
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // clause is a cell against the baseline, with a verb: "has 95 % (93–97) of the throughput".
@@ -48,16 +48,7 @@ func names(xs []route) string {
 	for _, x := range xs {
 		out = append(out, x.phrase)
 	}
-	return listed(out)
-}
-
-// listed are words in a sentence: "a, b and c".
-func listed(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return printable.List(out)
 }
 
 func are(xs []route) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // findings say in sentences what is slow, or that nothing is.
@@ -176,14 +177,10 @@ const listed = 8
 
 // List is names in a sentence.
 func List(names []string) string {
-	switch n := len(names); {
-	case n == 1:
-		return names[0]
-	case n > listed:
+	if n := len(names); n > listed {
 		return fmt.Sprintf("%s and %d others", strings.Join(names[:listed-1], ", "), n-listed+1)
-	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 	}
+	return printable.List(names)
 }
 
 // warnings are the doubts about a mesh.

@@ -35,6 +35,15 @@ func Capital(s string) string {
 	return strings.ToUpper(s[:size]) + s[size:]
 }
 
+// List is all of the names in a sentence: "a, b and c".
+func List(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
 // Limit is the first characters of s, so many at most.
 func Limit(s string, most int) string {
 	n := 0
