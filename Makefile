@@ -13,8 +13,16 @@ build: ## build the static binary ./toll
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
 export TOLL_HISTORY = off
-RACE_TEST = CGO_ENABLED=1 $(GO) test -race -timeout 10m
+RACE = CGO_ENABLED=1
+RACE_TEST = $(RACE) $(GO) test -race -timeout 10m
 FRESH = -count=1 # what depends on more than its files is no result for another day
+
+# Tests that wait for processes, daemons and namespaces beside others on two cores: one that fails is run once more, by itself, and
+# make test prints it. More than AGAIN_MOST of them in all, a data race or a panic fail at once. The arguments: packages, flags.
+AGAIN_MOST = 2
+again = $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname-and-test-fails --hide-summary=skipped --no-color --rerun-fails=1 \
+	--rerun-fails-max-failures=10 --rerun-fails-abort-on-data-race --rerun-fails-report="$${TOLL_TEST_AGAIN:+$$(mktemp "$$TOLL_TEST_AGAIN/again.XXXXXX")}" \
+	--packages='$(strip $(1))' -- $(FRESH) $(2)
 
 .PHONY: check
 check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages: a minute; needs neither root nor Docker
@@ -27,18 +35,17 @@ check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure
 test: deps ## install what the tests need and run all of them
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
 		$(GO) build -o "$$dir/toll" ./cmd/toll && \
-		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" && set +x && \
-		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && \
-		{ [ ! -s "$$dir/reruns" ] || { echo 'Made again because the machine was too busy:'; cat "$$dir/reruns"; }; } && exit $$code
+		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
+		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
 # First what needs no quiet machine, then loads, which need their CPUs: one package at a time.
 .PHONY: test-linked
 test-linked:
 	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-places test-beside
-	$(GO) test $(FRESH) -parallel 32 -timeout 10m ./cmd/toll # its tests bound how many of them measure at once
-	$(GO) test $(FRESH) -p 1 -timeout 10m $(filter-out ./cmd/toll %/load,$(QUIET:%=./%))
-	$(RACE_TEST) $(FRESH) -skip '$(SLICES)' ./internal/measure/load
-	$(GO) test $(FRESH) -run '$(SLICES)' ./internal/measure/load
+	$(call again,./cmd/toll,-parallel 32 -timeout 10m) # its tests bound how many of them measure at once
+	$(call again,$(filter-out ./cmd/toll %/load,$(QUIET:%=./%)),-p 1 -timeout 10m)
+	$(RACE) $(call again,./internal/measure/load,-race -timeout 10m -skip '$(SLICES)')
+	$(call again,./internal/measure/load,-timeout 10m -run '$(SLICES)')
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; of load only slices do not bear it.
 QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
@@ -48,7 +55,7 @@ SLICES = ^TestSlices
 PLACES = build/swarm build/docker build/lab
 .PHONY: test-places
 test-places:
-	$(GO) test $(FRESH) -p 2 -timeout 14m $(PLACES:%=./internal/%)
+	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 14m)
 
 # They simulate thousands of runs or judge large ones, twelve times slower with the detector; what they share between
 # goroutines, kept resamplings, has a test that bears it.
@@ -65,7 +72,7 @@ test-beside:
 
 .PHONY: race
 race: ## run the packages that bear the race detector with it; the pure ones are part of make check
-	$(RACE_TEST) $(FRESH) -parallel 4 $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
+	$(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 10m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
