@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestMain(m *testing.M) {
@@ -89,12 +90,7 @@ func (s set) command(user *syscall.Credential, name string, args ...string) *exe
 // start serves the model and returns its address.
 func (s set) start(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := testnet.TCP(t).String()
 	host, port, _ := net.SplitHostPort(addr)
 	c := s.command(nil, s.serve, "run", host, port)
 	out, err := c.StderrPipe()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // urls are a DSN of each product for an address.
@@ -26,11 +28,7 @@ var urls = []struct{ name, begin, end string }{
 
 func TestWrongServers(t *testing.T) {
 	clearPG(t)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	refuses := testnet.TCP(t).String()
 	echo := serve(t, func(c net.Conn) { io.Copy(c, c) })
 	silent := serve(t, says(""))
 	hangsUp := serve(t, func(c net.Conn) { c.Read(make([]byte, 512)) })
@@ -51,7 +49,7 @@ func TestWrongServers(t *testing.T) {
 			name, addr string
 			words      string
 		}{
-			{"refused", closed.Addr().String(), "connection refused"},
+			{"refused", refuses, "connection refused"},
 			{"unknown-host", "no-such-host.invalid:99", "connect to no-such-host.invalid:99: "},
 			{"silent", silent, "no answer within 300ms"},
 			{"hangs-up", hangsUp, "connect to " + hangsUp + ": "},

@@ -17,12 +17,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 const testPassword = "correct horse 'battery' %41&:/"
@@ -62,12 +65,7 @@ func postgres(t *testing.T) (port, dir string) {
 	if out, err := run("initdb", "-D", data, "-U", "app", "-A", "scram-sha-256", "--pwfile", pw, "-N", "--no-locale", "-E", "UTF8").CombinedOutput(); err != nil {
 		skipOrFail(t, "initdb: %v: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port = strconv.Itoa(int(testnet.TCP(t).Port()))
 	cert, key := certificate(t, dir)
 	server := run("postgres", "-D", data, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c", "ssl_key_file="+key, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "shared_buffers=16MB")
 	var log bytes.Buffer

@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // model is a scripted server of a language model.
@@ -160,16 +161,11 @@ func TestChatCheck(t *testing.T) {
 
 func TestChatCheckNamesTheWay(t *testing.T) {
 	good := serves(t, short)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
 	for _, tt := range []struct {
 		name, url string
 		words     []string
 	}{
-		{"refused", "http://" + l.Addr().String(), []string{"connection refused"}},
+		{"refused", "http://" + testnet.TCP(t).String(), []string{"connection refused"}},
 		{"unauthorized", serves(t, func(s stream, _ int64) { http.Error(s, "who are you", http.StatusUnauthorized) }).URL, []string{"401", "who are you"}},
 		{"no-token", serves(t, func(s stream, _ int64) { s.ends() }).URL, []string{"without a token"}},
 		{"not-a-model", httptestServer(t, "<html>").URL, []string{"text/html"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // elephant speaks as much of PostgreSQL's protocol as a page needs.
@@ -263,12 +264,7 @@ func TestSQLFailures(t *testing.T) {
 		}
 	})
 	t.Run("gone", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		_, err = browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+l.Addr().String()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}})
+		_, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}})
 		wants(t, err, "connection refused")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // unhindered is both on a machine that lets them run: one that keeps a thread
@@ -231,7 +232,7 @@ func TestConnectRequestResponseOverADelay(t *testing.T) {
 func TestCrrCannotBeACrowd(t *testing.T) {
 	o := options(sample.Load{Kind: "crr"})
 	o.Crowd = true
-	if _, err := Dial(freePort(t), o); !errors.Is(err, errBriefCrowd) {
+	if _, err := Dial(testnet.TCP(t), o); !errors.Is(err, errBriefCrowd) {
 		t.Errorf("a crowd of crr: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package load
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 const (
@@ -25,22 +25,11 @@ func options(s sample.Load) Options {
 	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
 }
 
-// freePort is an address that nothing listens on.
-func freePort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).AddrPort()
-}
-
 // both runs the two ends of a load over the loopback device.
 func both(t *testing.T, s sample.Load) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * max(1, s.Streams))
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(s))
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +144,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if _, err := Listen(addr, options(sample.Load{Kind: "bulk"})); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), addr.String()) {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := Dial(freePort(t), options(sample.Load{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
 	for _, s := range []sample.Load{{Kind: "ftp"}, {Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: -1}}}, {Kind: "bulk", Options: workload.BulkOptions{Write: workload.MaxMessage + 1}}, {Kind: "bulk", Streams: -2}} {
@@ -178,7 +167,7 @@ func TestNodelay(t *testing.T) {
 		{sample.Load{Kind: "rr"}, 1}, {sample.Load{Kind: "rr", Nodelay: "off"}, 0},
 		{sample.Load{Kind: "stream"}, 1}, {sample.Load{Kind: "stream", Nodelay: "off"}, 0},
 	} {
-		addr := freePort(t)
+		addr := testnet.TCP(t)
 		srv, err := Listen(addr, options(tt.spec))
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +189,7 @@ func TestNodelay(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Listen(freePort(t), options(sample.Load{Kind: "rr", Nodelay: "perhaps"})); err == nil {
+	if _, err := Listen(testnet.TCP(t), options(sample.Load{Kind: "rr", Nodelay: "perhaps"})); err == nil {
 		t.Error("nodelay=perhaps was taken")
 	}
 }
@@ -239,7 +228,7 @@ func TestBrokenConnection(t *testing.T) {
 func crowd(t *testing.T, s sample.Load, clients int, idle func(i int) bool) Stats {
 	t.Helper()
 	Prepare(4 * clients)
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	o := options(s)
 	o.Crowd = true
 	o.Load.Streams = clients

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // between runs the two ends over a path that via makes of the server's address,
@@ -19,7 +20,7 @@ import (
 func between(t *testing.T, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * threads(s))
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(s))
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestBytesTakeTheirWay(t *testing.T) {
 
 // A stream that ends early is not a transfer of so many bytes.
 func TestBytesThatDoNotCome(t *testing.T) {
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}))
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +290,7 @@ func TestOptionsThatDoNotGoTogether(t *testing.T) {
 		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 10}}, Crowd: true},
 		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}, Crowd: true},
 	} {
-		if s, err := Listen(freePort(t), o); err == nil {
+		if s, err := Listen(testnet.TCP(t), o); err == nil {
 			t.Errorf("%+v was taken", o)
 			_ = s.Close()
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // delayed is a relay in user space to a server on the loopback device, which
@@ -157,7 +158,7 @@ func TestRequestResponseOverADelay(t *testing.T) {
 // did.
 func overDelay(t *testing.T, s sample.Load, delay time.Duration) Stats {
 	t.Helper()
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	Prepare(2)
 	srv, err := Listen(addr, options(s))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // Many are counted by a watcher, and are no crowd for that.
@@ -155,7 +156,7 @@ func TestBesideAStream(t *testing.T) {
 
 // A connection that says a number which no thread has is refused.
 func TestBesideAStranger(t *testing.T) {
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}))
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestStream(t *testing.T) {
@@ -84,7 +85,7 @@ func TestStreamLoops(t *testing.T) {
 	o := options(sample.Load{Kind: "stream", Streams: 260, Options: workload.StreamOptions{Tokens: 3, Pace: 20}})
 	o.CPUs = []int{0, 0}
 	Prepare(4)
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	srv, err := Listen(addr, o)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestStreamLoops(t *testing.T) {
 func TestStreamOverADelay(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 5, Pace: 100}}
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	Prepare(2)
 	srv, err := Listen(addr, options(spec))
 	if err != nil {
@@ -244,7 +245,7 @@ func TestStreamOfOthers(t *testing.T) {
 // The server's end is one for any client of the interface.
 func TestStreamServesHTTP(t *testing.T) {
 	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 3, Pace: 500}}
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	Prepare(2)
 	srv, err := Listen(addr, options(spec))
 	if err != nil {
@@ -373,16 +374,16 @@ func TestStreamIsRefused(t *testing.T) {
 	for _, s := range []sample.Load{
 		{Kind: "stream", Options: workload.StreamOptions{Tokens: -1}}, {Kind: "stream", Options: workload.StreamOptions{Tokens: workload.MaxTokens + 1}}, {Kind: "stream", Options: workload.StreamOptions{Pace: -1}}, {Kind: "stream", Options: workload.StreamOptions{Pace: 0.5}}, {Kind: "stream", Options: workload.StreamOptions{Pace: 1e6}},
 	} {
-		if _, err := Listen(freePort(t), options(s)); err == nil {
+		if _, err := Listen(testnet.TCP(t), options(s)); err == nil {
 			t.Errorf("%+v was taken", s)
 		}
 	}
 	o := options(sample.Load{Kind: "stream"})
 	o.Crowd = true
-	if _, err := Listen(freePort(t), o); err == nil {
+	if _, err := Listen(testnet.TCP(t), o); err == nil {
 		t.Error("a crowd was taken")
 	}
-	if _, err := Dial(freePort(t), options(sample.Load{Kind: "stream", Streams: 100})); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "stream", Streams: 100})); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
 }
@@ -391,7 +392,7 @@ func TestStreamIsRefused(t *testing.T) {
 // and sends it in order once there is.
 func TestStreamToASlowReader(t *testing.T) {
 	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 20_000, Pace: 100_000}}
-	addr := freePort(t)
+	addr := testnet.TCP(t)
 	Prepare(2)
 	srv, err := Listen(addr, options(spec))
 	if err != nil {

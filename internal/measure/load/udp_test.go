@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // A tracker sorts arrivals as RFC 4737 and RFC 5560 do.
@@ -141,21 +142,10 @@ func over(t *testing.T, s sample.Load, warm, wide time.Duration, relay func(neti
 
 func straight(a netip.AddrPort) netip.AddrPort { return a }
 
+// freeUDP is an address that a server of the test may have.
 func freeUDP(t *testing.T) netip.AddrPort {
 	t.Helper()
-	fd, err := udpSocket(netip.MustParseAddrPort("127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sa.(*unix.SockaddrInet4).Port))
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), testnet.Port(t))
 }
 
 func TestUDP(t *testing.T) {
@@ -344,7 +334,7 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 	if _, err := Listen(addr, options(sample.Load{Kind: "udp-rr"})); err == nil || !strings.Contains(err.Error(), "by UDP") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := Dial(freeUDP(t), options(sample.Load{Kind: "udp-rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := Dial(testnet.UDP(t), options(sample.Load{Kind: "udp-rr"})); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
 	for _, s := range []sample.Load{{Kind: "udp", Options: workload.UDPOptions{Size: 63}}, {Kind: "udp", Options: workload.UDPOptions{Size: workload.MaxDatagram + 1}}, {Kind: "udp", Options: workload.UDPOptions{Batch: workload.MaxBatch + 1}},

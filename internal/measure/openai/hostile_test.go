@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -184,13 +186,8 @@ func TestHostileFloods(t *testing.T) {
 }
 
 func TestNoConnection(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	refused := "http://" + l.Addr().String()
-	_, err = session(t, endpoint(t, refused, Options{})).Ask(t.Context())
+	refused := "http://" + testnet.TCP(t).String()
+	_, err := session(t, endpoint(t, refused, Options{})).Ask(t.Context())
 	if !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), refused) {
 		t.Errorf("%v", err)
 	}

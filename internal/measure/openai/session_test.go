@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestSessionKeepsItsConnection(t *testing.T) {
@@ -301,7 +303,7 @@ func TestCancel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := session(t, endpoint(t, "http://127.0.0.1:1", Options{})).Ask(ctx); !errors.Is(err, why) {
+	if _, err := session(t, endpoint(t, "http://"+testnet.TCP(t).String(), Options{})).Ask(ctx); !errors.Is(err, why) {
 		t.Errorf("before connecting: %v", err)
 	}
 }

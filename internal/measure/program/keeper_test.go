@@ -22,6 +22,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/measure/pipe"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -173,17 +174,6 @@ func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	}
 }
 
-// freePort is a port of all protocols and families that nobody has just now.
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	ln, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return uint16(ln.Addr().(*net.TCPAddr).Port)
-}
-
 // binds is a program that binds {port} of a network's address, a little late.
 func binds(t *testing.T, network, host string) string {
 	t.Helper()
@@ -211,7 +201,7 @@ func TestReady(t *testing.T) {
 				pathtest.SkipOrFail(t, "no IPv6 here: %v", err)
 			}
 			both(t, func(t *testing.T, k *kept) {
-				port := freePort(t)
+				port := testnet.Port(t)
 				command := strings.ReplaceAll(c.command, wordPort, strconv.Itoa(int(port)))
 				if st := k.do(t, Request{Op: Start, Command: command, Ready: c.ready, Port: port}); st.Ended {
 					t.Errorf("state %+v", st)
@@ -255,7 +245,7 @@ func TestBoundTellsThemApart(t *testing.T) {
 }
 
 func TestNotReady(t *testing.T) {
-	port := freePort(t)
+	port := testnet.Port(t)
 	for _, c := range []struct {
 		name    string
 		request Request

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -62,13 +63,7 @@ func start(t *testing.T) *process {
 func TestWorkersMoveALoad(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().(*net.TCPAddr).AddrPort()
-	ln.Close()
-
+	addr := testnet.TCP(t)
 	server, client := start(t), start(t)
 	l := sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 10, Reply: 20}}}
 	if err := server.Open(ctx, Request{Role: Server, Load: l, Addr: addr}); err != nil {

@@ -1,0 +1,115 @@
+// Package testnet gives tests ports that no other process gets meanwhile. A port that was found by
+// listening and closing is anybody's: of another test, or of a connection that the kernel gives it to.
+package testnet
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// TCP is an address of 127.0.0.1 that is the test's until it ends. Connections to it are refused
+// until a server of the test listens there, which needs SO_REUSEADDR, as most servers set it.
+func TCP(t testing.TB) netip.AddrPort {
+	t.Helper()
+	fd := open(t, unix.SOCK_STREAM)
+	at := bind(t, fd)
+	reuse(t, fd)
+	return at
+}
+
+// UDP is an address of 127.0.0.1 that is the test's until it ends. Datagrams to it are refused.
+func UDP(t testing.TB) netip.AddrPort {
+	t.Helper()
+	fd := open(t, unix.SOCK_DGRAM)
+	at := bind(t, fd)
+	// Connected with itself, it takes no others' datagrams.
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())}); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// Port is a port that is the test's until it ends, by TCP and UDP at all addresses of the calling
+// thread's network namespace. Nobody listens there, and the kernel gives it to nobody. A TCP server of
+// the test that listens there needs SO_REUSEADDR.
+func Port(t testing.TB) uint16 {
+	t.Helper()
+	const first, last = 10000, 32767 // from 32768 on the kernel gives them to whoever asks for none in particular
+	for range 1000 {
+		port := first + rand.IntN(last-first+1)
+		tcp := claim(t, unix.SOCK_STREAM, port) // it is a claim to the UDP port as well
+		if tcp < 0 {
+			continue
+		}
+		udp := claim(t, unix.SOCK_DGRAM, port)
+		if udp < 0 {
+			_ = unix.Close(tcp)
+			continue
+		}
+		_ = unix.Close(udp)
+		t.Cleanup(func() { _ = unix.Close(tcp) })
+		return uint16(port)
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// claim is a socket that has a port at all addresses, or -1.
+func claim(t testing.TB, kind, port int) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
+	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: port} // those of IPv4 as well
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
+		sa = &unix.SockaddrInet4{Port: port}
+	} else if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, sa); err != nil { // without SO_REUSEADDR: of two who ask one gets it
+		_ = unix.Close(fd)
+		return -1
+	}
+	reuse(t, fd)
+	return fd
+}
+
+// open is a socket that is closed when the test ends.
+func open(t testing.TB, kind int) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}
+
+// bind has the kernel choose a port of 127.0.0.1 for a socket.
+func bind(t testing.TB, fd int) netip.AddrPort {
+	t.Helper()
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.As4()}); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.AddrPortFrom(loopback, uint16(sa.(*unix.SockaddrInet4).Port))
+}
+
+// reuse lets a later socket with SO_REUSEADDR listen on a socket's port.
+func reuse(t testing.TB, fd int) {
+	t.Helper()
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+}
