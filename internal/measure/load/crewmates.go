@@ -116,38 +116,3 @@ func (t *thread) count(name string, n int64) {
 	}
 	t.counts[name] += n
 }
-
-// count adds to what only this workload counts.
-func (s *Stats) count(name string, n int64) {
-	if s.Counts == nil {
-		s.Counts = map[string]int64{}
-	}
-	s.Counts[name] += n
-}
-
-// addTCP adds the window as the clock and the kernel saw it: of a connection that
-// two threads share once, and means only over the load's own connections.
-func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
-	if t.twin != nil {
-		return
-	}
-	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
-	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
-	if t.beside() && t.serves {
-		s.count(workload.CountBeside, b.recvd-a.recvd)
-		s.count(workload.CountBesideNs, b.at-a.at)
-	}
-	if !t.main() {
-		return
-	}
-	const usec = 1000
-	if width := b.at - a.at; t.bulk.Bytes > 0 {
-		s.Window = max(s.Window, width) // until the last byte of the last connection
-	} else {
-		s.Window += width / n
-	}
-	s.RTT += int64(b.tcp.Rtt) * usec / n
-	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
-	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
-	s.MSS += int64(b.tcp.Snd_mss) / n
-}

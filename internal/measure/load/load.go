@@ -45,45 +45,6 @@ func (s Schedule) first() int64 {
 	return s.Start
 }
 
-// Stats is what one end of a load did.
-type Stats struct {
-	Window      int64 // ns, as this end's threads crossed its bounds, on average
-	Sent        int64 // payload bytes in the window
-	Received    int64
-	Trips       int64 // request/response pairs in the window
-	TotalSent   int64 // from the first byte to the last
-	TotalRecv   int64
-	Connections int
-	CPU         int64 // ns of CPU time of the whole process in the window
-	Busiest     float64
-	Involuntary int64 // involuntary context switches in the window
-	Late        int64 // ns from Start to the first byte of the last thread; 0 of the end that does not send first
-	Retransmits int64 // segments in the window
-	Resent      int64 // bytes sent again, from the first byte to the last
-	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
-	Cwnd, MSS   int64 // segments, bytes; mean over connections
-	// Latency holds each trip of the window in ns; nil if the load has none.
-	Latency *hdrhistogram.Histogram
-	// Times and Counts are what only this workload times (ns) and counts in the
-	// window, by name.
-	Times  map[string]*hdrhistogram.Histogram
-	Counts map[string]int64
-	// Slices are what was done in each of the schedule's.
-	Slices []SliceStats
-	// Flows are the connections one by one, if the load is one of a crowd.
-	Flows []Flow
-}
-
-// Flow is what one connection did in the window.
-type Flow struct {
-	Client    int   // the number that the client's end gave itself
-	Sent      int64 // payload bytes that the other end's kernel acknowledged
-	Received  int64 // payload bytes
-	Trips     int64
-	TotalRecv int64 // from the first byte to the last
-	Resent    int64 // bytes that this end sent again, likewise
-}
-
 // loops are what each end does on one connection.
 type loops struct {
 	client, server func(t *thread)
@@ -218,6 +179,15 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 	bulk := workload.BulkOf(o.Load)
 	s.begins = bulk.Reverse || bulk.Bidir
 	return s, nil
+}
+
+// Close ends the connections and stops listening.
+func (s *Server) Close() error {
+	err := s.crew.Close()
+	if s.closed.Swap(true) {
+		return err
+	}
+	return errors.Join(err, unix.Close(s.listener))
 }
 
 // Client is the client's end: it is connected when Dial returns.

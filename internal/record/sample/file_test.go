@@ -105,6 +105,41 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// A visit that a file has is written as it was: each byte, in the same order. testdata/visits.jsonl
+// has visits of several loads, and some in which each field is set.
+func TestVisitsKeepTheirBytes(t *testing.T) {
+	b, err := os.ReadFile("testdata/visits.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for want := range bytes.Lines(append(b, realFile(t)...)) {
+		var l line
+		var raw struct{ Visit map[string]json.RawMessage }
+		if err := errors.Join(json.Unmarshal(want, &l), json.Unmarshal(want, &raw)); err != nil {
+			t.Fatal(err)
+		}
+		if l.Visit == nil {
+			continue
+		}
+		for name := range raw.Visit {
+			seen[name] = true
+		}
+		var got bytes.Buffer
+		if err := NewWriter(&got).Visit(*l.Visit); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("read   %swritten %s", want, got.Bytes())
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Visit]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous && !seen[name] {
+			t.Errorf("no visit of testdata/visits.jsonl has %s (%q)", f.Name, name)
+		}
+	}
+}
+
 func TestWriterSetsTheSchema(t *testing.T) {
 	text := written(t, &File{Header: Header{Schema: "something else"}})
 	if !strings.HasPrefix(text, `{"header":{"schema":"`+Schema+`"`) {

@@ -1,0 +1,184 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Prepare readies this process for a load of n threads: no garbage
+// collection from now on, and a processor for each thread that blocks in a
+// raw system call and two for the rest of the program. The process should
+// have been started with GODEBUG=asyncpreemptoff=1, or the runtime sends its
+// threads a signal every 10 ms.
+func Prepare(n int) {
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(n + 2)
+}
+
+// crew is the threads of one end.
+type crew struct {
+	threads []*thread
+	opened  chan error    // one for each thread
+	start   chan Schedule // closed by Close if Run was never called
+	done    chan struct{} // closed when all threads have ended
+	once    sync.Once
+	ran     bool
+	crowd   bool // it is one of many ends
+	begins  bool // it sends first; the other end waits for what comes
+}
+
+// newCrew starts the threads; each opens its connection at once and then
+// waits for Run.
+func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *crew {
+	spec := withDefaults(o.Load)
+	bulk, sizes, write := workload.BulkOf(spec), workload.MessagesOf(spec), workload.WriteOf(spec)
+	c := &crew{
+		crowd:  o.Crowd,
+		opened: make(chan error, o.Threads()),
+		start:  make(chan Schedule, o.Threads()),
+		done:   make(chan struct{}),
+	}
+	var wg sync.WaitGroup
+	for i := range o.Threads() {
+		t := &thread{spec: spec, bulk: bulk, rr: workload.RROf(spec), sizes: sizes, write: write,
+			fd: -1, seat: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
+			buf: written(max(cmp.Or(write, workload.DefaultWrite), sizes.Request, sizes.Reply))}
+		if bulk.Bidir && i >= spec.Streams {
+			t.twin = c.threads[i-spec.Streams]
+		}
+		if w.Trips && o.NewHistogram != nil {
+			t.hist = o.NewHistogram()
+		}
+		if o.NewHistogram != nil {
+			for _, name := range w.Times(o.Load) {
+				if t.times == nil {
+					t.times = map[string]*hdrhistogram.Histogram{}
+				}
+				t.times[name] = o.NewHistogram()
+			}
+		}
+		c.threads = append(c.threads, t)
+		wg.Add(1)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread's CPU mask goes with it
+			c.live(t, o.cpu(i), loop, open, wg.Done)
+		}()
+	}
+	go func() { wg.Wait(); close(c.done) }()
+	return c
+}
+
+// written is memory that was written once. Memory that never was is one page
+// of zeros to the kernel, which stays in the cache: no program's data is like
+// that, and sending it is faster by a fifth.
+func written(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	return b
+}
+
+func (o Options) cpu(i int) int {
+	if len(o.CPUs) == 0 {
+		return -1
+	}
+	return o.CPUs[i%len(o.CPUs)]
+}
+
+func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) error, done func()) {
+	defer done()
+	err := pin(cpu)
+	if err == nil {
+		err = t.attach(open)
+	}
+	if err == nil {
+		t.tid.Store(int32(unix.Gettid()))
+	}
+	c.opened <- err
+	if err != nil {
+		t.err = err
+		return
+	}
+	when, ok := <-c.start
+	if !ok {
+		return
+	}
+	t.when, t.next, t.active = when, when.From, c.begins && t.sends()
+	if c.begins {
+		clock.SleepUntil(when.first())
+		t.late = clock.Now() - when.first()
+	}
+	if len(when.Slices) > 0 {
+		exactTimers()
+		t.slice(when.Slices)
+	}
+	loop(t)
+}
+
+// pin binds the calling thread to one CPU; -1 leaves it alone.
+func pin(cpu int) error {
+	if cpu < 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to CPU %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// open waits until every thread has its connection.
+func (c *crew) open() error {
+	var errs []error
+	for range c.threads {
+		if err := <-c.opened; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run runs the load to its end and says what this end did. The connections
+// stay until Close, so that counters kept by them can be read. It is called
+// once.
+func (c *crew) Run(when Schedule) (Stats, error) {
+	c.ran = true
+	for range c.threads {
+		c.start <- when
+	}
+	watched := make(chan struct{})
+	go func() { c.watch(when); close(watched) }()
+	<-c.done
+	<-watched
+	return c.stats()
+}
+
+// Close ends the connections.
+func (c *crew) Close() error {
+	var errs []error
+	c.once.Do(func() {
+		if !c.ran {
+			close(c.start)
+		}
+		for _, t := range c.threads {
+			if t.fd >= 0 && c.ran && t.twin == nil {
+				errs = append(errs, t.close())
+			}
+			if f, ok := t.put.(*filed); ok && c.ran {
+				errs = append(errs, unix.Close(f.file))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+package load
+
+import (
+	"errors"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Stats is what one end of a load did.
+type Stats struct {
+	Window      int64 // ns, as this end's threads crossed its bounds, on average
+	Sent        int64 // payload bytes in the window
+	Received    int64
+	Trips       int64 // request/response pairs in the window
+	TotalSent   int64 // from the first byte to the last
+	TotalRecv   int64
+	Connections int
+	CPU         int64 // ns of CPU time of the whole process in the window
+	Busiest     float64
+	Involuntary int64 // involuntary context switches in the window
+	Late        int64 // ns from Start to the first byte of the last thread; 0 of the end that does not send first
+	Retransmits int64 // segments in the window
+	Resent      int64 // bytes sent again, from the first byte to the last
+	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
+	Cwnd, MSS   int64 // segments, bytes; mean over connections
+	// Latency holds each trip of the window in ns; nil if the load has none.
+	Latency *hdrhistogram.Histogram
+	// Times and Counts are what only this workload times (ns) and counts in the
+	// window, by name.
+	Times  map[string]*hdrhistogram.Histogram
+	Counts map[string]int64
+	// Slices are what was done in each of the schedule's.
+	Slices []SliceStats
+	// Flows are the connections one by one, if the load is one of a crowd.
+	Flows []Flow
+}
+
+// Flow is what one connection did in the window.
+type Flow struct {
+	Client    int   // the number that the client's end gave itself
+	Sent      int64 // payload bytes that the other end's kernel acknowledged
+	Received  int64 // payload bytes
+	Trips     int64
+	TotalRecv int64 // from the first byte to the last
+	Resent    int64 // bytes that this end sent again, likewise
+}
+
+func (c *crew) stats() (Stats, error) {
+	var (
+		s    Stats
+		errs []error
+	)
+	n := c.mains()
+	var err error
+	if s.Slices, err = together(c.threads, len(c.threads[0].when.Slices)); err != nil {
+		errs = append(errs, err)
+	}
+	for _, t := range c.threads {
+		if t.err != nil {
+			errs = append(errs, t.err)
+			continue
+		}
+		s.TotalSent += t.sent
+		s.TotalRecv += t.recvd
+		if t.twin == nil {
+			s.Connections += t.connections()
+		}
+		s.Late = max(s.Late, t.late)
+		if len(t.marks) < windowBounds {
+			errs = append(errs, errors.New("the load ended before the window did"))
+			continue
+		}
+		s.add(t, t.marks[0], t.marks[1], n)
+		if c.crowd {
+			s.Flows = append(s.Flows, t.flow(t.marks[0], t.marks[1]))
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// add adds a thread's window, from a to b, to the sums over n main threads.
+func (s *Stats) add(t *thread, a, b mark, n int64) {
+	width := b.at - a.at
+	s.Sent += b.sent - a.sent
+	s.Received += b.recvd - a.recvd
+	s.Trips += b.trips - a.trips
+	if width > 0 {
+		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
+	}
+	if t.first {
+		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // of a number of bytes, the last thread's is the longest
+		s.Involuntary = b.involuntary - a.involuntary
+	}
+	s.addMany(t)
+	s.addTCP(t, a, b, n)
+	if t.hist != nil {
+		if s.Latency == nil {
+			s.Latency = t.hist
+		} else {
+			s.Latency.Merge(t.hist)
+		}
+	}
+	for name, h := range t.times {
+		if s.Times == nil {
+			s.Times = map[string]*hdrhistogram.Histogram{}
+		}
+		if s.Times[name] == nil {
+			s.Times[name] = h
+		} else {
+			s.Times[name].Merge(h)
+		}
+	}
+	for name, c := range t.counts {
+		if s.Counts == nil {
+			s.Counts = map[string]int64{}
+		}
+		s.Counts[name] += c
+	}
+}
+
+// count adds to what only this workload counts.
+func (s *Stats) count(name string, n int64) {
+	if s.Counts == nil {
+		s.Counts = map[string]int64{}
+	}
+	s.Counts[name] += n
+}
+
+// addTCP adds the window as the clock and the kernel saw it: of a connection that
+// two threads share once, and means only over the load's own connections.
+func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
+	if t.twin != nil {
+		return
+	}
+	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
+	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
+	if t.beside() && t.serves {
+		s.count(workload.CountBeside, b.recvd-a.recvd)
+		s.count(workload.CountBesideNs, b.at-a.at)
+	}
+	if !t.main() {
+		return
+	}
+	const usec = 1000
+	if width := b.at - a.at; t.bulk.Bytes > 0 {
+		s.Window = max(s.Window, width) // until the last byte of the last connection
+	} else {
+		s.Window += width / n
+	}
+	s.RTT += int64(b.tcp.Rtt) * usec / n
+	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
+	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
+	s.MSS += int64(b.tcp.Snd_mss) / n
+}
+
+// Party is what the end did as the record has it, without what only its process knows.
+func (s Stats) Party() sample.Party {
+	sec := func(ns int64) float64 { return time.Duration(ns).Seconds() }
+	return sample.Party{
+		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
+		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
+		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, Late: sec(s.Late),
+		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+
+		Counts: s.Counts,
+	}
+}
