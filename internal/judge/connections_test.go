@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -18,7 +19,7 @@ func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*
 	t.Helper()
 	histo := func(us float64) *sample.EncodedHisto {
 		h := sample.NewHistogram()
-		if err := h.RecordValues(int64(us*float64(time.Microsecond)), tripsPerVisit); err != nil {
+		if err := h.RecordValues(int64(us*float64(time.Microsecond)), judgetest.TripsPerVisit); err != nil {
 			t.Fatal(err)
 		}
 		e, err := sample.Encode(h)
@@ -30,7 +31,7 @@ func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*
 	whole, connect := histo(x), histo(x/4)
 	return append([]func(*sample.Visit){func(v *sample.Visit) {
 		v.Client.Sent, v.Server.Received = 0, 0
-		v.Client.Trips, v.Latency, v.Times = tripsPerVisit, whole, map[string]*sample.EncodedHisto{"connect": connect}
+		v.Client.Trips, v.Latency, v.Times = judgetest.TripsPerVisit, whole, map[string]*sample.EncodedHisto{"connect": connect}
 		v.Headroom = &sample.Headroom{Ports: 28232, Budget: 28232, Limit: sample.LimitPorts}
 	}}, change...)
 }
@@ -40,18 +41,18 @@ func TestConnectionMetrics(t *testing.T) {
 		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2, "failed_in_visit": 9}
 		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1} // of no connection of the load
 	}
-	r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, failures)...).judge()
-	c := find(t, r, mode.Bridge, "crr")
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File).Base()
+	c := judgetest.Find(t, r, mode.Bridge, "crr")
 	const busy = 0.8 // CPUs
 	want := map[string]analysis.Metric{
-		workload.Connections: {Unit: "1/s", Median: tripsPerVisit}, workload.CPUPerConnection: {Unit: "s", Median: busy / tripsPerVisit},
+		workload.Connections: {Unit: "1/s", Median: judgetest.TripsPerVisit}, workload.CPUPerConnection: {Unit: "s", Median: busy / judgetest.TripsPerVisit},
 		workload.LatencyP50: {Unit: "s", Median: 80e-6}, workload.LatencyP90: {Unit: "s", Median: 80e-6}, workload.LatencyP99: {Unit: "s", Median: 80e-6},
 		workload.LatencyP999: {Unit: "s", Median: 80e-6}, workload.LatencyMax: {Unit: "s", Median: 80e-6},
 		workload.ConnectP50: {Unit: "s", Median: 20e-6}, workload.ConnectP99: {Unit: "s", Median: 20e-6},
 		workload.FailedConnections: {Unit: "connections", Median: 3}, workload.Involuntary: {Unit: "switches", Median: 0},
 	}
 	for name, m := range want {
-		if got := c.Metrics[name]; got.Unit != m.Unit || !near(got.Median, m.Median) {
+		if got := c.Metrics[name]; got.Unit != m.Unit || !judgetest.Near(got.Median, m.Median) {
 			t.Errorf("%s: got %+v, want %v %s", name, got, m.Median, m.Unit)
 		}
 	}
@@ -60,7 +61,7 @@ func TestConnectionMetrics(t *testing.T) {
 			t.Errorf("unexpected metric %s", name)
 		}
 	}
-	if x := c.CPU; x.Unit != "s" || !near(x.Client, 0.4/tripsPerVisit) {
+	if x := c.CPU; x.Unit != "s" || !judgetest.Near(x.Client, 0.4/judgetest.TripsPerVisit) {
 		t.Errorf("CPU %+v", x)
 	}
 	if analysis.Primary(sample.Load{Kind: "crr"}) != workload.Connections || !workload.MetricOf(workload.Connections, sample.Load{}).Higher ||
@@ -76,9 +77,9 @@ func TestConnectionsAreJudged(t *testing.T) {
 			v.Client.Trips /= 2
 		}
 	}
-	r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, half)...).judge()
-	x := find(t, r, mode.Bridge, "crr").Metrics[workload.Connections].Ratio
-	if x == nil || !near(x.Median, 0.5) || x.Verdict != "worse" {
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, half)...).File).Base()
+	x := judgetest.Find(t, r, mode.Bridge, "crr").Metrics[workload.Connections].Ratio
+	if x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
 		t.Errorf("ratio %+v", x)
 	}
 	const want = "bridge keeps port isolation, from host, with 0.50 ±0.00 of host's connections per second (worse)"
@@ -107,9 +108,9 @@ func TestConnectionWarnings(t *testing.T) {
 		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a port"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, "crr")...).rounds(6, steady(1, 1, 1), connecting(t, 80, tt.change)...).judge()
+			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, tt.change)...).File).Base()
 			var got []analysis.Warning
-			for _, w := range find(t, r, mode.Bridge, "crr").Warnings {
+			for _, w := range judgetest.Find(t, r, mode.Bridge, "crr").Warnings {
 				if w.Code != "thin-tail" {
 					got = append(got, w)
 				}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -18,8 +19,8 @@ import (
 func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	r := newSlicedRun(t, append(four("bulk"), four("rr")...)...)
 	r.epochs(epochs, 30, 30, 28, 30, 20, 20, 22, 20)
-	for i := range r.f.Visits {
-		v := &r.f.Visits[i]
+	for i := range r.File.Visits {
+		v := &r.File.Visits[i]
 		cost, of := 1e-9, less[v.Cell%4]
 		if v.Cell >= 4 {
 			cost = 20e-6
@@ -50,7 +51,7 @@ func TestCPUBySlices(t *testing.T) {
 		{"the-ends-do-half-and-a-proxy-the-rest", []float64{1, 1, 0.5, 1}, []float64{1, 1, 2, 1}, 1, 1, stats.Same, stats.Same, 0.05},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := cpuRun(t, 20, tt.less, tt.factors).judge()
+			got := Judge(cpuRun(t, 20, tt.less, tt.factors).File).Base()
 			for load, metric := range map[string]string{"bulk": workload.CPUPerByte, "rr": workload.CPUPerTrip} {
 				x, y := ratioIn(t, got, mode.Bridge, load, metric), ratioIn(t, got, mode.Native, load, metric)
 				if x.Low > tt.bridge || x.High < tt.bridge || x.HalfWidth() > tt.width*tt.bridge || x.Verdict != tt.bridgeSays || x.Epochs != 20 {
@@ -64,7 +65,7 @@ func TestCPUBySlices(t *testing.T) {
 			if per.Low > 1/tt.bridge || per.High < 1/tt.bridge || per.Epochs != 20 {
 				t.Errorf("a busy core: %+v", per)
 			}
-			abs := find(t, got, mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Median
+			abs := judgetest.Find(t, got, mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Median
 			if want := 20e-6 * tt.less[2] * tt.factors[2]; math.Abs(abs/want-1) > 0.05 {
 				t.Errorf("a trip takes %g s of CPU time, want %g", abs, want)
 			}
@@ -75,12 +76,12 @@ func TestCPUBySlices(t *testing.T) {
 // The error of the windows' clocks is in the interval.
 func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
-	quiet := ratioIn(t, cpuRun(t, 8, one, one).judge(), mode.Bridge, "rr", workload.CPUPerTrip)
+	quiet := ratioIn(t, Judge(cpuRun(t, 8, one, one).File).Base(), mode.Bridge, "rr", workload.CPUPerTrip)
 	r := cpuRun(t, 8, one, one)
-	for i := range r.f.Visits {
-		r.f.Visits[i].Machine[0].Idle += 0.015 * r.rng.NormFloat64()
+	for i := range r.File.Visits {
+		r.File.Visits[i].Machine[0].Idle += 0.015 * r.rng.NormFloat64()
 	}
-	if noisy := ratioIn(t, r.judge(), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
+	if noisy := ratioIn(t, Judge(r.File).Base(), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
 		t.Errorf("±%.3f with clocks that are off by a quarter, ±%.3f with good ones", noisy.HalfWidth(), quiet.HalfWidth())
 	}
 }
@@ -100,10 +101,10 @@ func TestCPUWithoutWindows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := cpuRun(t, 8, one, one)
-			for i := range r.f.Visits {
-				change(&r.f.Visits[i])
+			for i := range r.File.Visits {
+				change(&r.File.Visits[i])
 			}
-			m, ok := find(t, r.judge(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
+			m, ok := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
 			if ok && m.Ratio != nil && m.Ratio.Epochs != 0 {
 				t.Errorf("%+v", m.Ratio)
 			}
@@ -111,7 +112,7 @@ func TestCPUWithoutWindows(t *testing.T) {
 				return
 			}
 			// The file of an older toll: as it was.
-			got, err := predict.Judge(r.f, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
+			got, err := predict.Judge(r.File, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,8 +130,8 @@ func TestCPUWithoutWindows(t *testing.T) {
 func TestCPUByRoundsIsOfWindows(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	r := cpuRun(t, 8, one, one)
-	for i := range r.f.Visits {
-		v := &r.f.Visits[i]
+	for i := range r.File.Visits {
+		v := &r.File.Visits[i]
 		for k := range v.Slices.CPU {
 			v.Slices.CPU[k] = 20e-6 // without any noise
 		}
@@ -138,21 +139,21 @@ func TestCPUByRoundsIsOfWindows(t *testing.T) {
 			v.Elapsed = 0
 		}
 	}
-	if x := find(t, r.judge(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Ratio; x == nil || x.N != 2 || x.Low == x.High {
+	if x := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Ratio; x == nil || x.N != 2 || x.Low == x.High {
 		t.Errorf("%+v", x)
 	}
 }
 
 func TestLadderPricesCPUBySlices(t *testing.T) {
 	r := cpuRun(t, 20, []float64{1, 1, 1.5, 1}, []float64{1, 1, 1, 1})
-	r.f.Header.Plan.Study = sample.StudyLadder
-	for _, s := range ladder.Judge(r.f).Steps {
+	r.File.Header.Plan.Study = sample.StudyLadder
+	for _, s := range ladder.Judge(r.File).Steps {
 		p := s.Prices[workload.CPUPerTrip]
 		if s.Mode == string(mode.Bridge) && (p.Epochs != 20 || p.Low > 10e-6 || p.High < 10e-6 || p.High-p.Low > 2e-6 || p.Verdict != stats.Costs) {
 			t.Errorf("%+v", p)
 		}
 	}
-	got, err := predict.Judge(r.f, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
+	got, err := predict.Judge(r.File, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,18 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// newWays is a run over ways, of which the first is the baseline, with a control
+// routesRun is a run over routes to an endpoint.
+type routesRun struct{ *judgetest.Run }
+
+// newRoutes is a run over routes, of which the first is the baseline, with a control
 // if it is not the only one.
-func newWays(t *testing.T, load string, names ...string) *run {
+func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	t.Helper()
 	var cells []sample.Cell
 	var paths []sample.Path
@@ -22,32 +26,32 @@ func newWays(t *testing.T, load string, names ...string) *run {
 		c := sample.Cell{Mode: n, From: sample.FromHere, Load: load, On: sample.OnEndpoint}
 		cells = append(cells, c)
 		if i == 0 && len(names) > 1 {
-			cells = append(cells, control(c))
+			cells = append(cells, judgetest.Control(c))
 		}
 		paths = append(paths, sample.Path{Mode: n, From: c.From, On: c.On, Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
 			Facts: map[string]string{"url": "http://" + n, "server": "s/1"}})
 	}
-	r := newRun(t, cells...)
-	p := &r.f.Header.Plan
+	r := judgetest.New(t, cells...)
+	p := &r.File.Header.Plan
 	p.Study, p.Baseline = sample.StudyEndpoints, names[0]
 	p.Loads = []sample.Load{{Kind: "chat", Streams: 1, Options: workload.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2}, {Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Window: 1}}
 	p.Loads = slices.DeleteFunc(p.Loads, func(l sample.Load) bool { return l.Kind != load })
-	r.f.Header.Paths = paths
-	return r
+	r.File.Header.Paths = paths
+	return routesRun{r}
 }
 
 // histogram holds each of the times so often.
-func (r *run) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
-	r.t.Helper()
+func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
+	r.T.Helper()
 	h := sample.NewHistogram()
 	for d, n := range times {
 		if err := h.RecordValues(int64(d), n); err != nil {
-			r.t.Fatal(err)
+			r.T.Fatal(err)
 		}
 	}
 	e, err := sample.Encode(h)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return e
 }
@@ -56,9 +60,9 @@ const chatGap = 20 * time.Millisecond
 
 // chatted makes a visit of chat: 101 tokens of which every tenth comes so much
 // later than chatGap after the one before.
-func (r *run) chatted(round, cell int, first, late time.Duration) {
-	r.t.Helper()
-	r.visit(round, cell, 0, func(v *sample.Visit) {
+func (r routesRun) chatted(round, cell int, first, late time.Duration) {
+	r.T.Helper()
+	r.Visit(round, cell, 0, func(v *sample.Visit) {
 		response := (first + 100*chatGap + 10*late).Seconds()
 		v.Witness = sample.Witness{}
 		v.Client = sample.Party{Window: response, Trips: 1, Connections: 1, Counts: map[string]int64{"tokens": 101, "glued": 0, "stalls": 0}, TCP: sample.TCPInfo{RTT: 50e-6}}
@@ -119,13 +123,13 @@ func TestNetworkOrModel(t *testing.T) {
 		{"steady", 8, steadily(0, 0, 9*ms), "far: neither: its gaps are steady", "near", "0.0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newWays(t, "chat", "near", "far")
+			r := newRoutes(t, "chat", "near", "far")
 			for round := range tt.rounds {
 				for cell := range 3 {
 					r.chatted(round, cell, 50*ms, tt.late(round, cell))
 				}
 			}
-			got := r.judge()
+			got := Judge(r.File).Base()
 			finding(t, got, tt.want)
 			finding(t, got, "Over near, far adds ")
 			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over "+tt.best+" ") || !strings.Contains(f, " is "+tt.server) {
@@ -139,11 +143,11 @@ func TestNetworkOrModel(t *testing.T) {
 }
 
 func TestOneWay(t *testing.T) {
-	r := newWays(t, "chat", "only")
+	r := newRoutes(t, "chat", "only")
 	for round := range 6 {
 		r.chatted(round, 0, time.Millisecond, time.Millisecond)
 	}
-	got := r.judge()
+	got := Judge(r.File).Base()
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "With one route, ") || len(got.Findings) != 2 {
 		t.Errorf("findings %q", got.Findings)
 	}
@@ -156,23 +160,23 @@ func TestOneWay(t *testing.T) {
 
 func TestChatMetrics(t *testing.T) {
 	const ms = time.Millisecond
-	r := newWays(t, "chat", "near", "far")
-	r.f.Header.Plan.Precision = 0.001
+	r := newRoutes(t, "chat", "near", "far")
+	r.File.Header.Plan.Precision = 0.001
 	for round := range 6 {
 		r.chatted(round, 0, 50*ms, 2*ms)
 		r.chatted(round, 1, 50*ms, 2*ms)
 		r.chatted(round, 2, 80*ms, 42*ms)
 	}
 	// Of a machine on which the server runs, too.
-	for i := range r.f.Visits {
-		r.f.Visits[i].Machine[0] = sample.CPU{User: 1}
+	for i := range r.File.Visits {
+		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}
-	got := r.judge()
+	got := Judge(r.File).Base()
 	c := way(t, got, "far")
 	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02, workload.GapP99: 0.062, workload.GapMax: 0.062, workload.GapSlow: 0.062, workload.ResponseTime: 2.5,
 		workload.WordRate: 50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0, workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
 		m, ok := c.Metrics[name]
-		if !ok || !near(m.Median, want) || len(m.Rounds) != 6 {
+		if !ok || !judgetest.Near(m.Median, want) || len(m.Rounds) != 6 {
 			t.Errorf("%s = %+v, want %v", name, m, want)
 		}
 	}
@@ -209,24 +213,24 @@ func TestChatMetrics(t *testing.T) {
 
 // Visits to endpoints are never witnessed; those that failed do not count.
 func TestFailedWay(t *testing.T) {
-	r := newWays(t, "chat", "near", "far", "dead")
+	r := newRoutes(t, "chat", "near", "far", "dead")
 	for round := range 6 {
 		for cell := range 3 {
 			r.chatted(round, cell, time.Millisecond, time.Millisecond)
 		}
-		r.f.Visits = append(r.f.Visits, sample.Visit{Round: round, Cell: 3, Failure: "connection refused"})
+		r.File.Visits = append(r.File.Visits, sample.Visit{Round: round, Cell: 3, Failure: "connection refused"})
 	}
-	r.f.Visits[2].Failure = "reset" // of far, in the first round
-	got := r.judge()
+	r.File.Visits[2].Failure = "reset" // of far, in the first round
+	got := Judge(r.File).Base()
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
 	}
 	c := way(t, got, "far")
-	if !slices.Contains(codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
+	if !slices.Contains(judgetest.Codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
 	}
-	r = newWays(t, "chat", "near", "far")
-	if got := r.judge(); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
+	r = newRoutes(t, "chat", "near", "far")
+	if got := Judge(r.File).Base(); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
 		t.Errorf("findings %q", got.Findings)
 	}
 }
@@ -238,17 +242,17 @@ func TestGluedTokens(t *testing.T) {
 		warns bool
 	}{{"few", 10, false}, {"many", 11, true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newWays(t, "chat", "near", "far")
+			r := newRoutes(t, "chat", "near", "far")
 			for round := range 6 {
 				for cell := range 3 {
 					r.chatted(round, cell, time.Millisecond, 0)
 					if cell == 2 {
-						r.f.Visits[len(r.f.Visits)-1].Client.Counts["glued"] = tt.glued
+						r.File.Visits[len(r.File.Visits)-1].Client.Counts["glued"] = tt.glued
 					}
 				}
 			}
-			got := r.judge()
-			if has := slices.Contains(codes(way(t, got, "far").Warnings), "glued"); has != tt.warns {
+			got := Judge(r.File).Base()
+			if has := slices.Contains(judgetest.Codes(way(t, got, "far").Warnings), "glued"); has != tt.warns {
 				t.Errorf("warnings %+v", way(t, got, "far").Warnings)
 			}
 			if ws := way(t, got, "near").Warnings; len(ws) > 0 {
@@ -276,10 +280,10 @@ func TestDoubtfulWays(t *testing.T) {
 			[]string{"the routes lead to different servers, by their model: m; n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newWays(t, "chat", "a", "b", "c")
-			tt.with(r.f.Header.Paths)
+			r := newRoutes(t, "chat", "a", "b", "c")
+			tt.with(r.File.Header.Paths)
 			var got []string
-			for _, w := range r.judge().Warnings {
+			for _, w := range Judge(r.File).Base().Warnings {
 				if w.Code != "ways" {
 					t.Errorf("warning %+v", w)
 				}
@@ -293,9 +297,9 @@ func TestDoubtfulWays(t *testing.T) {
 }
 
 // browsed makes a visit of sql in which pages of 20 queries take so long.
-func (r *run) browsed(round, cell int, page time.Duration) {
-	r.t.Helper()
-	r.visit(round, cell, 0, func(v *sample.Visit) {
+func (r routesRun) browsed(round, cell int, page time.Duration) {
+	r.T.Helper()
+	r.Visit(round, cell, 0, func(v *sample.Visit) {
 		n := int64(time.Second / page)
 		v.Witness = sample.Witness{}
 		v.Client = sample.Party{Window: 1, Sent: 20 * n, Received: 2000 * n, Trips: 20 * n, Connections: 1}
@@ -308,23 +312,23 @@ func (r *run) browsed(round, cell int, page time.Duration) {
 
 func TestSQL(t *testing.T) {
 	const ms = time.Millisecond
-	r := newWays(t, "sql", "published", "direct", "far")
+	r := newRoutes(t, "sql", "published", "direct", "far")
 	for round := range 6 {
 		for cell, page := range []time.Duration{2 * ms, 2 * ms, ms, 10 * ms} {
 			r.browsed(round, cell, page)
 		}
 	}
-	got := r.judge()
+	got := Judge(r.File).Base()
 	c := way(t, got, "far")
 	for name, want := range map[string]float64{workload.LatencyP50: 10e-3, workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
-		if m := c.Metrics[name]; !near(m.Median, want) {
+		if m := c.Metrics[name]; !judgetest.Near(m.Median, want) {
 			t.Errorf("%s = %+v, want %v", name, m, want)
 		}
 	}
 	if _, ok := c.Metrics[workload.RTT]; ok {
 		t.Error("a Unix socket has a round-trip time")
 	}
-	if x := c.Metrics[workload.LatencyP50].Ratio; c.Primary != workload.LatencyP50 || x == nil || x.Verdict != stats.Worse || !near(x.Median, 5) || c.Witnessed {
+	if x := c.Metrics[workload.LatencyP50].Ratio; c.Primary != workload.LatencyP50 || x == nil || x.Verdict != stats.Worse || !judgetest.Near(x.Median, 5) || c.Witnessed {
 		t.Errorf("primary %s, ratio %+v, witnessed %v", c.Primary, x, c.Witnessed)
 	}
 	for name, want := range map[string]string{ // a histogram has three digits: 8.002

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -25,15 +26,15 @@ func TestFailed(t *testing.T) {
 		{"never-visited", nil, "it was never visited", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.PublishNAT, "bulk")...)
+			r := judgetest.New(t, judgetest.Trio(mode.PublishNAT, "bulk")...)
 			for round := range 6 {
-				r.visit(round, 0, 8)
-				r.visit(round, 1, 8)
+				r.Visit(round, 0, 8)
+				r.Visit(round, 1, 8)
 				if tt.change != nil {
-					r.visit(round, 2, 4, tt.change)
+					r.Visit(round, 2, 4, tt.change)
 				}
 			}
-			got := r.judge()
+			got := Judge(r.File).Base()
 			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
 				t.Errorf("a cell without a good visit is listed: %+v", got.Cells)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -32,15 +33,15 @@ func noFinding(t *testing.T, r *analysis.Report, unwanted string) {
 func both() []sample.Cell {
 	var out []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
-		out = append(out, trio(mode.Bridge, load)...)
-		out = append(out, hostCell(mode.PublishNAT, load), cell(mode.PublishNAT, mode.FromHost, mode.ToAddress, load),
-			hostCell(mode.PublishProxy, load), cell(mode.PublishProxy, mode.FromHost, mode.ToLoopback6, load))
+		out = append(out, judgetest.Trio(mode.Bridge, load)...)
+		out = append(out, judgetest.HostCell(mode.PublishNAT, load), judgetest.Cell(mode.PublishNAT, mode.FromHost, mode.ToAddress, load),
+			judgetest.HostCell(mode.PublishProxy, load), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToLoopback6, load))
 	}
 	return out
 }
 
 func TestFindings(t *testing.T) {
-	r := newRun(t, both()...).rounds(6, steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).judge()
+	r := Judge(judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File).Base()
 	wantFinding(t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
 	wantFinding(t, r, "Cheapest from host that keeps port isolation: bridge, with 0.75 ±0.00 of host's throughput (worse)"+
 		" and 1.20 ±0.00 times host's median latency (worse).")
@@ -57,10 +58,10 @@ func TestFindingsAreByPlacement(t *testing.T) {
 	var cells []sample.Cell
 	for _, from := range []mode.Placement{mode.FromContainer, mode.FromRemote} {
 		to := map[mode.Placement]mode.Target{mode.FromContainer: mode.ToLoopback, mode.FromRemote: mode.ToAddress}[from]
-		base := cell(mode.Host, from, to, "rr")
-		cells = append(cells, base, control(base), cell(mode.PublishNAT, from, mode.ToAddress, "rr"), cell(mode.PublishProxy, from, mode.ToAddress, "rr"))
+		base := judgetest.Cell(mode.Host, from, to, "rr")
+		cells = append(cells, base, judgetest.Control(base), judgetest.Cell(mode.PublishNAT, from, mode.ToAddress, "rr"), judgetest.Cell(mode.PublishProxy, from, mode.ToAddress, "rr"))
 	}
-	r := newRun(t, cells...).rounds(6, steady(50, 50, 75, 150, 40, 40, 80, 60)).judge()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(50, 50, 75, 150, 40, 40, 80, 60)).File).Base()
 	wantFinding(t, r, "Cheapest from container that keeps port isolation: publish-nat, with 1.50")
 	wantFinding(t, r, "Cheapest from remote that keeps port isolation: publish-proxy, with 1.50")
 	wantFinding(t, r, "docker-proxy, from container: 2.00 ±0.00 times publish-nat's median latency (worse)")
@@ -69,49 +70,49 @@ func TestFindingsAreByPlacement(t *testing.T) {
 
 // The cheapest is the best over all loads, by the mean of the logarithms.
 func TestCheapestOverLoads(t *testing.T) {
-	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.PublishProxy, "bulk"))
-	cells = append(append(cells, trio(mode.Bridge, "rr")...), hostCell(mode.PublishProxy, "rr"))
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishProxy, "bulk"))
+	cells = append(append(cells, judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishProxy, "rr"))
 	// bridge: 4 × 1.1, docker-proxy: 1.5 × 2
-	r := newRun(t, cells...).rounds(6, steady(8, 8, 2, 8/1.5, 50, 50, 55, 100)).judge()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 2, 8/1.5, 50, 50, 55, 100)).File).Base()
 	wantFinding(t, r, "keeps port isolation: publish-proxy")
 }
 
 // A mode that has no result under one load is not the cheapest of all.
 func TestCheapestTakesAllLoads(t *testing.T) {
-	cells := append(append(trio(mode.Bridge, "bulk"), trio(mode.Bridge, "rr")...), hostCell(mode.PublishNAT, "bulk"), hostCell(mode.PublishNAT, "rr"))
-	r := newRun(t, cells...).rounds(6, steady(8, 8, 8, 50, 50, 50, 4, 90), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).judge()
+	cells := append(append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishNAT, "bulk"), judgetest.HostCell(mode.PublishNAT, "rr"))
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 4, 90), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File).Base()
 	wantFinding(t, r, "publish-nat :lo keeps port isolation, from host, with 0.50")
 	noFinding(t, r, "heapest") // of one
 }
 
 // A baseline that alone keeps it has nothing to be said of.
 func TestCheapestOfTheBaselineAlone(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "rr")...).rounds(6, steady(50, 50, 60))
-	for i := range r.f.Header.Plan.Cells {
-		c := &r.f.Header.Plan.Cells[i]
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Rounds(6, judgetest.Steady(50, 50, 60))
+	for i := range r.File.Header.Plan.Cells {
+		c := &r.File.Header.Plan.Cells[i]
 		c.Mode, c.To = map[bool]string{true: "host", false: "bridge"}[c.Mode == "bridge"], "container"
 	}
-	r.f.Header.Plan.Baseline = "bridge"
-	noFinding(t, r.judge(), "port isolation")
+	r.File.Header.Plan.Baseline = "bridge"
+	noFinding(t, Judge(r.File).Base(), "port isolation")
 }
 
 func TestFindingsWithoutNAT(t *testing.T) {
 	t.Run("against-the-baseline", func(t *testing.T) {
-		r := newRun(t, trio(mode.PublishProxy, "bulk")...).rounds(6, steady(8, 8, 2)).judge()
+		r := Judge(judgetest.New(t, judgetest.Trio(mode.PublishProxy, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 2)).File).Base()
 		wantFinding(t, r, "Publishing through docker-proxy, from host: 0.25 ±0.00 of host's throughput (worse).")
 	})
 	t.Run("nat-failed", func(t *testing.T) {
-		cells := append(trio(mode.PublishProxy, "bulk"), hostCell(mode.PublishNAT, "bulk"))
-		r := newRun(t, cells...).rounds(6, steady(8, 8, 2, 4), func(v *sample.Visit) { v.Witness.OK = v.Cell != 3 }).judge()
+		cells := append(judgetest.Trio(mode.PublishProxy, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
+		r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 2, 4), func(v *sample.Visit) { v.Witness.OK = v.Cell != 3 }).File).Base()
 		wantFinding(t, r, "from host: 0.25 ±0.00 of host's throughput (worse).")
 	})
 	t.Run("no-proxy", func(t *testing.T) {
-		r := newRun(t, trio(mode.PublishNAT, "bulk")...).rounds(6, steady(8, 8, 2)).judge()
+		r := Judge(judgetest.New(t, judgetest.Trio(mode.PublishNAT, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 2)).File).Base()
 		noFinding(t, r, "docker-proxy")
 	})
 	t.Run("ipv6-alone", func(t *testing.T) {
-		base := hostCell(mode.Host, "bulk")
-		r := newRun(t, base, control(base), cell(mode.PublishProxy, mode.FromHost, mode.ToLoopback6, "bulk")).rounds(6, steady(8, 8, 2)).judge()
+		base := judgetest.HostCell(mode.Host, "bulk")
+		r := Judge(judgetest.New(t, base, judgetest.Control(base), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToLoopback6, "bulk")).Rounds(6, judgetest.Steady(8, 8, 2)).File).Base()
 		for _, f := range r.Findings {
 			if strings.HasPrefix(f, "Publishing through docker-proxy") {
 				return
@@ -122,7 +123,7 @@ func TestFindingsWithoutNAT(t *testing.T) {
 }
 
 func TestNothingWasMeasured(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...).judge()
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).File).Base()
 	if len(r.Findings) != 1 || r.Findings[0] != "Nothing was measured." {
 		t.Errorf("findings %q", r.Findings)
 	}
@@ -135,19 +136,19 @@ func TestNothingWasMeasured(t *testing.T) {
 // with rounds too few for a verdict neither.
 func TestNoCheapest(t *testing.T) {
 	t.Run("none-isolates", func(t *testing.T) {
-		noFinding(t, newRun(t, trio(mode.Native, "bulk")...).rounds(6, steady(8, 8, 9)).judge(), "heapest")
+		noFinding(t, Judge(judgetest.New(t, judgetest.Trio(mode.Native, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 9)).File).Base(), "heapest")
 	})
 	t.Run("few-rounds", func(t *testing.T) {
-		noFinding(t, newRun(t, trio(mode.Bridge, "bulk")...).rounds(2, steady(8, 8, 4)).judge(), "Cheapest")
+		noFinding(t, Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(2, judgetest.Steady(8, 8, 4)).File).Base(), "Cheapest")
 	})
 }
 
 // The baseline itself may be the cheapest that isolates ports.
 func TestCheapestMayBeTheBaseline(t *testing.T) {
-	base := hostCell(mode.Bridge, "bulk")
-	r := newRun(t, base, control(base), hostCell(mode.PublishProxy, "bulk"))
-	r.f.Header.Plan.Baseline = string(mode.Bridge)
-	for _, f := range r.rounds(6, steady(8, 8, 2)).judge().Findings {
+	base := judgetest.HostCell(mode.Bridge, "bulk")
+	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.PublishProxy, "bulk"))
+	r.File.Header.Plan.Baseline = string(mode.Bridge)
+	for _, f := range Judge(r.Rounds(6, judgetest.Steady(8, 8, 2)).File).Base().Findings {
 		if strings.Contains(f, "keeps port isolation: publish-proxy") {
 			t.Errorf("the baseline costs a quarter of that: %q", f)
 		}

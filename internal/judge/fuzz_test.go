@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -68,12 +69,12 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 	} {
 		for name, once := range map[string]bool{"every-visit": false, "one-visit": true} {
 			t.Run(tt.name+"-"+name, func(t *testing.T) {
-				r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), func(v *sample.Visit) {
+				r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
 					if !once || v.Round == 3 && v.Cell == 2 {
 						tt.change(v)
 					}
 				})
-				f, err := reread(r.f)
+				f, err := reread(r.File)
 				if err != nil {
 					return // refused: as good
 				}

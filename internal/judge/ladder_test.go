@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -18,19 +19,19 @@ func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 	var cells []sample.Cell
 	for _, load := range loads {
 		for i, r := range mode.Climb(p, []mode.Name{to}) {
-			c := cell(r.Mode, p, r.To, load)
+			c := judgetest.Cell(r.Mode, p, r.To, load)
 			if cells = append(cells, c); i == 0 {
-				cells = append(cells, control(c))
+				cells = append(cells, judgetest.Control(c))
 			}
 		}
 	}
 	return cells
 }
 
-func newLadderRun(t *testing.T, cells ...sample.Cell) *run {
+func newLadderRun(t *testing.T, cells ...sample.Cell) *judgetest.Run {
 	t.Helper()
-	r := newRun(t, cells...)
-	r.f.Header.Plan.Study, r.f.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
 	return r
 }
 
@@ -48,11 +49,11 @@ func step(t *testing.T, r *ladder.Report, m mode.Name) ladder.Step {
 func TestSteps(t *testing.T) {
 	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
 	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
-	r := newLadderRun(t, cells...).rounds(8, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
+	r := ladder.Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
 		if v.Cell == 6 { // with half a CPU more
 			v.Machine[1].User = 0.5
 		}
-	}).ladder()
+	}).File)
 	if len(r.Steps) != 6 || r.Steps[0].Mode != "native" || r.Steps[5].Mode != "publish-proxy" {
 		t.Fatalf("steps %+v", r.Steps)
 	}
@@ -77,7 +78,7 @@ func TestSteps(t *testing.T) {
 		{mode.PublishNAT, workload.Throughput, analysis.Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
 		{mode.PublishNAT, workload.CPUPerByte, analysis.Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
 		{mode.PublishProxy, workload.LatencyP50, analysis.Price{Unit: "s", Median: 27e-6, Verdict: stats.Costs}},
-		{mode.PublishProxy, workload.CPUPerTrip, analysis.Price{Unit: "s", Median: 0.5 / tripsPerVisit, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.CPUPerTrip, analysis.Price{Unit: "s", Median: 0.5 / judgetest.TripsPerVisit, Verdict: stats.Costs}},
 		{mode.PublishProxy, workload.CPUPerByte, analysis.Price{Unit: "s/B", Verdict: stats.Nothing}},
 	} {
 		t.Run(string(tt.of)+"-"+tt.metric, func(t *testing.T) {
@@ -105,8 +106,8 @@ func TestSteps(t *testing.T) {
 // A machine that drifts changes what a part costs no more than the part does.
 func TestStepsPairByRound(t *testing.T) {
 	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
-	r.rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
-	if p := step(t, r.ladder(), mode.Host).Prices[workload.Throughput]; !near(p.Low, 0.75) || !near(p.High, 0.75) || p.Verdict != stats.Costs {
+	r.Rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
+	if p := step(t, ladder.Judge(r.File), mode.Host).Prices[workload.Throughput]; !judgetest.Near(p.Low, 0.75) || !judgetest.Near(p.High, 0.75) || p.Verdict != stats.Costs {
 		t.Errorf("price %+v", p)
 	}
 }
@@ -125,16 +126,16 @@ func TestStepsOverGaps(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
-			r.rounds(6, steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
-			s := step(t, r.ladder(), mode.PublishNAT)
-			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !near(s.Prices[workload.LatencyP50].Median, 13e-6) {
+			r.Rounds(6, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
+			s := step(t, ladder.Judge(r.File), mode.PublishNAT)
+			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !judgetest.Near(s.Prices[workload.LatencyP50].Median, 13e-6) {
 				t.Errorf("step %+v", s)
 			}
 		})
 	}
 	t.Run("not-built", func(t *testing.T) { // the plan has lost its cells
 		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
-		s := step(t, newLadderRun(t, append(cells[:3], cells[4:]...)...).rounds(6, steady(20, 20, 20, 30)).ladder(), mode.IPvlanL2)
+		s := step(t, ladder.Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
 		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
 			!strings.HasSuffix(s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
 			t.Errorf("step %+v", s)
@@ -142,8 +143,8 @@ func TestStepsOverGaps(t *testing.T) {
 	})
 	t.Run("no-bottom", func(t *testing.T) {
 		r := newLadderRun(t, chain(mode.FromHost, mode.Host, "rr")...)
-		r.rounds(6, steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
-		if s := ladder.Judge(r.f).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
+		r.Rounds(6, judgetest.Steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
+		if s := ladder.Judge(r.File).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
 			t.Errorf("steps %+v", s)
 		}
 	})
@@ -154,8 +155,8 @@ func TestStepsOverGaps(t *testing.T) {
 func TestStepsOverAFullWire(t *testing.T) {
 	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
 	r := newLadderRun(t, cells...)
-	r.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	got := r.rounds(6, steady(9.4, 9.4, 9.4, 9.4, 5)).ladder()
+	r.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	got := ladder.Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 9.4, 9.4, 5)).File)
 	if p := step(t, got, mode.Routed).Prices[workload.Throughput]; p.LimitedBy != "wire" || p.Verdict != stats.Unclear || p.String() != "wire full" {
 		t.Errorf("price %+v", p)
 	}
@@ -202,5 +203,3 @@ func TestPriceString(t *testing.T) {
 		})
 	}
 }
-
-func (r *run) ladder() *ladder.Report { return ladder.Judge(r.f) }

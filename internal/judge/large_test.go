@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -69,9 +70,9 @@ func minute(tb testing.TB) []byte {
 	for i := range p.Loads {
 		p.Loads[i].Slice = 0.004
 		for _, m := range modes {
-			c := hostCell(m, p.Loads[i].Kind)
+			c := judgetest.HostCell(m, p.Loads[i].Kind)
 			if p.Cells = append(p.Cells, c); m == mode.Host {
-				p.Cells = append(p.Cells, control(c))
+				p.Cells = append(p.Cells, judgetest.Control(c))
 			}
 		}
 	}

@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // live is what a Live has seen of a run.
-func live(r *run) *analysis.Live {
-	l := Live(r.f.Header.Plan)
-	for _, v := range r.f.Visits {
+func live(r *judgetest.Run) *analysis.Live {
+	l := Live(r.File.Header.Plan)
+	for _, v := range r.File.Visits {
 		l.Add(v)
 	}
 	return l
@@ -25,26 +26,26 @@ func TestStandingsAreTheReports(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	cells = append(cells, four("crr")...)
 	r := newSlicedRun(t, cells...)
-	r.f.Header.Plan.Loads = append(r.f.Header.Plan.Loads, sample.Load{Kind: "crr", Window: 0.1})
-	l := Live(r.f.Header.Plan)
+	r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads, sample.Load{Kind: "crr", Window: 0.1})
+	l := Live(r.File.Header.Plan)
 	for n := range 8 {
-		before := len(r.f.Visits)
+		before := len(r.File.Visits)
 		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)
 		for c := 8; c < 12; c++ { // of windows
-			r.visit(n, c, 1, func(v *sample.Visit) {
+			r.Visit(n, c, 1, func(v *sample.Visit) {
 				v.Client.Trips = int64(20_000 + 100*((n*7+c)%5))
 				if c == 10 {
 					v.Client.Trips /= 2
 				}
 			})
 		}
-		for i := len(r.f.Visits) - 1; i >= before; i-- { // in any order
-			l.Add(r.f.Visits[i])
+		for i := len(r.File.Visits) - 1; i >= before; i-- { // in any order
+			l.Add(r.File.Visits[i])
 			if i%3 == 0 {
 				l.Known()
 			}
 		}
-		got, want := l.Standings(), r.judge()
+		got, want := l.Standings(), Judge(r.File).Base()
 		if len(got) != 6 {
 			t.Fatalf("after %d rounds %d cells have a ratio", n+1, len(got))
 		}
@@ -58,26 +59,26 @@ func TestStandingsAreTheReports(t *testing.T) {
 
 func TestKnownBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
-	r.f.Header.Plan.Precision = 0.001 // which is never reached
-	for n, want := range [][]bool{    // two epochs are too few, whatever they say
+	r.File.Header.Plan.Precision = 0.001 // which is never reached
+	for n, want := range [][]bool{       // two epochs are too few, whatever they say
 		{true, false, false, false},
 		{true, false, false, false},
 		{true, false, true, false},
 	} {
 		r.epochs(1, 30, 30, 20, 29.2)
-		if got := live(r.run).Known(); !slices.Equal(got, want) {
+		if got := live(r.Run).Known(); !slices.Equal(got, want) {
 			t.Errorf("after %d epochs %v, want %v", n+1, got, want)
 		}
 	}
 	r.epochs(30, 30, 30, 20, 30)
-	if got := live(r.run).Known(); slices.Contains(got, false) {
+	if got := live(r.Run).Known(); slices.Contains(got, false) {
 		t.Errorf("after 33 epochs: %v", got)
 	}
 	// As precise as was asked for is enough.
 	r = newSlicedRun(t, four("bulk")...)
-	r.f.Header.Plan.Precision = 0.10
-	if r.epochs(3, 30, 30, 20, 29); !allKnown(live(r.run)) {
-		t.Errorf("known to within 10 %%: %v", live(r.run).Known())
+	r.File.Header.Plan.Precision = 0.10
+	if r.epochs(3, 30, 30, 20, 29); !allKnown(live(r.Run)) {
+		t.Errorf("known to within 10 %%: %v", live(r.Run).Known())
 	}
 }
 
@@ -92,37 +93,37 @@ func TestKnownByRounds(t *testing.T) {
 		change func(*sample.Visit)
 		want   bool
 	}{
-		{"steady", "bulk", 8, 0, noisy(still, 8, 8, 4), nil, true},
-		{"few-rounds", "bulk", 5, 0, noisy(still, 8, 8, 4), nil, false},
-		{"within-precision", "bulk", 8, 0, noisy(hum, 8, 8, 4), nil, true},
-		{"a-mode-is-noisy", "bulk", 8, 0, noisy(roar, 8, 8, 4), nil, false},
-		{"but-its-verdict-is-certain", "bulk", 8, 0.03, noisy(roar, 8, 8, 4), nil, true},
-		{"a-mode-is-noisy-and-alike", "bulk", 8, 0.03, noisy(roar, 8, 8, 7.5), nil, false},
-		{"latency-is-noisy", "rr", 8, 0, noisy(roar, 50, 50, 90), nil, false},
-		{"the-control-is-noisy", "bulk", 8, 0, noisy([]float64{0, 0.1, 0}, 8, 8, 4), nil, false},
-		{"a-mode-that-always-fails-does-not-hold-up", "bulk", 8, 0, noisy(roar, 8, 8, 4),
+		{"steady", "bulk", 8, 0, judgetest.Noisy(still, 8, 8, 4), nil, true},
+		{"few-rounds", "bulk", 5, 0, judgetest.Noisy(still, 8, 8, 4), nil, false},
+		{"within-precision", "bulk", 8, 0, judgetest.Noisy(hum, 8, 8, 4), nil, true},
+		{"a-mode-is-noisy", "bulk", 8, 0, judgetest.Noisy(roar, 8, 8, 4), nil, false},
+		{"but-its-verdict-is-certain", "bulk", 8, 0.03, judgetest.Noisy(roar, 8, 8, 4), nil, true},
+		{"a-mode-is-noisy-and-alike", "bulk", 8, 0.03, judgetest.Noisy(roar, 8, 8, 7.5), nil, false},
+		{"latency-is-noisy", "rr", 8, 0, judgetest.Noisy(roar, 50, 50, 90), nil, false},
+		{"the-control-is-noisy", "bulk", 8, 0, judgetest.Noisy([]float64{0, 0.1, 0}, 8, 8, 4), nil, false},
+		{"a-mode-that-always-fails-does-not-hold-up", "bulk", 8, 0, judgetest.Noisy(roar, 8, 8, 4),
 			func(v *sample.Visit) { v.Witness.OK = v.Cell != 2 }, true},
-		{"a-ratio-of-one-round-is-not-known", "bulk", 8, 0, noisy(still, 8, 8, 4), func(v *sample.Visit) {
+		{"a-ratio-of-one-round-is-not-known", "bulk", 8, 0, judgetest.Noisy(still, 8, 8, 4), func(v *sample.Visit) {
 			if v.Cell == 2 && v.Round != 7 {
 				v.Failure, v.Starved = "the machine was too busy", true
 			}
 		}, false},
-		{"what-was-starved-once-is-not-broken", "bulk", 1, 0, noisy(still, 8, 8, 4), func(v *sample.Visit) {
+		{"what-was-starved-once-is-not-broken", "bulk", 1, 0, judgetest.Noisy(still, 8, 8, 4), func(v *sample.Visit) {
 			if v.Cell == 2 {
 				v.Failure, v.Starved = "the machine was too busy", true
 			}
 		}, false},
-		{"other-metrics-may-be-noisy", "bulk", 8, 0, steady(8, 8, 4),
+		{"other-metrics-may-be-noisy", "bulk", 8, 0, judgetest.Steady(8, 8, 4),
 			func(v *sample.Visit) { v.Client.TCP.RTT = float64(1 + v.Round) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, tt.load)...)
-			r.f.Header.Plan.Same = tt.same
+			r := judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...)
+			r.File.Header.Plan.Same = tt.same
 			change := []func(*sample.Visit){}
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			l := live(r.rounds(tt.rounds, tt.value, change...))
+			l := live(r.Rounds(tt.rounds, tt.value, change...))
 			if got := allKnown(l); got != tt.want {
 				t.Errorf("known: %v", l.Known())
 			}
@@ -133,9 +134,9 @@ func TestKnownByRounds(t *testing.T) {
 // A ladder's rungs are held against the rung below, which may be another one once that
 // has broken.
 func TestLiveLadder(t *testing.T) {
-	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.PublishNAT, "bulk"))
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
 	r := newSlicedRun(t, cells...)
-	r.f.Header.Plan.Study = sample.StudyLadder
+	r.File.Header.Plan.Study = sample.StudyLadder
 	r.epochs(12, 30, 30, 20, 20)
 	of := func(l *analysis.Live) string {
 		for _, s := range l.Standings() {
@@ -145,7 +146,7 @@ func TestLiveLadder(t *testing.T) {
 		}
 		return "nothing"
 	}
-	l := live(r.run)
+	l := live(r.Run)
 	if got := of(l); got != "bridge same" {
 		t.Errorf("over %s", got)
 	}
@@ -162,7 +163,7 @@ func TestLiveLadder(t *testing.T) {
 
 // Without a round there is nothing to stand, and nothing is known but the baseline.
 func TestLiveOfNothing(t *testing.T) {
-	l := live(newSlicedRun(t, four("rr")...).run)
+	l := live(newSlicedRun(t, four("rr")...).Run)
 	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
 		t.Errorf("known %v, %d stand", got, len(l.Standings()))
 	}
@@ -177,7 +178,7 @@ func BenchmarkLive(b *testing.B) {
 	for _, load := range []string{"bulk", "rr"} {
 		cells = append(cells, four(load)...)
 		for _, m := range []mode.Name{mode.BridgeDefault, mode.Routed, mode.PublishNAT, mode.Shared} {
-			cells = append(cells, hostCell(m, load))
+			cells = append(cells, judgetest.HostCell(m, load))
 		}
 	}
 	r := newSlicedRun(t, cells...)
@@ -185,8 +186,8 @@ func BenchmarkLive(b *testing.B) {
 	for i := range xs {
 		xs[i] = 20
 	}
-	l := live(r.epochs(20, xs...).run)
-	last := r.f.Visits[len(r.f.Visits)-len(cells):]
+	l := live(r.epochs(20, xs...).Run)
+	last := r.File.Visits[len(r.File.Visits)-len(cells):]
 	for b.Loop() {
 		for _, v := range last {
 			l.Add(v)

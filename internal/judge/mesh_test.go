@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -251,7 +252,7 @@ func TestMeshFindings(t *testing.T) {
 					t.Errorf("findings lack %q:\n%s", want, says)
 				}
 			}
-			if got := codes(r.Warnings); !slices.Equal(got, append([]string{}, tt.codes...)) {
+			if got := judgetest.Codes(r.Warnings); !slices.Equal(got, append([]string{}, tt.codes...)) {
 				t.Errorf("warnings %v, want %v", got, tt.codes)
 			}
 			if _, err := json.Marshal(r); err != nil {

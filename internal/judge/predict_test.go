@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -20,14 +21,14 @@ func costs(t *testing.T, loads ...string) *sample.File {
 	var cells []sample.Cell
 	var xs []float64
 	for _, l := range loads {
-		cells = append(cells, trio(mode.Bridge, l)...)
+		cells = append(cells, judgetest.Trio(mode.Bridge, l)...)
 		if l == "rr" {
 			xs = append(xs, 100, 100, 150)
 		} else {
 			xs = append(xs, 40, 40, 20)
 		}
 	}
-	return newRun(t, cells...).rounds(6, steady(xs...)).f
+	return judgetest.New(t, cells...).Rounds(6, judgetest.Steady(xs...)).File
 }
 
 func TestPredict(t *testing.T) {
@@ -41,22 +42,22 @@ func TestPredict(t *testing.T) {
 	host, bridge := p.Rows[0], p.Rows[1]
 	// 4000 bytes beyond the measured one take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
 	const hostPage, bridgePage = 20 * (100e-6 + 0.8e-6), 20 * (150e-6 + 1.6e-6)
-	if !near(host.Page.Median, hostPage) || !near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 || bridge.Page.Unit != "s" {
+	if !judgetest.Near(host.Page.Median, hostPage) || !judgetest.Near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 || bridge.Page.Unit != "s" {
 		t.Errorf("pages %+v, %+v", host.Page, bridge.Page)
 	}
 	over := bridge.Over[predict.Page]
-	if !near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs || len(host.Over) != 0 {
+	if !judgetest.Near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs || len(host.Over) != 0 {
 		t.Errorf("over %+v", over)
 	}
 	// 0.8 CPUs for 2,000 round trips a second and for 5 or 2.5 GB a second.
 	const perTrip = 0.8 / 2000
-	if want := 500 * (perTrip + 4000*0.8/5e9); !near(host.CPU.Median, want) {
+	if want := 500 * (perTrip + 4000*0.8/5e9); !judgetest.Near(host.CPU.Median, want) {
 		t.Errorf("CPU %+v, want %v", host.CPU, want)
 	}
-	if want := 500 * (perTrip + 4000*0.8/2.5e9); !near(bridge.CPU.Median, want) {
+	if want := 500 * (perTrip + 4000*0.8/2.5e9); !judgetest.Near(bridge.CPU.Median, want) {
 		t.Errorf("CPU %+v, want %v", bridge.CPU, want)
 	}
-	if got := bridge.Costs; !near(got[workload.LatencyP50], 150e-6) || !near(got[workload.Throughput], 20e9) || bridge.Extra != 4000 {
+	if got := bridge.Costs; !judgetest.Near(got[workload.LatencyP50], 150e-6) || !judgetest.Near(got[workload.Throughput], 20e9) || bridge.Extra != 4000 {
 		t.Errorf("costs %v, extra %v", got, bridge.Extra)
 	}
 	if host.StreamCPU != nil {
@@ -68,11 +69,11 @@ func TestPredict(t *testing.T) {
 func TestPredictFromLess(t *testing.T) {
 	small := predict.Workload{Queries: 3, Bytes: 1}
 	p, err := predict.Judge(costs(t, "rr"), small)
-	if err != nil || len(p.Notes) != 0 || !near(p.Rows[0].Page.Median, 300e-6) || p.Rows[0].CPU != nil {
+	if err != nil || len(p.Notes) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) || p.Rows[0].CPU != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 	p, err = predict.Judge(costs(t, "rr"), predict.Workload{Queries: 3, Bytes: 2000})
-	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") || !near(p.Rows[0].Page.Median, 300e-6) {
+	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := predict.Judge(costs(t, "bulk"), small); !errors.Is(err, predict.ErrNothingToPredict) {

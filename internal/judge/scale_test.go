@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -20,15 +21,15 @@ func scaled(t *testing.T, load string) *analysis.Report {
 	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 2, Procs: 2}
 	var cells []sample.Cell
 	for _, s := range []sample.Shape{one, four} {
-		host := cell(mode.Host, mode.FromContainer, mode.ToLoopback, load)
-		bridge := cell(mode.Bridge, mode.FromContainer, mode.ToContainer, load)
+		host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToLoopback, load)
+		bridge := judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, load)
 		host.Shape, bridge.Shape = s, s
-		cells = append(cells, host, control(host), bridge)
+		cells = append(cells, host, judgetest.Control(host), bridge)
 	}
 	rates := [][][]float64{{{40}}, {{40}}, {{20}}, {{5, 5}, {5, 5}}, {{5, 5}, {5, 5}}, {{8, 0}, {4, 4}}}
-	r := newRun(t, cells...)
-	r.f.Header.Plan.Study = sample.StudyScale
-	r.rounds(6, steady(40, 40, 20, 20, 20, 16), func(v *sample.Visit) {
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study = sample.StudyScale
+	r.Rounds(6, judgetest.Steady(40, 40, 20, 20, 20, 16), func(v *sample.Visit) {
 		unit := 1e9 / 8
 		if load == "rr" {
 			unit = 1
@@ -42,7 +43,7 @@ func scaled(t *testing.T, load string) *analysis.Report {
 		}
 		v.Setup, v.Client.Late, v.Client.RSS, v.Server.RSS = 0.25, 0.004, 30e6, 10e6
 	})
-	return Judge(r.f).Base()
+	return Judge(r.File).Base()
 }
 
 func TestScale(t *testing.T) {
@@ -61,18 +62,18 @@ func TestScale(t *testing.T) {
 				analysis.Rate(sample.Load{Kind: load}): 16 * unit, workload.ClientMean: 8 * unit, workload.ClientMin: 8 * unit, workload.ClientMax: 8 * unit, workload.ClientFairness: 1,
 				workload.ProcessMin: 0, workload.ProcessFairness: 256.0 / (4 * 96), workload.Memory: 40e6, workload.Setup: 0.25, workload.StartSpread: 0.004,
 			} {
-				if got := last[name]; !near(got.Median, want) || len(got.Rounds) != 6 {
+				if got := last[name]; !judgetest.Near(got.Median, want) || len(got.Rounds) != 6 {
 					t.Errorf("%s = %+v, want %v", name, got, want)
 				}
 			}
 			rate := last[analysis.Rate(sample.Load{Kind: load})]
-			if rate.Ratio == nil || !near(rate.Ratio.Median, 0.8) || rate.Ratio.Verdict != stats.Worse || rate.Ratio.To != "host" {
+			if rate.Ratio == nil || !judgetest.Near(rate.Ratio.Median, 0.8) || rate.Ratio.Verdict != stats.Worse || rate.Ratio.To != "host" {
 				t.Errorf("against host: %+v", rate.Ratio)
 			}
-			if rate.Scaling == nil || !near(rate.Scaling.Median, 0.8) || rate.Scaling.To != "1×1×1" {
+			if rate.Scaling == nil || !judgetest.Near(rate.Scaling.Median, 0.8) || rate.Scaling.To != "1×1×1" {
 				t.Errorf("against its first shape: %+v", rate.Scaling)
 			}
-			if x := r.Cells[2].Metrics[analysis.Rate(sample.Load{Kind: load})]; x.Scaling != nil || !near(x.Ratio.Median, 0.5) {
+			if x := r.Cells[2].Metrics[analysis.Rate(sample.Load{Kind: load})]; x.Scaling != nil || !judgetest.Near(x.Ratio.Median, 0.5) {
 				t.Errorf("the first shape: %+v", x)
 			}
 			if got := last[workload.ClientMean].Unit; got != workload.MetricOf(analysis.Rate(sample.Load{Kind: load}), sample.Load{}).Unit {

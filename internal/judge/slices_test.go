@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -21,7 +22,7 @@ import (
 // slicedRun is a run whose loads are measured in slices, on a machine that drifts by
 // tens of per cent.
 type slicedRun struct {
-	*run
+	*judgetest.Run
 	rng *rand.Rand
 	// known cells have fewer slices.
 	known []bool
@@ -30,21 +31,21 @@ type slicedRun struct {
 }
 
 func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
-	r := newRun(t, cells...)
-	p := &r.f.Header.Plan
+	r := judgetest.New(t, cells...)
+	p := &r.File.Header.Plan
 	p.Same, p.Epoch = 0.03, 0.5
 	for k := range p.Loads {
 		p.Loads[k].Slice, p.Loads[k].Window = 0.004, 0.1
 	}
-	return &slicedRun{run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells))}
+	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells))}
 }
 
 // epochs adds n rounds; xs are the cells' Gbit/s and µs.
 func (r *slicedRun) epochs(n int, xs ...float64) *slicedRun {
-	r.t.Helper()
-	p := r.f.Header.Plan
+	r.T.Helper()
+	p := r.File.Header.Plan
 	for range n {
-		round := r.f.End.Rounds
+		round := r.File.End.Rounds
 		for _, l := range p.Loads {
 			var cells []int
 			for c := range p.Cells {
@@ -56,14 +57,14 @@ func (r *slicedRun) epochs(n int, xs ...float64) *slicedRun {
 				r.epoch(round, cells, xs)
 			}
 		}
-		r.f.End.Rounds++
+		r.File.End.Rounds++
 	}
 	return r
 }
 
 func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
-	r.t.Helper()
-	p := r.f.Header.Plan
+	r.T.Helper()
+	p := r.File.Header.Plan
 	session := make([]float64, len(xs))
 	for c := range session {
 		session[c] = math.Exp(0.01 * r.rng.NormFloat64())
@@ -91,7 +92,7 @@ func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
 	}
 	for _, c := range cells {
 		window := xs[c] * math.Exp(0.1*r.rng.NormFloat64())
-		r.visit(round, c, window, func(v *sample.Visit) {
+		r.Visit(round, c, window, func(v *sample.Visit) {
 			v.Slices = got[c]
 			v.At = float64(round)
 		})
@@ -99,12 +100,12 @@ func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
 }
 
 func four(load string) []sample.Cell {
-	return append(trio(mode.Bridge, load), hostCell(mode.Native, load))
+	return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load))
 }
 
 func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string) analysis.Ratio {
 	t.Helper()
-	x := find(t, r, m, load).Metrics[metric].Ratio
+	x := judgetest.Find(t, r, m, load).Metrics[metric].Ratio
 	if x == nil {
 		t.Fatalf("%s %s has no ratio of %s", m, load, metric)
 	}
@@ -115,7 +116,7 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 // window to window, hides nothing of a few per cent.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
-	got := newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).judge()
+	got := Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File).Base()
 	for _, tt := range []struct {
 		mode         mode.Name
 		load, metric string
@@ -133,11 +134,11 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 			t.Errorf("%s %s of %s: %+v, truth %.3f, want %s", tt.load, tt.metric, tt.mode, x, tt.truth, tt.want)
 		}
 	}
-	p := find(t, got, mode.Bridge, "rr").Metrics[workload.LatencyP50].Price
+	p := judgetest.Find(t, got, mode.Bridge, "rr").Metrics[workload.LatencyP50].Price
 	if p == nil || p.Verdict != stats.Costs || p.Unit != "s" || p.Low > 2e-6 || p.High < 2e-6 || p.High-p.Low > 1.2e-6 || p.Epochs != 13 {
 		t.Errorf("what a bridge adds: %+v", p)
 	}
-	if p := find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Price; p != nil {
+	if p := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Price; p != nil {
 		t.Errorf("a throughput is said to add something: %+v", p)
 	}
 	// What is not of slices is by rounds, and of windows too noisy to say.
@@ -153,33 +154,33 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 // Absolute values are the median slice of each round; the window keeps a metric of its
 // own.
 func TestSlicesAbsolute(t *testing.T) {
-	r := newSlicedRun(t, append(trio(mode.Bridge, "bulk"), trio(mode.Bridge, "rr")...)...)
+	r := newSlicedRun(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
 	r.epochs(1, 30, 30, 20, 20, 20, 40)
-	for i := range r.f.Visits {
-		v := &r.f.Visits[i]
+	for i := range r.File.Visits {
+		v := &r.File.Visits[i]
 		v.Slices = &sample.Slices{Slots: []int{3 * v.Cell, 100 + 3*v.Cell, 200 + 3*v.Cell}, Rates: []float64{1e9, 3e9, 2e9}}
 		if v.Cell >= 3 {
 			v.Slices.Rates, v.Slices.Medians = []float64{1e4, 3e4, 2e4}, []float64{1e-4, 3e-5, 5e-5}
 		}
 	}
-	bulk, rr := find(t, r.judge(), mode.Bridge, "bulk"), find(t, r.judge(), mode.Bridge, "rr")
+	bulk, rr := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk"), judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr")
 	for _, tt := range []struct {
 		cell analysis.Cell
 		name string
 		want float64
 	}{
-		{bulk, workload.Throughput, 16e9}, {bulk, workload.WindowThroughput, float64(r.f.Visits[2].Server.Received) * 8},
-		{rr, workload.Transactions, 2e4}, {rr, workload.LatencyP50, 5e-5}, {rr, workload.WindowTransactions, tripsPerVisit},
+		{bulk, workload.Throughput, 16e9}, {bulk, workload.WindowThroughput, float64(r.File.Visits[2].Server.Received) * 8},
+		{rr, workload.Transactions, 2e4}, {rr, workload.LatencyP50, 5e-5}, {rr, workload.WindowTransactions, judgetest.TripsPerVisit},
 	} {
-		if got := tt.cell.Metrics[tt.name]; !near(got.Median, tt.want) || got.Unit == "" || got.Higher != (tt.name != workload.LatencyP50) {
+		if got := tt.cell.Metrics[tt.name]; !judgetest.Near(got.Median, tt.want) || got.Unit == "" || got.Higher != (tt.name != workload.LatencyP50) {
 			t.Errorf("%s: %+v, want %g", tt.name, got, tt.want)
 		}
 	}
 	// A visit that lost all its slices has no such value, and not its window's.
-	for i := range r.f.Visits {
-		r.f.Visits[i].Slices = &sample.Slices{Lost: 5}
+	for i := range r.File.Visits {
+		r.File.Visits[i].Slices = &sample.Slices{Lost: 5}
 	}
-	if c := find(t, r.judge(), mode.Bridge, "bulk"); len(c.Metrics[workload.Throughput].Rounds) != 0 || len(c.Metrics[workload.WindowThroughput].Rounds) != 1 {
+	if c := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk"); len(c.Metrics[workload.Throughput].Rounds) != 0 || len(c.Metrics[workload.WindowThroughput].Rounds) != 1 {
 		t.Errorf("without slices: %+v", c.Metrics)
 	}
 }
@@ -188,23 +189,23 @@ func TestSlicesAbsolute(t *testing.T) {
 // neighbours of the round's.
 func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 28, 30)
-	want := ratioIn(t, r.judge(), mode.Bridge, "bulk", workload.Throughput)
+	want := ratioIn(t, Judge(r.File).Base(), mode.Bridge, "bulk", workload.Throughput)
 	r.epochs(1, 30, 30, 28, 30)
-	failed := &r.f.Visits[len(r.f.Visits)-2]
+	failed := &r.File.Visits[len(r.File.Visits)-2]
 	again := *failed
 	failed.Failure, failed.Starved = "the machine was too busy", true
 	for k := range again.Slices.Rates {
 		again.Slices.Rates[k] *= 3 // the machine has changed
 	}
-	r.f.Visits = append(r.f.Visits, again)
-	got := r.judge()
+	r.File.Visits = append(r.File.Visits, again)
+	got := Judge(r.File).Base()
 	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x != want {
 		t.Errorf("%+v, without the repeated visit %+v", x, want)
 	}
-	if n := len(find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Rounds); n != 5 {
+	if n := len(judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Rounds); n != 5 {
 		t.Errorf("%d rounds have a value", n)
 	}
-	l := live(r.run)
+	l := live(r.Run)
 	if x := l.Standings()[0].Ratio; x != want {
 		t.Errorf("during the run: %+v", x)
 	}
@@ -214,9 +215,9 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 // the cells of two backends, the pairs that published studies have.
 func TestSlicesOfAnyPair(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
-	r.f.Header.Plan.Study = sample.StudyLadder
+	r.File.Header.Plan.Study = sample.StudyLadder
 	r.epochs(8, 30, 30, 24, 27)
-	for _, s := range ladder.Judge(r.f).Steps {
+	for _, s := range ladder.Judge(r.File).Steps {
 		if s.Mode != string(mode.Bridge) {
 			continue
 		}
@@ -225,7 +226,7 @@ func TestSlicesOfAnyPair(t *testing.T) {
 			t.Errorf("a bridge over %s: %+v", s.Below, p)
 		}
 	}
-	x, ok := analysis.Pair(r.f).Between(analysis.Figure{Cell: hostCell(mode.Bridge, "bulk"), Metric: workload.Throughput}, analysis.Figure{Cell: hostCell(mode.Native, "bulk"), Metric: workload.Throughput, Share: 2})
+	x, ok := analysis.Pair(r.File).Between(analysis.Figure{Cell: judgetest.HostCell(mode.Bridge, "bulk"), Metric: workload.Throughput}, analysis.Figure{Cell: judgetest.HostCell(mode.Native, "bulk"), Metric: workload.Throughput, Share: 2})
 	if !ok || x.Epochs != 8 || x.Low > 48.0/27 || x.High < 48.0/27 || x.HalfWidth() > 0.1 {
 		t.Errorf("between: %+v", x)
 	}
@@ -233,11 +234,11 @@ func TestSlicesOfAnyPair(t *testing.T) {
 
 func TestLadderPricesLatencyBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("rr")...)
-	r.f.Header.Plan.Study = sample.StudyLadder
-	got := ladder.Judge(r.epochs(8, 20, 20, 26, 22).f)
+	r.File.Header.Plan.Study = sample.StudyLadder
+	got := ladder.Judge(r.epochs(8, 20, 20, 26, 22).File)
 	at := slices.IndexFunc(got.Steps, func(s ladder.Step) bool { return s.Mode == string(mode.Bridge) })
 	p := got.Steps[at].Prices[workload.LatencyP50]
-	adds := 0.3 * find(t, got.Base(), mode.Host, "rr").Metrics[workload.LatencyP50].Median
+	adds := 0.3 * judgetest.Find(t, got.Base(), mode.Host, "rr").Metrics[workload.LatencyP50].Median
 	if p.Epochs != 8 || p.Low > adds || p.High < adds || p.High-p.Low > 2e-6 || p.Verdict != stats.Costs {
 		t.Errorf("a bridge's price: %+v", p)
 	}
@@ -246,14 +247,14 @@ func TestLadderPricesLatencyBySlices(t *testing.T) {
 func TestPredictBySlices(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	r := newSlicedRun(t, cells...).epochs(8, 8, 8, 4, 8, 20, 20, 26, 20)
-	judged := r.judge()
-	trip := find(t, judged, mode.Host, "rr").Metrics[workload.LatencyP50].Median
-	perByte := 8 / find(t, judged, mode.Host, "bulk").Metrics[workload.Throughput].Median
+	judged := Judge(r.File).Base()
+	trip := judgetest.Find(t, judged, mode.Host, "rr").Metrics[workload.LatencyP50].Median
+	perByte := 8 / judgetest.Find(t, judged, mode.Host, "bulk").Metrics[workload.Throughput].Median
 	for _, tt := range []struct {
 		bytes int64
 		truth float64 // a byte takes twice as long over the bridge
 	}{{1, 10 * 0.3 * trip}, {10_001, 10 * (0.3*trip + 10_000*perByte)}} {
-		got, err := predict.Judge(r.f, predict.Workload{Queries: 10, Bytes: tt.bytes})
+		got, err := predict.Judge(r.File, predict.Workload{Queries: 10, Bytes: tt.bytes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +272,7 @@ func TestPredictBySlices(t *testing.T) {
 
 // Two rounds of slices are judged; of windows two are too few.
 func TestFewEpochsAreJudged(t *testing.T) {
-	got := newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).judge()
+	got := Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File).Base()
 	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {
 		t.Errorf("%+v", x)
 	}
@@ -282,7 +283,7 @@ func TestFewEpochsAreJudged(t *testing.T) {
 
 func TestSliceWarnings(t *testing.T) {
 	codes := func(r *slicedRun) (out []string) {
-		for _, w := range find(t, r.judge(), mode.Bridge, "bulk").Warnings {
+		for _, w := range judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk").Warnings {
 			out = append(out, w.Code)
 			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") || !strings.Contains(w.Text, "windows of 100 ms") || !strings.Contains(w.Text, "host's throughput")) {
 				t.Errorf("text %q", w.Text)
@@ -302,8 +303,8 @@ func TestSliceWarnings(t *testing.T) {
 		t.Errorf("slices of 0.93 and windows of 0.6: %v", got)
 	}
 	lost := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
-	for i := range lost.f.Visits {
-		lost.f.Visits[i].Slices.Lost = len(lost.f.Visits[i].Slices.Slots) / 2
+	for i := range lost.File.Visits {
+		lost.File.Visits[i].Slices.Lost = len(lost.File.Visits[i].Slices.Slots) / 2
 	}
 	if got := codes(lost); !slices.Contains(got, "lost-slices") {
 		t.Errorf("a third lost: %v", got)
@@ -312,14 +313,14 @@ func TestSliceWarnings(t *testing.T) {
 
 // A baseline whose epochs all failed gives no ratio, though its control has slices.
 func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
-	r := newSlicedRun(t, trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
-	for k := range r.f.Visits {
-		if v := &r.f.Visits[k]; v.Cell == 0 {
+	r := newSlicedRun(t, judgetest.Trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
+	for k := range r.File.Visits {
+		if v := &r.File.Visits[k]; v.Cell == 0 {
 			v.Failure, v.Slices, v.Starved = "the machine was too busy", nil, true
 		}
 	}
-	rep := r.judge()
-	for _, m := range find(t, rep, mode.Bridge, "rr").Metrics {
+	rep := Judge(r.File).Base()
+	for _, m := range judgetest.Find(t, rep, mode.Bridge, "rr").Metrics {
 		if m.Ratio != nil {
 			t.Errorf("%+v", m.Ratio)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -33,13 +34,13 @@ func TestStates(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSlicedRun(t, four(tt.load)...)
 			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
-			got := r.judge()
-			x := ratioIn(t, got, mode.Bridge, tt.load, analysis.PrimaryOf(r.f.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
+			got := Judge(r.File).Base()
+			x := ratioIn(t, got, mode.Bridge, tt.load, analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
 			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
 				t.Errorf("ratio %+v", x)
 			}
 			text, codes := "", []string{}
-			for _, w := range find(t, got, mode.Bridge, tt.load).Warnings {
+			for _, w := range judgetest.Find(t, got, mode.Bridge, tt.load).Warnings {
 				if w.Code == "states" {
 					text = w.Text
 				}
@@ -55,7 +56,7 @@ func TestStates(t *testing.T) {
 					t.Errorf("%q lacks %q", text, say)
 				}
 			}
-			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.f.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {
+			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {
 				t.Errorf("what is the same in both states: %+v", y)
 			}
 		})
@@ -65,13 +66,13 @@ func TestStates(t *testing.T) {
 // Of epochs that a busy machine starved all rows say the same.
 func TestStarvedEpochsAreSaidOnce(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
-	for i := range r.f.Visits {
-		if v := &r.f.Visits[i]; v.Round == 2 || v.Round == 5 && v.Cell == 3 {
+	for i := range r.File.Visits {
+		if v := &r.File.Visits[i]; v.Round == 2 || v.Round == 5 && v.Cell == 3 {
 			v.Failure, v.Starved, v.Slices = "the machine was too busy", true, nil
 		}
 	}
 	texts := map[string]int{}
-	for _, c := range r.judge().Cells {
+	for _, c := range Judge(r.File).Base().Cells {
 		for _, w := range c.Warnings {
 			if w.Code == "failed-visits" {
 				texts[w.Text]++

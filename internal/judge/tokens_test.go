@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -16,10 +17,10 @@ import (
 
 // streamed is a run of stream with a delay in µs and a response time in ms for
 // each cell; each visit has a thousand tokens in a second.
-func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *run {
+func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *judgetest.Run {
 	t.Helper()
-	r := newRun(t, trio(mode.Bridge, "stream")...)
-	r.f.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: workload.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "stream")...)
+	r.File.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: workload.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
 	encode := func(ns ...int64) *sample.EncodedHisto {
 		h := sample.NewHistogram()
 		for _, x := range ns {
@@ -35,9 +36,9 @@ func streamed(t *testing.T, rounds int, delay, response []float64, change ...fun
 	}
 	us := func(x float64) int64 { return int64(x * float64(time.Microsecond)) }
 	for round := range rounds {
-		for c := range r.f.Header.Plan.Cells {
+		for c := range r.File.Header.Plan.Cells {
 			off := float64(round%3-1) / 100 // a little noise
-			r.visit(round, c, 0, append([]func(*sample.Visit){func(v *sample.Visit) {
+			r.Visit(round, c, 0, append([]func(*sample.Visit){func(v *sample.Visit) {
 				v.Latency = encode(us(delay[c]*(1+off)), us(delay[c]*(1+off)), us(10*delay[c]))
 				v.Times = map[string]*sample.EncodedHisto{
 					"gap":         encode(us(20_000), us(20_000), us(40_000)),
@@ -53,27 +54,27 @@ func streamed(t *testing.T, rounds int, delay, response []float64, change ...fun
 			}}, change...)...)
 		}
 	}
-	r.f.End.Rounds = rounds
+	r.File.End.Rounds = rounds
 	return r
 }
 
 func TestTokens(t *testing.T) {
-	got := streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).judge()
-	c := find(t, got, mode.Bridge, "stream")
+	got := Judge(streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).File).Base()
+	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	for name, want := range map[string]float64{
 		workload.LatencyP50: 150e-6, workload.LatencyMax: 1500e-6, workload.FirstTokenP50: 90e-6, workload.FirstTokenP99: 90e-6, workload.GapP50: 20e-3, workload.GapP99: 40e-3, workload.GapMax: 40e-3,
 		workload.ResponseTime: 120.5e-3, workload.Overrun: 0.5e-3, workload.Glued: 0.25, workload.TokenRate: 1000, workload.CPUPerToken: (0.4 + 0.2 + 0.4) / 1000, workload.TransitP50: 70e-6, workload.LateP99: 300e-6, workload.LateMax: 300e-6, workload.WaitMax: 5e-6,
 	} {
 		m, ok := c.Metrics[name]
-		if !ok || !near(m.Median, want) || m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
+		if !ok || !judgetest.Near(m.Median, want) || m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
 			t.Errorf("%s: %+v, want %g", name, m, want)
 		}
-		if workload.MetricOf(name, sample.Load{}).Times != "" && (m.Merged == nil || !near(*m.Merged, want)) {
+		if workload.MetricOf(name, sample.Load{}).Times != "" && (m.Merged == nil || !judgetest.Near(*m.Merged, want)) {
 			t.Errorf("%s: merged %v, want %g", name, m.Merged, want)
 		}
 	}
 	x := c.Metrics[workload.LatencyP50].Ratio
-	if x == nil || !near(x.Median, 1.5) || x.Verdict != stats.Worse {
+	if x == nil || !judgetest.Near(x.Median, 1.5) || x.Verdict != stats.Worse {
 		t.Errorf("ratio %+v", x)
 	}
 	if !strings.Contains(strings.Join(got.Findings, "\n"), "times host's median token delay (worse)") {
@@ -109,7 +110,7 @@ func TestStreamFinding(t *testing.T) {
 				}
 				v.Times["gap"] = e
 			}
-			got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).judge()
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).File).Base()
 			i := slices.IndexFunc(got.Findings, func(s string) bool { return strings.HasPrefix(s, "What the path adds") })
 			if i < 0 {
 				t.Fatalf("findings %q", got.Findings)
@@ -121,7 +122,7 @@ func TestStreamFinding(t *testing.T) {
 			}
 		})
 	}
-	if got := newRun(t, trio(mode.Bridge, "rr")...).rounds(6, steady(60, 60, 60)).judge(); strings.Contains(strings.Join(got.Findings, ""), "response of") {
+	if got := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Rounds(6, judgetest.Steady(60, 60, 60)).File).Base(); strings.Contains(strings.Join(got.Findings, ""), "response of") {
 		t.Errorf("without streams: %q", got.Findings)
 	}
 }
@@ -149,16 +150,16 @@ func TestStreamWarnings(t *testing.T) {
 		{"blocked", func(v *sample.Visit) { v.Server.Counts = map[string]int64{"blocked": 3} }, "blocked", "18 times"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).judge()
-			ws := find(t, got, mode.Bridge, "stream").Warnings
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).File).Base()
+			ws := judgetest.Find(t, got, mode.Bridge, "stream").Warnings
 			i := slices.IndexFunc(ws, func(w analysis.Warning) bool { return w.Code == tt.code })
 			if i < 0 || !strings.Contains(ws[i].Text, tt.text) {
 				t.Errorf("warnings %+v", ws)
 			}
 		})
 	}
-	quiet := find(t, streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).judge(), mode.Bridge, "stream").Warnings
-	if got := codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
+	quiet := judgetest.Find(t, Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).File).Base(), mode.Bridge, "stream").Warnings
+	if got := judgetest.Codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
 		t.Errorf("warnings of a load that keeps up: %+v", quiet)
 	}
 }
@@ -166,10 +167,10 @@ func TestStreamWarnings(t *testing.T) {
 // A record whose histograms cannot be read has no times, and is judged.
 func TestTokensOfABadRecord(t *testing.T) {
 	bad := sample.EncodedHisto("bad")
-	got := streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {
+	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {
 		v.Times = map[string]*sample.EncodedHisto{"gap": &bad, "late": nil}
-	}).judge()
-	c := find(t, got, mode.Bridge, "stream")
+	}).File).Base()
+	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	if _, ok := c.Metrics[workload.GapMax]; ok || c.Metrics[workload.TokenRate].Median != 1000 {
 		t.Errorf("metrics %+v", c.Metrics)
 	}

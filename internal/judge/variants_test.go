@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -19,10 +20,10 @@ func tuned(c sample.Cell, tunes string) sample.Cell {
 func TestVariants(t *testing.T) {
 	var cells []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
-		base, bridge := hostCell(mode.Host, load), hostCell(mode.Bridge, load)
-		cells = append(cells, base, control(base), tuned(base, "mtu=9000"), bridge, tuned(bridge, "mtu=9000"))
+		base, bridge := judgetest.HostCell(mode.Host, load), judgetest.HostCell(mode.Bridge, load)
+		cells = append(cells, base, judgetest.Control(base), tuned(base, "mtu=9000"), bridge, tuned(bridge, "mtu=9000"))
 	}
-	r := newRun(t, cells...).rounds(6, steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).judge()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).File).Base()
 	if len(r.Cells) != 8 || len(r.Control.Groups) != 2 {
 		t.Fatalf("%d cells, %d groups", len(r.Cells), len(r.Control.Groups))
 	}
@@ -33,7 +34,7 @@ func TestVariants(t *testing.T) {
 		}
 		if c.Label() == "bridge+mtu=9000" && c.Load == "bulk" {
 			found = true
-			if x := c.Metrics[workload.Throughput].Ratio; x == nil || !near(x.Median, 0.75) {
+			if x := c.Metrics[workload.Throughput].Ratio; x == nil || !judgetest.Near(x.Median, 0.75) {
 				t.Errorf("ratio %v, want 0.75 of the untuned baseline", x)
 			}
 			if len(c.Hops) == 0 {
@@ -50,44 +51,44 @@ func TestVariants(t *testing.T) {
 
 // A path over a wire with a rate is limited by it once it is full.
 func TestLimitedByTheWire(t *testing.T) {
-	base := cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
-	nat := cell(mode.PublishNAT, mode.FromRemote, mode.ToAddress, "bulk")
-	r := newRun(t, base, control(base), nat)
-	r.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	report := r.rounds(6, steady(9.4, 9.4, 5)).judge()
-	if got := find(t, report, mode.Host, "bulk").LimitedBy; got != "wire" {
+	base := judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
+	nat := judgetest.Cell(mode.PublishNAT, mode.FromRemote, mode.ToAddress, "bulk")
+	r := judgetest.New(t, base, judgetest.Control(base), nat)
+	r.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	report := Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 5)).File).Base()
+	if got := judgetest.Find(t, report, mode.Host, "bulk").LimitedBy; got != "wire" {
 		t.Errorf("at the wire's rate it is limited by %q", got)
 	}
-	if got := find(t, report, mode.PublishNAT, "bulk").LimitedBy; got != "" {
+	if got := judgetest.Find(t, report, mode.PublishNAT, "bulk").LimitedBy; got != "" {
 		t.Errorf("at half the wire's rate it is limited by %q", got)
 	}
 	if report.Plan.Wire == nil || report.Plan.Wire.Rate != 10e9 {
 		t.Errorf("the report's wire is %+v", report.Plan.Wire)
 	}
 	// Two modes that fill the wire differ in CPU time only.
-	routed := cell(mode.Routed, mode.FromRemote, mode.ToContainer, "bulk")
-	full := newRun(t, base, control(base), nat, routed)
-	full.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	full.rounds(6, steady(9.4, 9.4, 9.41, 9.4), func(v *sample.Visit) {
+	routed := judgetest.Cell(mode.Routed, mode.FromRemote, mode.ToContainer, "bulk")
+	full := judgetest.New(t, base, judgetest.Control(base), nat, routed)
+	full.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	full.Rounds(6, judgetest.Steady(9.4, 9.4, 9.41, 9.4), func(v *sample.Visit) {
 		if v.Cell == 2 {
 			v.Machine[1].SoftIRQ, v.Machine[1].Idle = 0.8, 0
 		}
 	})
-	fr := full.judge()
+	fr := Judge(full.File).Base()
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
 	wantFinding(t, fr, "Cheapest from remote that keeps port isolation: routed, with the wire's rate at 1.00 ±0.00 times host's CPU time per byte (same).")
 	wantFinding(t, fr, "At the wire's rate from remote, in host's CPU time per byte: routed 1.00 ±0.00 (same), publish-nat 1.87 ±0.00 (worse).")
-	over := newRun(t, base, control(base), nat)
-	over.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	c := find(t, over.rounds(6, steady(9.4, 9.4, 15)).judge(), mode.PublishNAT, "bulk")
-	if c.LimitedBy != "" || !slices.Contains(codes(c.Warnings), "over-wire") {
+	over := judgetest.New(t, base, judgetest.Control(base), nat)
+	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File).Base(), mode.PublishNAT, "bulk")
+	if c.LimitedBy != "" || !slices.Contains(judgetest.Codes(c.Warnings), "over-wire") {
 		t.Errorf("above the wire's rate it is limited by %q, warnings %v", c.LimitedBy, c.Warnings)
 	}
-	local := newRun(t, trio(mode.Bridge, "bulk")...)
-	local.f.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	if got := find(t, local.rounds(6, steady(60, 60, 50)).judge(), mode.Bridge, "bulk").LimitedBy; got == "wire" {
+	local := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
+	local.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
+	if got := judgetest.Find(t, Judge(local.Rounds(6, judgetest.Steady(60, 60, 50)).File).Base(), mode.Bridge, "bulk").LimitedBy; got == "wire" {
 		t.Error("a path without the wire is limited by it")
 	}
 }

@@ -1,4 +1,4 @@
-package analysis
+package analysis_test
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -23,9 +25,9 @@ func TestMetrics(t *testing.T) {
 		name string
 		load string
 		x    float64
-		want map[string]Metric // unit and median
+		want map[string]analysis.Metric // unit and median
 	}{
-		{"bulk", "bulk", 8, map[string]Metric{
+		{"bulk", "bulk", 8, map[string]analysis.Metric{
 			workload.Throughput:  {Unit: "bit/s", Median: rate},
 			workload.CPUPerByte:  {Unit: "s/B", Median: busy / 1e9},
 			workload.PerBusyCore: {Unit: "bit/s", Median: rate / busy},
@@ -34,14 +36,14 @@ func TestMetrics(t *testing.T) {
 			workload.Cwnd:        {Unit: "segments", Median: 40},
 			workload.Involuntary: {Unit: "switches", Median: 11},
 		}},
-		{"rr", "rr", 60, map[string]Metric{
+		{"rr", "rr", 60, map[string]analysis.Metric{
 			workload.LatencyP50:   {Unit: "s", Median: 60e-6},
 			workload.LatencyP90:   {Unit: "s", Median: 60e-6},
 			workload.LatencyP99:   {Unit: "s", Median: 60e-6},
 			workload.LatencyP999:  {Unit: "s", Median: 60e-6},
 			workload.LatencyMax:   {Unit: "s", Median: 60e-6},
-			workload.Transactions: {Unit: "1/s", Median: tripsPerVisit},
-			workload.CPUPerTrip:   {Unit: "s", Median: busy / tripsPerVisit},
+			workload.Transactions: {Unit: "1/s", Median: judgetest.TripsPerVisit},
+			workload.CPUPerTrip:   {Unit: "s", Median: busy / judgetest.TripsPerVisit},
 			workload.Retransmits:  {Unit: "segments", Median: 7},
 			workload.RTT:          {Unit: "s", Median: 50e-6},
 			workload.Cwnd:         {Unit: "segments", Median: 40},
@@ -49,11 +51,11 @@ func TestMetrics(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, tt.load)...).rounds(6, steady(tt.x, tt.x, tt.x), counted).judge()
-			c := find(t, r, mode.Bridge, tt.load)
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(6, judgetest.Steady(tt.x, tt.x, tt.x), counted).File)
+			c := judgetest.Find(t, r, mode.Bridge, tt.load)
 			for name, want := range tt.want {
 				m := c.Metrics[name]
-				if m.Unit != want.Unit || !near(m.Median, want.Median) || !near(m.Low, want.Median) || !near(m.High, want.Median) {
+				if m.Unit != want.Unit || !judgetest.Near(m.Median, want.Median) || !judgetest.Near(m.Low, want.Median) || !judgetest.Near(m.High, want.Median) {
 					t.Errorf("%s: got %+v, want %v %s", name, m, want.Median, want.Unit)
 				}
 				if len(m.Rounds) != 6 {
@@ -74,36 +76,36 @@ func TestMetrics(t *testing.T) {
 
 // The merged percentile is of all rounds' samples; the median is over rounds.
 func TestMergedPercentile(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "rr")...)
-	r.rounds(5, func(round, cell int) float64 { return []float64{10, 20, 30, 40, 500}[round] })
-	m := find(t, r.judge(), mode.Bridge, "rr").Metrics[workload.LatencyP90]
-	if !near(m.Median, 30e-6) || !near(*m.Merged, 500e-6) {
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
+	r.Rounds(5, func(round, cell int) float64 { return []float64{10, 20, 30, 40, 500}[round] })
+	m := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr").Metrics[workload.LatencyP90]
+	if !judgetest.Near(m.Median, 30e-6) || !judgetest.Near(*m.Merged, 500e-6) {
 		t.Errorf("median over rounds %v, merged %v; want 30 µs and 500 µs", m.Median, *m.Merged)
 	}
 }
 
 func TestHeadOfReport(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...)
-	r.f.Header.Environment = sample.Environment{Kernel: "6.18", CPUs: 2}
-	r.f.Header.Plan.Pin = "auto"
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
+	r.File.Header.Environment = sample.Environment{Kernel: "6.18", CPUs: 2}
+	r.File.Header.Plan.Pin = "auto"
 	skip := sample.Skip{Mode: "shared", From: "host", Reason: "no such path", Remedy: "--from container"}
-	r.f.Header.Plan.Skipped = []sample.Skip{skip}
-	r.f.Header.Paths[1].Facts = map[string]string{"rules": "Docker Engine 28"}
-	r.rounds(6, steady(8, 8, 4))
-	got := r.judge()
+	r.File.Header.Plan.Skipped = []sample.Skip{skip}
+	r.File.Header.Paths[1].Facts = map[string]string{"rules": "Docker Engine 28"}
+	r.Rounds(6, judgetest.Steady(8, 8, 4))
+	got := analysis.Judge(r.File)
 	p := got.Plan
-	if got.Schema != Schema || got.Environment.Kernel != "6.18" || p.Seed != 1 || p.Rounds != 6 || p.Window != 1 || p.Baseline != "host" ||
+	if got.Schema != analysis.Schema || got.Environment.Kernel != "6.18" || p.Seed != 1 || p.Rounds != 6 || p.Window != 1 || p.Baseline != "host" ||
 		p.EndedBy != "rounds" || p.Elapsed != 12 || p.Budget != 60 || p.Precision != 0.02 || p.Pin != "auto" || len(p.Loads) != 2 {
 		t.Errorf("schema %s, plan %+v", got.Schema, p)
 	}
 	if len(got.Skipped) != 1 || got.Skipped[0] != skip {
 		t.Errorf("skipped %+v", got.Skipped)
 	}
-	c := find(t, got, mode.Bridge, "bulk")
+	c := judgetest.Find(t, got, mode.Bridge, "bulk")
 	if !slices.Equal(c.Hops, []string{"bridge", "veth"}) || !c.Witnessed || c.Baseline || c.Facts["rules"] != "Docker Engine 28" {
 		t.Errorf("cell %+v", c)
 	}
-	if base := find(t, got, mode.Host, "bulk"); !base.Baseline || base.Metrics[workload.Throughput].Ratio != nil {
+	if base := judgetest.Find(t, got, mode.Host, "bulk"); !base.Baseline || base.Metrics[workload.Throughput].Ratio != nil {
 		t.Errorf("baseline %+v", base)
 	}
 	for _, c := range got.Cells {
@@ -127,10 +129,10 @@ func TestPairingByRound(t *testing.T) {
 		{"rr", workload.LatencyP50, stats.Worse, [3]float64{32, 32, 64}, 2},
 	} {
 		t.Run(tt.load, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, tt.load)...)
-			r.rounds(5, func(round, cell int) float64 { return drift(round) * tt.value[cell] })
-			x := find(t, r.judge(), mode.Bridge, tt.load).Metrics[tt.metric].Ratio
-			if x == nil || x.To != "host" || x.N != 5 || !near(x.Median, tt.want) || !near(x.Low, tt.want) || !near(x.High, tt.want) || x.Verdict != tt.verdict {
+			r := judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...)
+			r.Rounds(5, func(round, cell int) float64 { return drift(round) * tt.value[cell] })
+			x := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, tt.load).Metrics[tt.metric].Ratio
+			if x == nil || x.To != "host" || x.N != 5 || !judgetest.Near(x.Median, tt.want) || !judgetest.Near(x.Low, tt.want) || !judgetest.Near(x.High, tt.want) || x.Verdict != tt.verdict {
 				t.Errorf("ratio %+v, want %v exactly and %s", x, tt.want, tt.verdict)
 			}
 		})
@@ -139,16 +141,16 @@ func TestPairingByRound(t *testing.T) {
 
 // Rounds that only one of the two has are not compared.
 func TestPairingLeavesHolesOut(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...)
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	for round := range 8 {
-		r.visit(round, 0, 8)
-		r.visit(round, 1, 8)
+		r.Visit(round, 0, 8)
+		r.Visit(round, 1, 8)
 		if round%2 == 0 {
-			r.visit(round, 2, 2)
+			r.Visit(round, 2, 2)
 		}
 	}
-	r.visit(8, 2, 800) // the run was killed before the baseline's visit
-	m := find(t, r.judge(), mode.Bridge, "bulk").Metrics[workload.Throughput]
+	r.Visit(8, 2, 800) // the run was killed before the baseline's visit
+	m := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").Metrics[workload.Throughput]
 	if m.Ratio.N != 4 || m.Ratio.Median != 0.25 || len(m.Rounds) != 5 {
 		t.Errorf("ratio %+v, rounds %v", m.Ratio, m.Rounds)
 	}
@@ -163,22 +165,22 @@ func TestVerdicts(t *testing.T) {
 		value  func(round, cell int) float64
 		want   stats.Verdict
 	}{
-		{"bulk-half", "bulk", 6, steady(8, 8, 4), stats.Worse},
-		{"bulk-double", "bulk", 6, steady(8, 8, 16), stats.Better},
-		{"bulk-equal", "bulk", 6, steady(8, 8, 8), stats.Same},
-		{"rr-half", "rr", 6, steady(50, 50, 25), stats.Better},
-		{"rr-double", "rr", 6, steady(50, 50, 100), stats.Worse},
-		{"rr-equal", "rr", 6, steady(50, 50, 50), stats.Same},
-		{"below-precision", "bulk", 6, steady(8, 8, 7.9), stats.Worse}, // the floor is 0, so it is known
-		{"within-the-floor", "bulk", 8, noisy(tenth, 8, 8, 7.6), stats.Same},
-		{"across-the-floor", "bulk", 8, noisy([]float64{0, 0.05, 0.3}, 8, 8, 6.8), stats.Unclear},
-		{"beyond-the-floor", "bulk", 8, noisy(tenth, 8, 8, 4), stats.Worse},
-		{"few-rounds", "bulk", stats.MinJudged - 1, steady(8, 8, 4), stats.Unclear},
-		{"enough-rounds", "bulk", stats.MinJudged, noisy(none, 8, 8, 4), stats.Worse},
+		{"bulk-half", "bulk", 6, judgetest.Steady(8, 8, 4), stats.Worse},
+		{"bulk-double", "bulk", 6, judgetest.Steady(8, 8, 16), stats.Better},
+		{"bulk-equal", "bulk", 6, judgetest.Steady(8, 8, 8), stats.Same},
+		{"rr-half", "rr", 6, judgetest.Steady(50, 50, 25), stats.Better},
+		{"rr-double", "rr", 6, judgetest.Steady(50, 50, 100), stats.Worse},
+		{"rr-equal", "rr", 6, judgetest.Steady(50, 50, 50), stats.Same},
+		{"below-precision", "bulk", 6, judgetest.Steady(8, 8, 7.9), stats.Worse}, // the floor is 0, so it is known
+		{"within-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 7.6), stats.Same},
+		{"across-the-floor", "bulk", 8, judgetest.Noisy([]float64{0, 0.05, 0.3}, 8, 8, 6.8), stats.Unclear},
+		{"beyond-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 4), stats.Worse},
+		{"few-rounds", "bulk", stats.MinJudged - 1, judgetest.Steady(8, 8, 4), stats.Unclear},
+		{"enough-rounds", "bulk", stats.MinJudged, judgetest.Noisy(none, 8, 8, 4), stats.Worse},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, tt.load)...).rounds(tt.rounds, tt.value).judge()
-			x := find(t, r, mode.Bridge, tt.load).Metrics[Primary(sample.Load{Kind: tt.load})].Ratio
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(tt.rounds, tt.value).File)
+			x := judgetest.Find(t, r, mode.Bridge, tt.load).Metrics[analysis.Primary(sample.Load{Kind: tt.load})].Ratio
 			if x == nil || x.Verdict != tt.want {
 				t.Errorf("ratio %+v, want %s; floors %+v", x, tt.want, r.Control.Groups)
 			}
@@ -187,8 +189,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestVerdictTakesAControl(t *testing.T) {
-	r := newRun(t, hostCell(mode.Host, "bulk"), hostCell(mode.Bridge, "bulk")).rounds(6, steady(8, 4)).judge()
-	if x := find(t, r, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x == nil || x.Verdict != stats.Unclear || x.Median != 0.5 {
+	r := analysis.Judge(judgetest.New(t, judgetest.HostCell(mode.Host, "bulk"), judgetest.HostCell(mode.Bridge, "bulk")).Rounds(6, judgetest.Steady(8, 4)).File)
+	if x := judgetest.Find(t, r, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x == nil || x.Verdict != stats.Unclear || x.Median != 0.5 {
 		t.Errorf("ratio without a control: %+v", x)
 	}
 	if len(r.Control.Groups) != 0 {
@@ -197,10 +199,10 @@ func TestVerdictTakesAControl(t *testing.T) {
 }
 
 func TestNoiseFloor(t *testing.T) {
-	base, remote := hostCell(mode.Host, "bulk"), cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
-	r := newRun(t, base, control(base), remote, control(remote))
-	r.rounds(8, noisy([]float64{0, 0.05, 0, 0.2}, 8, 8, 8, 8))
-	got := r.judge().Control
+	base, remote := judgetest.HostCell(mode.Host, "bulk"), judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
+	r := judgetest.New(t, base, judgetest.Control(base), remote, judgetest.Control(remote))
+	r.Rounds(8, judgetest.Noisy([]float64{0, 0.05, 0, 0.2}, 8, 8, 8, 8))
+	got := analysis.Judge(r.File).Control
 	if got.Mode != "host" || len(got.Groups) != 2 {
 		t.Fatalf("control %+v", got)
 	}
@@ -219,7 +221,7 @@ func TestNoiseFloor(t *testing.T) {
 // has no ratio; groups keep the plan's order.
 func TestSortByToll(t *testing.T) {
 	cells := func(load string) []sample.Cell {
-		return append(trio(mode.Bridge, load), hostCell(mode.Native, load), hostCell(mode.PublishNAT, load), hostCell(mode.PublishProxy, load))
+		return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load), judgetest.HostCell(mode.PublishNAT, load), judgetest.HostCell(mode.PublishProxy, load))
 	}
 	for _, tt := range []struct {
 		name, load string
@@ -231,7 +233,7 @@ func TestSortByToll(t *testing.T) {
 		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"}, // ties: as planned
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, cells(tt.load)...).rounds(6, steady(tt.value...)).judge()
+			r := analysis.Judge(judgetest.New(t, cells(tt.load)...).Rounds(6, judgetest.Steady(tt.value...)).File)
 			var got []string
 			for _, c := range r.Cells {
 				got = append(got, c.Mode)
@@ -242,18 +244,18 @@ func TestSortByToll(t *testing.T) {
 		})
 	}
 	t.Run("groups-and-no-ratio", func(t *testing.T) {
-		r := newRun(t, append(trio(mode.Bridge, "rr"), trio(mode.Native, "bulk")...)...)
+		r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "rr"), judgetest.Trio(mode.Native, "bulk")...)...)
 		for round := range 6 {
 			for i, x := range []float64{50, 50, 60, 8, 8, 7} {
 				if i == 2 {
-					r.visit(round+6, i, x) // in other rounds than its baseline
+					r.Visit(round+6, i, x) // in other rounds than its baseline
 					continue
 				}
-				r.visit(round, i, x)
+				r.Visit(round, i, x)
 			}
 		}
 		var got []string
-		for _, c := range r.judge().Cells {
+		for _, c := range analysis.Judge(r.File).Cells {
 			got = append(got, c.Mode+" "+c.Load)
 		}
 		if want := []string{"host rr", "bridge rr", "host bulk", "native bulk"}; !slices.Equal(got, want) {
@@ -264,9 +266,9 @@ func TestSortByToll(t *testing.T) {
 
 // What a bad visit measured is in no number.
 func TestBadVisitsAreLeftOut(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(12, steady(8, 8, 4))
-	for i := range r.f.Visits {
-		if v := &r.f.Visits[i]; v.Cell == 2 && v.Round < 2 {
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(12, judgetest.Steady(8, 8, 4))
+	for i := range r.File.Visits {
+		if v := &r.File.Visits[i]; v.Cell == 2 && v.Round < 2 {
 			v.Server.Received, v.Client.CPU = 1<<40, 9
 			v.Witness.OK = v.Round == 1
 			if v.Round == 1 {
@@ -274,12 +276,12 @@ func TestBadVisitsAreLeftOut(t *testing.T) {
 			}
 		}
 	}
-	got := r.judge()
-	c := find(t, got, mode.Bridge, "bulk")
-	if m := c.Metrics[workload.Throughput]; m.Median != 4e9 || len(m.Rounds) != 10 || m.Ratio.N != 10 || !near(c.CPU.Client, 0.8e-9) {
+	got := analysis.Judge(r.File)
+	c := judgetest.Find(t, got, mode.Bridge, "bulk")
+	if m := c.Metrics[workload.Throughput]; m.Median != 4e9 || len(m.Rounds) != 10 || m.Ratio.N != 10 || !judgetest.Near(c.CPU.Client, 0.8e-9) {
 		t.Errorf("metric %+v, CPU %+v", m, c.CPU)
 	}
-	if i := slices.IndexFunc(c.Warnings, func(w Warning) bool { return w.Code == "failed-visits" }); i < 0 ||
+	if i := slices.IndexFunc(c.Warnings, func(w analysis.Warning) bool { return w.Code == "failed-visits" }); i < 0 ||
 		!strings.Contains(c.Warnings[i].Text, "2 of 12") {
 		t.Errorf("warnings %+v", c.Warnings)
 	}
@@ -290,11 +292,11 @@ func TestBadVisitsAreLeftOut(t *testing.T) {
 
 func TestBaselineIsMissing(t *testing.T) {
 	t.Run("no-route", func(t *testing.T) {
-		base := hostCell(mode.Native, "bulk")
-		r := newRun(t, base, control(base), hostCell(mode.Bridge, "bulk"),
-			cell(mode.Bridge, mode.FromContainer, mode.ToContainer, "bulk"))
-		r.f.Header.Plan.Baseline = string(mode.Native)
-		got := r.rounds(6, steady(8, 8, 4, 3)).judge()
+		base := judgetest.HostCell(mode.Native, "bulk")
+		r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
+			judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, "bulk"))
+		r.File.Header.Plan.Baseline = string(mode.Native)
+		got := analysis.Judge(r.Rounds(6, judgetest.Steady(8, 8, 4, 3)).File)
 		for _, c := range got.Cells {
 			x := c.Metrics[workload.Throughput].Ratio
 			if has := x != nil; has != (c.From == "host" && !c.Baseline) {
@@ -304,21 +306,21 @@ func TestBaselineIsMissing(t *testing.T) {
 		wantWarning(t, got.Warnings, "no-baseline", "from container, bulk: no ratios, because the baseline native cannot be reached from there")
 	})
 	t.Run("no-good-visit", func(t *testing.T) {
-		r := newRun(t, trio(mode.Bridge, "bulk")...)
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 		for round := range 6 {
-			r.visit(round, 0, 8, func(v *sample.Visit) { v.Failure = "refused" })
-			r.visit(round, 1, 8)
-			r.visit(round, 2, 4)
+			r.Visit(round, 0, 8, func(v *sample.Visit) { v.Failure = "refused" })
+			r.Visit(round, 1, 8)
+			r.Visit(round, 2, 4)
 		}
-		got := r.judge()
-		if x := find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x != nil {
+		got := analysis.Judge(r.File)
+		if x := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x != nil {
 			t.Errorf("ratio %+v", x)
 		}
 		wantWarning(t, got.Warnings, "no-baseline", "from host, bulk: no ratios, because the baseline host has no result")
 	})
 }
 
-func wantWarning(t *testing.T, ws []Warning, code, text string) {
+func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
 	t.Helper()
 	for _, w := range ws {
 		if w.Code == code && strings.Contains(w.Text, text) {
@@ -330,14 +332,14 @@ func wantWarning(t *testing.T, ws []Warning, code, text string) {
 
 // With --reverse the server sends: what the client received counts.
 func TestReverseBulk(t *testing.T) {
-	r := newRun(t, trio(mode.Bridge, "bulk")...)
-	r.f.Header.Plan.Loads[0].Options = workload.BulkOptions{Reverse: true}
-	r.rounds(6, steady(8, 8, 4), func(v *sample.Visit) {
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
+	r.File.Header.Plan.Loads[0].Options = workload.BulkOptions{Reverse: true}
+	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
 		v.Server.Sent, v.Client.Received = v.Server.Received, v.Server.Received
 		v.Client.Sent, v.Server.Received = 0, 1
 		v.Client.TCP.Cwnd, v.Server.TCP.Cwnd = 10, 99
 	})
-	c := find(t, r.judge(), mode.Bridge, "bulk")
+	c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk")
 	if m := c.Metrics[workload.Throughput]; m.Median != 4e9 || m.Ratio.Median != 0.5 {
 		t.Errorf("throughput %+v", m)
 	}
@@ -347,38 +349,38 @@ func TestReverseBulk(t *testing.T) {
 }
 
 func TestCPUSplit(t *testing.T) {
-	r := newRun(t, trio(mode.PublishProxy, "bulk")...)
-	r.rounds(6, steady(8, 8, 4), func(v *sample.Visit) {
+	r := judgetest.New(t, judgetest.Trio(mode.PublishProxy, "bulk")...)
+	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
 		v.Elapsed = 0.5 // all times are of half a second
 		v.Client.CPU, v.Server.CPU = 0.1, 0.05
 		if v.Cell == 2 {
 			v.Proxy = &sample.ProxyUse{Name: "docker-proxy", CPU: 0.3}
 		}
 	})
-	got := r.judge()
+	got := analysis.Judge(r.File)
 	for _, tt := range []struct {
 		mode mode.Name
-		want CPUSplit
+		want analysis.CPUSplit
 	}{
-		{mode.Host, CPUSplit{Unit: "s/B", Client: 0.1e-9, Server: 0.05e-9, Rest: 0.65e-9}},
-		{mode.PublishProxy, CPUSplit{Unit: "s/B", Client: 0.2e-9, Server: 0.1e-9, Proxy: 0.6e-9, Rest: 0.7e-9}},
+		{mode.Host, analysis.CPUSplit{Unit: "s/B", Client: 0.1e-9, Server: 0.05e-9, Rest: 0.65e-9}},
+		{mode.PublishProxy, analysis.CPUSplit{Unit: "s/B", Client: 0.2e-9, Server: 0.1e-9, Proxy: 0.6e-9, Rest: 0.7e-9}},
 	} {
 		t.Run(string(tt.mode), func(t *testing.T) {
-			c := find(t, got, tt.mode, "bulk").CPU
-			if c.Unit != tt.want.Unit || !near(c.Client, tt.want.Client) || !near(c.Server, tt.want.Server) || !near(c.Proxy, tt.want.Proxy) || !near(c.Rest, tt.want.Rest) {
+			c := judgetest.Find(t, got, tt.mode, "bulk").CPU
+			if c.Unit != tt.want.Unit || !judgetest.Near(c.Client, tt.want.Client) || !judgetest.Near(c.Server, tt.want.Server) || !judgetest.Near(c.Proxy, tt.want.Proxy) || !judgetest.Near(c.Rest, tt.want.Rest) {
 				t.Errorf("got %+v, want %+v", c, tt.want)
 			}
 		})
 	}
 	t.Run("rest-is-never-negative", func(t *testing.T) {
-		r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), func(v *sample.Visit) { v.Client.CPU = 1.9 })
-		if c := find(t, r.judge(), mode.Bridge, "bulk").CPU; c.Rest != 0 {
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Client.CPU = 1.9 })
+		if c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").CPU; c.Rest != 0 {
 			t.Errorf("got %+v", c)
 		}
 	})
 	t.Run("no-clock", func(t *testing.T) {
-		r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), func(v *sample.Visit) { v.Elapsed = 0 })
-		c := find(t, r.judge(), mode.Bridge, "bulk")
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Elapsed = 0 })
+		c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk")
 		if _, ok := c.Metrics[workload.CPUPerByte]; ok {
 			t.Errorf("CPU per byte %t", ok)
 		}
@@ -388,12 +390,12 @@ func TestCPUSplit(t *testing.T) {
 func TestRatioString(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		r    Ratio
+		r    analysis.Ratio
 		want string
 	}{
-		{"even", Ratio{Median: 0.5, Low: 0.45, High: 0.55, N: 6}, "0.50 ±0.05"},
-		{"uneven-shows-both-sides", Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6}, "1.00 -0.01 +0.50"},
-		{"one-round", Ratio{Median: 2, Low: 2, High: 2, N: 1}, "2.00 ±?"},
+		{"even", analysis.Ratio{Median: 0.5, Low: 0.45, High: 0.55, N: 6}, "0.50 ±0.05"},
+		{"uneven-shows-both-sides", analysis.Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6}, "1.00 -0.01 +0.50"},
+		{"one-round", analysis.Ratio{Median: 2, Low: 2, High: 2, N: 1}, "2.00 ±?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.r.String(); got != tt.want {
@@ -405,12 +407,12 @@ func TestRatioString(t *testing.T) {
 
 func TestLabel(t *testing.T) {
 	for _, tt := range []struct {
-		c    Cell
+		c    analysis.Cell
 		want string
 	}{
-		{Cell{Mode: "bridge", From: "host", To: "container"}, "bridge"},
-		{Cell{Mode: "publish-nat", From: "host", To: "address"}, "publish-nat :addr"},
-		{Cell{Mode: "of-a-later-version", From: "host", To: "loopback"}, "of-a-later-version"},
+		{analysis.Cell{Mode: "bridge", From: "host", To: "container"}, "bridge"},
+		{analysis.Cell{Mode: "publish-nat", From: "host", To: "address"}, "publish-nat :addr"},
+		{analysis.Cell{Mode: "of-a-later-version", From: "host", To: "loopback"}, "of-a-later-version"},
 	} {
 		t.Run(tt.c.Mode, func(t *testing.T) {
 			if got := tt.c.Label(); got != tt.want {

@@ -1,9 +1,11 @@
-package analysis
+package analysis_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -11,44 +13,44 @@ import (
 )
 
 func crowdCell(m mode.Name, s sample.Shape) sample.Cell {
-	c := cell(m, mode.FromContainer, mode.ToContainer, "bulk")
+	c := judgetest.Cell(m, mode.FromContainer, mode.ToContainer, "bulk")
 	c.Shape = s
 	return c
 }
 
 func TestBetween(t *testing.T) {
 	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 4, Procs: 1}
-	host := cell(mode.Host, mode.FromContainer, mode.ToLoopback, "bulk")
+	host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToLoopback, "bulk")
 	host.Shape = one
-	cells := []sample.Cell{host, control(host), crowdCell(mode.Link, one), crowdCell(mode.OVS, one), crowdCell(mode.Link, four),
-		hostCell(mode.Native, "bulk")}
-	f := newRun(t, cells...).rounds(6, noisy([]float64{0, 0.1, 0, 0, 0, 0}, 40, 40, 10, 5, 20, 40), func(v *sample.Visit) {
+	cells := []sample.Cell{host, judgetest.Control(host), crowdCell(mode.Link, one), crowdCell(mode.OVS, one), crowdCell(mode.Link, four),
+		judgetest.HostCell(mode.Native, "bulk")}
+	f := judgetest.New(t, cells...).Rounds(6, judgetest.Noisy([]float64{0, 0.1, 0, 0, 0, 0}, 40, 40, 10, 5, 20, 40), func(v *sample.Visit) {
 		if cells[v.Cell].Shape.Crowd() {
 			v.Rates = [][]float64{{float64(v.Server.Received)}}
 		}
-	}).f
-	p := Pair(f)
+	}).File
+	p := analysis.Pair(f)
 	anyone := func(c sample.Cell) sample.Cell { c.On = ""; return c }
 	plain := crowdCell(mode.Link, sample.Shape{})
 	for _, tt := range []struct {
 		name     string
-		of, to   Figure
+		of, to   analysis.Figure
 		want     float64 // 0: none
 		verdict  stats.Verdict
 		labelled string
 	}{
-		{"two-modes", Figure{cells[3], workload.Throughput, 0}, Figure{cells[2], workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"any-backend", Figure{anyone(cells[3]), workload.Throughput, 0}, Figure{anyone(cells[2]), workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"one-of-each-is-no-crowd", Figure{cells[3], workload.Throughput, 0}, Figure{plain, workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"shared", Figure{cells[4], workload.Throughput, 4}, Figure{cells[2], workload.Throughput, 1}, 0.5, stats.Worse, "link"},
-		{"floor-of-the-load", Figure{cells[4], workload.Throughput, 2}, Figure{cells[5], workload.Throughput, 1}, 0.25, stats.Worse, "native"},
-		{"same", Figure{cells[2], workload.Throughput, 0}, Figure{cells[2], workload.Throughput, 0}, 1, stats.Same, "link"},
-		{"no-such-cell", Figure{crowdCell(mode.Pipework, one), workload.Throughput, 0}, Figure{cells[2], workload.Throughput, 0}, 0, "", ""},
-		{"no-such-metric", Figure{cells[3], workload.LatencyP50, 0}, Figure{cells[2], workload.LatencyP50, 0}, 0, "", ""},
+		{"two-modes", analysis.Figure{cells[3], workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"any-backend", analysis.Figure{anyone(cells[3]), workload.Throughput, 0}, analysis.Figure{anyone(cells[2]), workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"one-of-each-is-no-crowd", analysis.Figure{cells[3], workload.Throughput, 0}, analysis.Figure{plain, workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"shared", analysis.Figure{cells[4], workload.Throughput, 4}, analysis.Figure{cells[2], workload.Throughput, 1}, 0.5, stats.Worse, "link"},
+		{"floor-of-the-load", analysis.Figure{cells[4], workload.Throughput, 2}, analysis.Figure{cells[5], workload.Throughput, 1}, 0.25, stats.Worse, "native"},
+		{"same", analysis.Figure{cells[2], workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 1, stats.Same, "link"},
+		{"no-such-cell", analysis.Figure{crowdCell(mode.Pipework, one), workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 0, "", ""},
+		{"no-such-metric", analysis.Figure{cells[3], workload.LatencyP50, 0}, analysis.Figure{cells[2], workload.LatencyP50, 0}, 0, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, ok := p.Between(tt.of, tt.to)
-			if ok != (tt.want > 0) || ok && (!near(r.Median, tt.want) || r.Verdict != tt.verdict || r.To != tt.labelled || r.N != 6) {
+			if ok != (tt.want > 0) || ok && (!judgetest.Near(r.Median, tt.want) || r.Verdict != tt.verdict || r.To != tt.labelled || r.N != 6) {
 				t.Errorf("got %+v %v, want %v %s to %s", r, ok, tt.want, tt.verdict, tt.labelled)
 			}
 		})
@@ -57,16 +59,16 @@ func TestBetween(t *testing.T) {
 
 // What took another way or could not be built is no side of a ratio.
 func TestBetweenWithoutResult(t *testing.T) {
-	cells := trio(mode.Bridge, "bulk")
-	r := newRun(t, cells...)
-	r.f.Header.Plan.Skipped = []sample.Skip{{Mode: "netkit", Reason: "the kernel has no netkit"}}
-	r.rounds(6, steady(8, 8, 4), func(v *sample.Visit) {
+	cells := judgetest.Trio(mode.Bridge, "bulk")
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Skipped = []sample.Skip{{Mode: "netkit", Reason: "the kernel has no netkit"}}
+	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
 		if v.Cell == 2 {
 			v.Witness = sample.Witness{Evidence: "bridge: counted 0 bytes"}
 		}
 	})
-	p := Pair(r.f)
-	if x, ok := p.Between(Figure{Cell: cells[2], Metric: workload.Throughput}, Figure{Cell: cells[0], Metric: workload.Throughput}); ok {
+	p := analysis.Pair(r.File)
+	if x, ok := p.Between(analysis.Figure{Cell: cells[2], Metric: workload.Throughput}, analysis.Figure{Cell: cells[0], Metric: workload.Throughput}); ok {
 		t.Errorf("an unwitnessed cell has the ratio %v", x)
 	}
 	for _, tt := range []struct {
@@ -75,8 +77,8 @@ func TestBetweenWithoutResult(t *testing.T) {
 	}{
 		{cells[0], ""},
 		{cells[2], "not witnessed: bridge: counted 0 bytes"},
-		{hostCell(mode.Netkit, "bulk"), "no netkit"},
-		{hostCell(mode.Native, "bulk"), ""},
+		{judgetest.HostCell(mode.Netkit, "bulk"), "no netkit"},
+		{judgetest.HostCell(mode.Native, "bulk"), ""},
 	} {
 		if got := p.Missing(tt.cell); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.cell.Mode, got, tt.want)

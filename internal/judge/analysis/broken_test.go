@@ -1,10 +1,12 @@
-package analysis
+package analysis_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -36,11 +38,11 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 		{"ssss", "the visit failed", false},
 	} {
 		t.Run(tt.visits, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, "bulk")...)
+			r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 			for round, c := range tt.visits {
-				r.visit(round, 0, 8)
-				r.visit(round, 1, 8)
-				r.visit(round, 2, 4, func(v *sample.Visit) {
+				r.Visit(round, 0, 8)
+				r.Visit(round, 1, 8)
+				r.Visit(round, 2, 4, func(v *sample.Visit) {
 					v.At = float64(round)
 					switch c {
 					case 'f', 's':
@@ -50,7 +52,7 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 					}
 				})
 			}
-			got := r.judge()
+			got := analysis.Judge(r.File)
 			if tt.reason != "" {
 				if len(got.Failed) != 1 || got.Failed[0].Reason != tt.reason || got.Failed[0].Evidence == "" {
 					t.Errorf("failed %+v, want %q", got.Failed, tt.reason)
@@ -60,7 +62,7 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 				}
 				return
 			}
-			c := find(t, got, mode.Bridge, "bulk")
+			c := judgetest.Find(t, got, mode.Bridge, "bulk")
 			warned := false
 			for _, w := range c.Warnings {
 				warned = warned || w.Code == "failed-visits"

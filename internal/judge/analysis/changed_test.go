@@ -1,45 +1,32 @@
-package analysis
+package analysis_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func TestSayChange(t *testing.T) {
-	for want, c := range map[string]sample.Change{
-		"MTU of veth-s1 on machine A was 1500 and is 600 since round 3": {Round: 2,
-			Difference: sample.Difference{Where: "machine A", What: "MTU of veth-s1", Was: "1500", Is: "600"}},
-		"eth0 in server container was veth and is gone since round 1": {
-			Difference: sample.Difference{Where: "server container", What: "eth0", Was: "veth"}},
-		"chain netdev x y on this machine was not there and is 1 rule since round 1": {
-			Difference: sample.Difference{Where: "this machine", What: "chain netdev x y", Is: "1 rule"}},
-	} {
-		if got := sayChange(c); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // A cell whose path was changed has no row, however good its visits look; others
 // keep theirs.
 func TestChangedCellsFail(t *testing.T) {
-	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.Routed, "bulk"))
-	r := newRun(t, cells...)
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.Routed, "bulk"))
+	r := judgetest.New(t, cells...)
 	for round := range 6 {
 		for i := range cells {
-			r.visit(round, i, 10)
+			r.Visit(round, i, 10)
 		}
 	}
 	mtu := sample.Difference{Where: "machine A", What: "MTU of veth-server", Was: "1500", Is: "600"}
-	r.f.Changes = []sample.Change{{Difference: mtu, Cells: []int{2}, Round: 2, Right: 1, Seen: 9}}
+	r.File.Changes = []sample.Change{{Difference: mtu, Cells: []int{2}, Round: 2, Right: 1, Seen: 9}}
 	for range 4 {
-		r.f.Changes = append(r.f.Changes, sample.Change{Difference: sample.Difference{Where: "machine A", What: "x", Was: "a", Is: "b"}, Cells: []int{2}})
+		r.File.Changes = append(r.File.Changes, sample.Change{Difference: sample.Difference{Where: "machine A", What: "x", Was: "a", Is: "b"}, Cells: []int{2}})
 	}
-	got := Judge(r.f)
+	got := analysis.Judge(r.File)
 	if len(got.Cells) != 2 || len(got.Failed) != 1 {
 		t.Fatalf("%d cells, failed %+v", len(got.Cells), got.Failed)
 	}
@@ -50,8 +37,8 @@ func TestChangedCellsFail(t *testing.T) {
 	}
 
 	// The baseline's change takes the ratios with it, which is said.
-	r.f.Changes = []sample.Change{{Difference: mtu, Cells: []int{0, 1}}}
-	got = Judge(r.f)
+	r.File.Changes = []sample.Change{{Difference: mtu, Cells: []int{0, 1}}}
+	got = analysis.Judge(r.File)
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "host" || len(got.Cells) != 2 {
 		t.Fatalf("%d cells, failed %+v", len(got.Cells), got.Failed)
 	}

@@ -5,11 +5,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // What nothing is known of is unclear.
 func TestLiveVerdictOfNothing(t *testing.T) {
-	l := NewLive(newRun(t, trio(mode.Bridge, "rr")...).f.Header.Plan, ToBaseline)
+	host, bridge := string(mode.Host), string(mode.Bridge)
+	l := NewLive(sample.Plan{Baseline: host, Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true}, {Mode: bridge, Load: "rr"}}}, ToBaseline)
 	if v := l.j.verdict(compared{}, l.noise(2), true); v != stats.Unclear {
 		t.Errorf("verdict %s", v)
 	}

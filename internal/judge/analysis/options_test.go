@@ -1,22 +1,24 @@
-package analysis
+package analysis_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // withLoad is a run of a baseline, its control and a bridge under one load.
-func withLoad(t *testing.T, l sample.Load, x float64, change ...func(*sample.Visit)) *Report {
+func withLoad(t *testing.T, l sample.Load, x float64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
-	r := newRun(t, trio(mode.Bridge, l.Kind)...)
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, l.Kind)...)
 	l.Window = 1
-	r.f.Header.Plan.Loads = []sample.Load{l}
-	return r.rounds(enough, steady(x, x, x), append([]func(*sample.Visit){calm}, change...)...).judge()
+	r.File.Header.Plan.Loads = []sample.Load{l}
+	return analysis.Judge(r.Rounds(enough, judgetest.Steady(x, x, x), append([]func(*sample.Visit){calm}, change...)...).File)
 }
 
 func TestOptionMetrics(t *testing.T) {
@@ -48,10 +50,10 @@ func TestOptionMetrics(t *testing.T) {
 		{"zerocopy-without-reports", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: "zerocopy"}, Warmup: 0.1}, nil, nil, []string{workload.ZerocopyCopied}},
 		{"beside", sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}, Warmup: 0.1}, func(v *sample.Visit) {
 			v.Server.Counts = map[string]int64{"beside_received": gbit, "beside_ns": 5e8}
-		}, map[string]float64{workload.BesideThroughput: 2e9, workload.Transactions: tripsPerVisit}, []string{workload.CPUPerTrip, workload.SendsHeld}},
-		{"open-loop", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: tripsPerVisit}, Warmup: 0.1}, lateness(20_000), map[string]float64{
-			workload.SendsHeld: 0.1, workload.OwnLatenessP50: 20e-6, workload.OwnLatenessP99: 20e-6, workload.CPUPerTrip: 0.8 / tripsPerVisit}, []string{workload.BesideThroughput}},
-		{"plain", sample.Load{Kind: "rr", Warmup: 0.1}, nil, map[string]float64{workload.Transactions: tripsPerVisit},
+		}, map[string]float64{workload.BesideThroughput: 2e9, workload.Transactions: judgetest.TripsPerVisit}, []string{workload.CPUPerTrip, workload.SendsHeld}},
+		{"open-loop", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: judgetest.TripsPerVisit}, Warmup: 0.1}, lateness(20_000), map[string]float64{
+			workload.SendsHeld: 0.1, workload.OwnLatenessP50: 20e-6, workload.OwnLatenessP99: 20e-6, workload.CPUPerTrip: 0.8 / judgetest.TripsPerVisit}, []string{workload.BesideThroughput}},
+		{"plain", sample.Load{Kind: "rr", Warmup: 0.1}, nil, map[string]float64{workload.Transactions: judgetest.TripsPerVisit},
 			[]string{workload.SendsHeld, workload.OwnLatenessP50, workload.BesideThroughput}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,9 +61,9 @@ func TestOptionMetrics(t *testing.T) {
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			c := find(t, withLoad(t, tt.load, 50, change...), mode.Bridge, tt.load.Kind)
+			c := judgetest.Find(t, withLoad(t, tt.load, 50, change...), mode.Bridge, tt.load.Kind)
 			for name, want := range tt.want {
-				if m := c.Metrics[name]; !near(m.Median, want) || m.Unit == "" || m.Ratio == nil || !near(m.Ratio.Median, 1) {
+				if m := c.Metrics[name]; !judgetest.Near(m.Median, want) || m.Unit == "" || m.Ratio == nil || !judgetest.Near(m.Ratio.Median, 1) {
 					t.Errorf("%s: got %+v, want %v", name, m, want)
 				}
 			}
@@ -102,11 +104,11 @@ func TestOptionWarnings(t *testing.T) {
 	}{
 		{"copied", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: "zerocopy"}, Warmup: 0.1}, 50, copied(90), []string{"zerocopy-copied"}},
 		{"not-copied", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: "zerocopy"}, Warmup: 0.1}, 50, copied(10), []string{}},
-		{"on-schedule", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: tripsPerVisit}, Warmup: 0.1}, 50, lateness(5_000), []string{}},
-		{"below-rate", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 1.1 * tripsPerVisit}, Warmup: 0.1}, 50, lateness(5_000), []string{"below-rate"}},
-		{"own-lateness", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: tripsPerVisit}, Warmup: 0.1}, 50, lateness(40_000), []string{"own-lateness"}},
-		{"behind", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: tripsPerVisit}, Warmup: 0.1}, 50, lateness(600_000), []string{"behind"}},
-		{"not-behind-with-more-connections", sample.Load{Kind: "rr", Streams: 4, Options: workload.RROptions{Rate: tripsPerVisit}, Warmup: 0.1}, 2000, lateness(600_000), []string{}},
+		{"on-schedule", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: judgetest.TripsPerVisit}, Warmup: 0.1}, 50, lateness(5_000), []string{}},
+		{"below-rate", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 1.1 * judgetest.TripsPerVisit}, Warmup: 0.1}, 50, lateness(5_000), []string{"below-rate"}},
+		{"own-lateness", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: judgetest.TripsPerVisit}, Warmup: 0.1}, 50, lateness(40_000), []string{"own-lateness"}},
+		{"behind", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: judgetest.TripsPerVisit}, Warmup: 0.1}, 50, lateness(600_000), []string{"behind"}},
+		{"not-behind-with-more-connections", sample.Load{Kind: "rr", Streams: 4, Options: workload.RROptions{Rate: judgetest.TripsPerVisit}, Warmup: 0.1}, 2000, lateness(600_000), []string{}},
 		{"closed-loop", sample.Load{Kind: "rr", Warmup: 0.1}, 50, nil, []string{}},
 		{"late-transfer", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, 50, func(v *sample.Visit) { v.Client.Late, v.Server.Window = 0.006, 0.1 }, []string{"late"}},
 		{"punctual-transfer", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, 50, func(v *sample.Visit) { v.Client.Late, v.Server.Window = 0.004, 0.1 }, []string{}},
@@ -117,10 +119,10 @@ func TestOptionWarnings(t *testing.T) {
 				change = append(change, tt.change)
 			}
 			r := withLoad(t, tt.load, tt.us, change...)
-			if got := codes(find(t, r, mode.Bridge, tt.load.Kind).Warnings); !slices.Equal(got, tt.want) {
+			if got := judgetest.Codes(judgetest.Find(t, r, mode.Bridge, tt.load.Kind).Warnings); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			for _, w := range find(t, r, mode.Bridge, tt.load.Kind).Warnings {
+			for _, w := range judgetest.Find(t, r, mode.Bridge, tt.load.Kind).Warnings {
 				if strings.Contains(w.Text, "warm-up") && workload.BulkOf(tt.load).Bytes > 0 {
 					t.Errorf("a transfer has no warm-up: %s", w.Text)
 				}

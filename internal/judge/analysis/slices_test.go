@@ -69,15 +69,20 @@ func TestSkewedNoiseIsNoDifference(t *testing.T) {
 
 // The control's slices are the baseline's for all but itself.
 func TestControlsSlicesAreTheBaselines(t *testing.T) {
-	cells := append(trio(mode.Bridge, "bulk"), hostCell(mode.Native, "bulk"))
-	r := newRun(t, cells...).rounds(1, steady(30, 30, 28, 30), func(v *sample.Visit) {
-		v.Slices = &sample.Slices{}
+	cell := sample.Cell{Mode: string(mode.Host), Load: workload.Bulk}
+	control, bridge, native := cell, cell, cell
+	control.Control, bridge.Mode, native.Mode = true, string(mode.Bridge), string(mode.Native)
+	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: cell.Mode, Loads: []sample.Load{{Kind: workload.Bulk}},
+		Cells: []sample.Cell{cell, control, bridge, native}}}}
+	for i, gbit := range []float64{30, 30, 28, 30} {
+		v := sample.Visit{Cell: i, Witness: sample.Witness{OK: true}, Slices: &sample.Slices{}}
 		for k := range 30 {
-			v.Slices.Slots = append(v.Slices.Slots, len(cells)*k+(v.Cell+k)%len(cells))
-			v.Slices.Rates = append(v.Slices.Rates, float64(v.Server.Received)*(1+0.01*float64((k*7+v.Cell)%5)))
+			v.Slices.Slots = append(v.Slices.Slots, 4*k+(i+k)%4)
+			v.Slices.Rates = append(v.Slices.Rates, gbit*1e9/8*(1+0.01*float64((k*7+i)%5)))
 		}
-	})
-	j := Open(r.f)
+		f.Visits = append(f.Visits, v)
+	}
+	j := Open(f)
 	for _, tt := range []struct {
 		i, b int
 		want []int

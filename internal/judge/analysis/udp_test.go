@@ -1,9 +1,11 @@
-package analysis
+package analysis_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -11,20 +13,20 @@ import (
 
 // udpRun is a run of a load over UDP: x is Gbit/s of datagrams of 1250 bytes, or
 // µs. Of each 1000 datagrams so many of the last cell's are lost.
-func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *Report {
+func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
-	r := newRun(t, trio(mode.Bridge, load)...)
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, load)...)
 	l := sample.Load{Kind: load, Options: workload.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 1}
 	if load == workload.UDP {
 		l.Options = workload.UDPOptions{Size: 1250, Rate: rate}
 	}
-	r.f.Header.Plan.Loads = []sample.Load{l}
-	for i := range r.f.Header.Paths {
-		r.f.Header.Paths[i].UDP = true
+	r.File.Header.Plan.Loads = []sample.Load{l}
+	for i := range r.File.Header.Paths {
+		r.File.Header.Paths[i].UDP = true
 	}
-	x := steady(1, 1, 0.5)
+	x := judgetest.Steady(1, 1, 0.5)
 	if load == "udp-rr" {
-		x = steady(50, 50, 60)
+		x = judgetest.Steady(50, 50, 60)
 	}
 	whatIsLost := func(v *sample.Visit) {
 		came := v.Server.Received / 1250
@@ -40,31 +42,31 @@ func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(
 			v.Client.Counts["lost"], v.Server.Counts["lost"], v.Server.Counts["dropped"], v.Server.Counts["reordered"] = lost, lost, lost/2, 5
 		}
 	}
-	return r.rounds(6, x, append([]func(*sample.Visit){calm, whatIsLost}, change...)...).judge()
+	return analysis.Judge(r.Rounds(6, x, append([]func(*sample.Visit){calm, whatIsLost}, change...)...).File)
 }
 
 func TestUDPMetrics(t *testing.T) {
-	c := find(t, udpRun(t, "udp", 0, 20), mode.Bridge, "udp")
+	c := judgetest.Find(t, udpRun(t, "udp", 0, 20), mode.Bridge, "udp")
 	if len(c.Hops) == 0 {
 		t.Error("its path was not found")
 	}
 	for name, want := range map[string]float64{workload.Throughput: 0.5e9, workload.Packets: 5e4, workload.Loss: 0.02, workload.SocketLoss: 0.01, workload.Reordered: 0.005, workload.Duplicates: 0, workload.Offered: 0.5e9,
 		workload.CPUPerPacket: 0.8 / 5e4} {
-		if got, ok := c.Metrics[name]; !ok || !near(got.Median, want) {
+		if got, ok := c.Metrics[name]; !ok || !judgetest.Near(got.Median, want) {
 			t.Errorf("%s is %v, want %v", name, got.Median, want)
 		}
 	}
-	if x := c.Metrics[workload.Throughput].Ratio; x == nil || !near(x.Median, 0.5) || x.Verdict != "worse" {
+	if x := c.Metrics[workload.Throughput].Ratio; x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
 		t.Errorf("ratio %v", x)
 	}
 	if x := c.Metrics[workload.Packets].Ratio; x == nil || x.Verdict != "worse" {
 		t.Errorf("fewer packets are %v", x)
 	}
-	rr := find(t, udpRun(t, "udp-rr", 0, 20), mode.Bridge, "udp-rr")
-	if got := rr.Metrics[workload.Loss].Median; !near(got, 0.02) {
+	rr := judgetest.Find(t, udpRun(t, "udp-rr", 0, 20), mode.Bridge, "udp-rr")
+	if got := rr.Metrics[workload.Loss].Median; !judgetest.Near(got, 0.02) {
 		t.Errorf("a share of %v trips is lost", got)
 	}
-	if x := rr.Metrics[workload.LatencyP50].Ratio; x == nil || !near(x.Median, 1.2) {
+	if x := rr.Metrics[workload.LatencyP50].Ratio; x == nil || !judgetest.Near(x.Median, 1.2) {
 		t.Errorf("ratio %v", x)
 	}
 }
@@ -95,8 +97,8 @@ func TestUDPWarningsAndLimits(t *testing.T) {
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			c := find(t, udpRun(t, "udp", tt.rate, tt.lost, change...), mode.Bridge, "udp")
-			if got := codes(c.Warnings); !slices.Equal(got, tt.want) {
+			c := judgetest.Find(t, udpRun(t, "udp", tt.rate, tt.lost, change...), mode.Bridge, "udp")
+			if got := judgetest.Codes(c.Warnings); !slices.Equal(got, tt.want) {
 				t.Fatalf("warnings %+v, want %v", c.Warnings, tt.want)
 			}
 			if len(tt.want) > 0 {

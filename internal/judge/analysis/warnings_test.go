@@ -1,13 +1,14 @@
-package analysis
+package analysis_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // enough is as many rounds as no warning takes: 10 × 2000 round trips.
@@ -20,7 +21,7 @@ func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
 func TestNoWarnings(t *testing.T) {
 	for _, load := range []string{"bulk", "rr"} {
 		t.Run(load, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, load)...).rounds(enough, steady(50, 50, 25), calm).judge()
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, load)...).Rounds(enough, judgetest.Steady(50, 50, 25), calm).File)
 			if len(r.Warnings) != 0 {
 				t.Errorf("warnings %+v", r.Warnings)
 			}
@@ -43,53 +44,33 @@ func TestCellWarnings(t *testing.T) {
 		change func(*sample.Visit)
 		want   []string
 	}{
-		{"few-rounds", "bulk", stats.MinValues - 1, steady(8, 8, 8), nil, []string{"few-rounds"}},
-		{"enough-rounds", "bulk", stats.MinValues, steady(8, 8, 8), nil, []string{}},
+		{"few-rounds", "bulk", stats.MinValues - 1, judgetest.Steady(8, 8, 8), nil, []string{"few-rounds"}},
+		{"enough-rounds", "bulk", stats.MinValues, judgetest.Steady(8, 8, 8), nil, []string{}},
 		{"bimodal", "bulk", enough, two, nil, []string{"bimodal"}},
-		{"thin-tail-999", "rr", 6, steady(50, 50, 50), func(v *sample.Visit) {
+		{"thin-tail-999", "rr", 6, judgetest.Steady(50, 50, 50), func(v *sample.Visit) {
 			// 6 rounds of a sixth of the round trips that p99.9 takes, less one
 			h := sample.NewHistogram()
 			_ = h.RecordValues(50_000, 1666)
 			v.Latency, _ = sample.Encode(h)
 		}, []string{"thin-tail"}},
-		{"no-thin-tail", "rr", 6, steady(50, 50, 50), nil, []string{}},
-		{"late", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) { v.Server.Late = 0.06 }, []string{"late"}},
-		{"late-now-and-then", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) {
+		{"no-thin-tail", "rr", 6, judgetest.Steady(50, 50, 50), nil, []string{}},
+		{"late", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) { v.Server.Late = 0.06 }, []string{"late"}},
+		{"late-now-and-then", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) {
 			if v.Round%2 == 0 {
 				v.Client.Late = 0.06
 			}
 		}, []string{}},
-		{"failed-visits", "bulk", enough, steady(8, 8, 8), func(v *sample.Visit) { v.Witness.OK = v.Round > 0 }, []string{"failed-visits"}},
+		{"failed-visits", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) { v.Witness.OK = v.Round > 0 }, []string{"failed-visits"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			change := []func(*sample.Visit){calm}
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			r := newRun(t, trio(mode.Bridge, tt.load)...).rounds(tt.rounds, tt.value, change...).judge()
-			c := find(t, r, mode.Bridge, tt.load)
-			if got := codes(c.Warnings); !slices.Equal(got, tt.want) {
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(tt.rounds, tt.value, change...).File)
+			c := judgetest.Find(t, r, mode.Bridge, tt.load)
+			if got := judgetest.Codes(c.Warnings); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestThinTail(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		n    int64
-		want string // the percentile
-	}{
-		{"none", 0, "p99:"}, {"p99", 999, "p99:"}, {"p999", 1000, "p99.9:"}, {"last-p999", 9999, "p99.9:"}, {"enough", 10_000, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			w, ok := thinTail(tt.n, workload.Of(sample.Load{Kind: workload.RR}))
-			if ok != (tt.want != "") {
-				t.Fatalf("%d samples: %+v, %t", tt.n, w, ok)
-			}
-			if ok {
-				wantWarning(t, []Warning{w}, "thin-tail", "for "+tt.want)
 			}
 		})
 	}
@@ -143,12 +124,12 @@ func TestRunWarnings(t *testing.T) {
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(enough, steady(8, 8, 4), change...)
+			r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(enough, judgetest.Steady(8, 8, 4), change...)
 			if tt.file != nil {
-				tt.file(r.f)
+				tt.file(r.File)
 			}
-			got := r.judge()
-			if c := codes(got.Warnings); !slices.Equal(c, tt.want) {
+			got := analysis.Judge(r.File)
+			if c := judgetest.Codes(got.Warnings); !slices.Equal(c, tt.want) {
 				t.Fatalf("got %v, want %v", c, tt.want)
 			}
 			if tt.text != "" {
@@ -182,8 +163,8 @@ func TestLimitedBy(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRun(t, trio(mode.Bridge, "bulk")...).rounds(6, steady(8, 8, 4), tt.change).judge()
-			if got := find(t, r, mode.Bridge, "bulk").LimitedBy; got != tt.want {
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), tt.change).File)
+			if got := judgetest.Find(t, r, mode.Bridge, "bulk").LimitedBy; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -3,9 +3,11 @@
 package judgetest
 
 import (
+	"math"
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -14,7 +16,7 @@ import (
 // Run builds a results file with known numbers: every window lasts a second, on a
 // machine of two CPUs, one half busy and the other 0.3.
 type Run struct {
-	t    *testing.T
+	T    *testing.T
 	File *sample.File
 }
 
@@ -48,7 +50,7 @@ func Trio(m mode.Name, load string) []sample.Cell {
 // New is a run of the cells, without visits yet.
 func New(t *testing.T, cells ...sample.Cell) *Run {
 	t.Helper()
-	r := &Run{t: t, File: &sample.File{
+	r := &Run{T: t, File: &sample.File{
 		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
 			Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
@@ -77,7 +79,7 @@ const TripsPerVisit = 2000
 
 // Visit adds a good visit: x is Gbit/s for bulk and µs for rr.
 func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
-	r.t.Helper()
+	r.T.Helper()
 	v := sample.Visit{Round: round, Cell: cell, Elapsed: 1, Witness: sample.Witness{OK: true},
 		Client:  sample.Party{Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}},
 		Server:  sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}},
@@ -86,11 +88,11 @@ func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
 	case "rr":
 		h := sample.NewHistogram()
 		if err := h.RecordValues(int64(x*float64(time.Microsecond)), TripsPerVisit); err != nil {
-			r.t.Fatal(err)
+			r.T.Fatal(err)
 		}
 		e, err := sample.Encode(h)
 		if err != nil {
-			r.t.Fatal(err)
+			r.T.Fatal(err)
 		}
 		v.Latency, v.Client.Trips = e, TripsPerVisit
 	default:
@@ -105,7 +107,7 @@ func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
 
 // Rounds visits every cell n times; value gives each visit's x.
 func (r *Run) Rounds(n int, value func(round, cell int) float64, change ...func(*sample.Visit)) *Run {
-	r.t.Helper()
+	r.T.Helper()
 	for round := range n {
 		for c := range r.File.Header.Plan.Cells {
 			r.Visit(round, c, value(round, c), change...)
@@ -123,4 +125,29 @@ func Steady(xs ...float64) func(round, cell int) float64 {
 // Noisy is steady, but every second round the cell is off by its share.
 func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
 	return func(round, cell int) float64 { return xs[cell] * (1 + share[cell]*float64(round%2*2-1)) }
+}
+
+// Find is the cell of m under load in a report; the first if it has several.
+func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.Cell {
+	t.Helper()
+	for _, c := range r.Cells {
+		if c.Mode == string(m) && c.Load == load {
+			return c
+		}
+	}
+	t.Fatalf("no cell %s %s among %d", m, load, len(r.Cells))
+	return analysis.Cell{}
+}
+
+// Near is true if a and b differ by no more than a thousandth, as histograms
+// with three digits do.
+func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(b) }
+
+// Codes are the warnings' codes, in their order.
+func Codes(ws []analysis.Warning) []string {
+	out := []string{}
+	for _, w := range ws {
+		out = append(out, w.Code)
+	}
+	return out
 }
