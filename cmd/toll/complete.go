@@ -76,7 +76,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return list(func() []string { return loadWords(c.Name()) }, many)
 	case "tune":
 		return list(func() []string {
-			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off"}
+			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off",
+				"xps=on", "xps=off", "queues=", "threaded=on", "threaded=off", "bigtcp=", "bigtcp-container=", "bigtcp-lo=", "congestion="}
 		}, many)
 	case "on":
 		return list(backendNames, many)

@@ -57,7 +57,8 @@ func parseModes(words []string) ([]mode.Name, error) {
 }
 
 // tuneWords are the tunes as help texts list them.
-const tuneWords = "mtu=N, rmem=N, wmem=N, gro=on|off, tso=on|off, nodelay=on|off, rps=on|off"
+const tuneWords = "mtu=N, rmem=N, wmem=N, gro=on|off, tso=on|off, nodelay=on|off, rps=on|off, " +
+	"xps=on|off, queues=N, threaded=on|off, bigtcp=N, bigtcp-container=N, bigtcp-lo=N, congestion=NAME"
 
 func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }
 

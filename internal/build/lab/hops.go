@@ -12,6 +12,8 @@ import (
 type device struct {
 	ns   *space
 	name string
+	// inside says that it is a container's own.
+	inside bool
 	// setMTU sets the device's MTU if another program manages it; else nil.
 	setMTU func(mtu int) error
 }
@@ -42,7 +44,7 @@ func (s *site) wireHop() path.Hop {
 
 // Hop is the container's own device.
 func (c *container) Hop(toServer bool) path.Hop {
-	devices := []device{{ns: c.ns, name: inside}}
+	devices := []device{{ns: c.ns, name: inside, inside: true}}
 	if c.port != "" {
 		devices = append(devices, device{ns: c.portNS, name: c.port})
 	}

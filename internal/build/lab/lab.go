@@ -46,6 +46,8 @@ type Lab struct {
 	mu    sync.Mutex // guards following
 	trial *netns.NS  // where needs are tried; nil before the first
 	tried map[need]error
+	// mostQueues are what a veth pair can have, once needQueues was tried.
+	mostQueues int
 }
 
 var _ path.Builder = (*Lab)(nil)
@@ -81,19 +83,45 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 // setCongestion sets the congestion control of the calling thread's
 // namespace, if one was chosen.
 func (l *Lab) setCongestion() error {
-	const key = "net.ipv4.tcp_congestion_control"
 	if l.Congestion == "" {
 		return nil
 	}
-	if err := sysctl.Set(key, l.Congestion); err != nil {
+	err := setCongestion(l.Congestion)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		u.Remedy = "--congestion with " + u.Remedy
+	}
+	return err
+}
+
+// setCongestion sets the congestion control of the calling thread's namespace.
+func setCongestion(name string) error {
+	if err := sysctl.Set(tcpCongestion, name); err != nil {
 		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
 		return &path.UnsupportedError{
-			Missing: "congestion control " + l.Congestion + " cannot be chosen in a network namespace",
-			Remedy:  "--congestion with one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
+			Missing: "congestion control " + name + " cannot be chosen in a network namespace",
+			Remedy:  "one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
 			Err:     err,
 		}
 	}
 	return nil
+}
+
+// tryCongestion sets a congestion control in the namespace for trials, and what there was
+// again.
+func (l *Lab) tryCongestion(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trial.Do(func() error {
+		before, err := sysctl.Get(tcpCongestion)
+		if err != nil {
+			return err
+		}
+		if err := setCongestion(name); err != nil {
+			return err
+		}
+		return sysctl.Set(tcpCongestion, before)
+	})
 }
 
 // Build builds the path on machines of its own.

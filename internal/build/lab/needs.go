@@ -40,6 +40,10 @@ const (
 	needProcessIO // reading what a proxy of UDP moved
 	needUDPProxy  // one whose answers arrive
 	needIPVS
+	needXPS
+	needQueues
+	needThreaded
+	needBigTCP
 )
 
 // needsOf lists what the path needs, the most basic first.
@@ -59,8 +63,10 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	if s.To == mode.ToLoopback6 {
 		out = append(out, needIPv6)
 	}
-	if _, ok := s.Tune.Get(mode.RPS); ok {
-		out = append(out, needRPS)
+	for _, t := range s.Tune.List() {
+		if n, ok := tuneNeeds[t.Key]; ok {
+			out = append(out, n)
+		}
 	}
 	return out
 }
@@ -144,6 +150,14 @@ func (l *Lab) try(n need) error {
 			return tryOVS()
 		case needRPS:
 			return tryRPS()
+		case needXPS:
+			return tryXPS()
+		case needQueues:
+			return l.tryQueues()
+		case needThreaded:
+			return tryThreaded()
+		case needBigTCP:
+			return tryBigTCP()
 		case needProcessIO:
 			return tryProcessIO()
 		case needUDPProxy:

@@ -22,10 +22,24 @@ const (
 	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
 	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
 	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
+	Queues  Key = "queues"  // queues of the containers' veth pairs, to send and to receive
+	// NAPI of the containers' veth pairs in threads of its own, which needs gro=on
+	Threaded Key = "threaded"
+	XPS      Key = "xps" // transmit packet steering of the containers' veth pairs, to all CPUs
+	// BIG TCP: bytes; the largest packet before segmentation and after GRO, over IPv4 and
+	// IPv6: of bridges and of the host's ends of containers' pairs
+	BigTCP          Key = "bigtcp"
+	BigTCPContainer Key = "bigtcp-container" // the same of containers' own ends
+	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
+	Congestion      Key = "congestion"       // the name of the TCP congestion control, of every namespace
 )
 
-// keys are all keys, in the order in which a variant lists them.
-var keys = []Key{MTU, Rmem, Wmem, GRO, TSO, Nodelay, RPS}
+// keys are all keys, in the order in which a variant lists them and in which they are set:
+// queues first, because steering is of those that there are.
+var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
+
+// Keys are all keys, in the order in which a variant lists them.
+func Keys() []Key { return slices.Clone(keys) }
 
 // Tune is one setting.
 type Tune struct {
@@ -59,6 +73,19 @@ const (
 	minMem = 4 << 10 // a page
 	maxMem = 1 << 30
 )
+
+// Bounds of a packet before segmentation, in bytes: what the kernel has without BIG TCP, and
+// the most that it takes.
+const (
+	MinBigTCP = 65536
+	MaxBigTCP = 524280
+)
+
+// MaxQueues is the most queues that a device can be asked to have.
+const MaxQueues = 4096
+
+// maxName bounds the name of a congestion control; the kernel's own bound is 15.
+const maxName = 15
 
 // Tunes is a variant: settings that are put on a mode together, written as
 // cells and tables show them, "mtu=9000+rmem=4M"; "" is none. keys are in
@@ -135,23 +162,47 @@ func parseTune(word string) (Tune, error) {
 		return Tune{}, err
 	}
 	bad := func(want string) error { return &tuneError{word, string(key) + " must be " + want} }
-	switch {
-	case !ok:
+	if !ok {
 		return Tune{}, bad("given as " + name + "=VALUE")
-	case key == MTU:
+	}
+	switch key {
+	case MTU, Queues:
+		least, most := MinMTU, MaxMTU
+		if key == Queues {
+			least, most = 1, MaxQueues
+		}
 		n, err := strconv.Atoi(value)
-		if err != nil || n < MinMTU || n > MaxMTU {
-			return Tune{}, bad(fmt.Sprintf("from %d to %d", MinMTU, MaxMTU))
+		if err != nil || n < least || n > most {
+			return Tune{}, bad(fmt.Sprintf("from %d to %d", least, most))
 		}
 		return Tune{key, strconv.Itoa(n)}, nil
-	case key == Rmem || key == Wmem:
+	case Rmem, Wmem:
 		n, err := units.ParseSize(value)
 		if err != nil || n < minMem || n > maxMem {
 			return Tune{}, bad("from 4k to 1G")
 		}
 		return Tune{key, units.FormatSize(n)}, nil
-	case value != on && value != off:
+	case BigTCP, BigTCPContainer, BigTCPLoopback:
+		n, err := units.ParseSize(value)
+		if err != nil || n < MinBigTCP || n > MaxBigTCP {
+			return Tune{}, bad(fmt.Sprintf("from %d to %d bytes", MinBigTCP, MaxBigTCP))
+		}
+		return Tune{key, units.FormatSize(n)}, nil
+	case Congestion:
+		if !isName(value) {
+			return Tune{}, bad("the name of a congestion control, such as cubic")
+		}
+		return Tune{key, value}, nil
+	}
+	if value != on && value != off {
 		return Tune{}, bad("on or off")
 	}
 	return Tune{key, value}, nil
+}
+
+// isName reports whether a congestion control can have that name.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
 }

@@ -9,27 +9,103 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetRPS steers the device's received packets to all CPUs, or to none in
-// particular (the CPU that received them). The kernel has no netlink message
-// for it: it is a file of sysfs, and of a sysfs that was mounted in the
+// Steering is a way of steering a device's packets to CPUs: the queues of one direction
+// and the file that each has for it.
+type Steering struct{ queues, file string }
+
+// RPS steers received packets, XPS those that are sent.
+var (
+	RPS = Steering{"rx-", "rps_cpus"}
+	XPS = Steering{"tx-", "xps_cpus"}
+)
+
+// Steer steers the packets of all of the device's queues to all CPUs, or to none in
+// particular (the CPU that received them, or any queue), and reads that back. The kernel has no
+// netlink message for it: it is a file of sysfs, and of a sysfs that was mounted in the
 // device's namespace. That mount is attached nowhere and ends with the call.
-func SetRPS(name string, on bool) error {
+func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
 		var err error
 		if cpus, err = allCPUs(); err != nil {
-			return fmt.Errorf("set rps of %s: %w", name, err)
+			return fmt.Errorf("set %s of %s: %w", s.file, name, err)
 		}
 	}
-	root, err := mountSysfs()
-	if err != nil {
-		return fmt.Errorf("set rps of %s: %w", name, err)
-	}
-	err = writeAt(root, "class/net/"+name+"/queues/rx-0/rps_cpus", cpus)
-	if err := errors.Join(err, unix.Close(root)); err != nil {
-		return fmt.Errorf("set rps of %s: %w", name, err)
+	if err := withSysfs(func(root int) error { return s.steer(root, name, cpus) }); err != nil {
+		return fmt.Errorf("set %s of %s: %w", s.file, name, err)
 	}
 	return nil
+}
+
+func (s Steering) steer(root int, name, cpus string) error {
+	dir := "class/net/" + name + "/queues/"
+	for i := 0; ; i++ {
+		file := fmt.Sprintf("%s%s%d/%s", dir, s.queues, i, s.file)
+		err := writeAt(root, file, cpus)
+		if i > 0 && errors.Is(err, unix.ENOENT) {
+			if _, gone := readAt(root, file); errors.Is(gone, unix.ENOENT) { // there are no more queues
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		got, err := readAt(root, file)
+		if err != nil {
+			return err
+		}
+		if isZero := strings.Trim(got, "0,") == ""; isZero != (cpus == "0") {
+			return fmt.Errorf("the kernel kept %q for %s", got, cpus)
+		}
+	}
+}
+
+// SetThreaded makes the device's NAPI run in threads of its own, or not, and reads that back.
+// A device without NAPI gives EOPNOTSUPP.
+func SetThreaded(name string, on bool) error {
+	value := "0"
+	if on {
+		value = "1"
+	}
+	err := withSysfs(func(root int) error {
+		file := "class/net/" + name + "/threaded"
+		if err := writeAt(root, file, value); err != nil {
+			return err
+		}
+		got, err := readAt(root, file)
+		if err == nil && got != value {
+			err = fmt.Errorf("the kernel kept %q", got)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set threaded NAPI of %s: %w", name, err)
+	}
+	return nil
+}
+
+// withSysfs calls f with a descriptor of the root of a sysfs of the calling thread's network
+// namespace.
+func withSysfs(f func(root int) error) error {
+	root, err := mountSysfs()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(root), unix.Close(root))
+}
+
+// readAt reads a short file of the mount at root.
+func readAt(root int, file string) (string, error) {
+	fd, err := unix.Openat(root, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	b := make([]byte, os.Getpagesize())
+	n, err := unix.Read(fd, b)
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b[:n])), nil
 }
 
 // writeAt writes a file of the mount at root.
@@ -118,16 +194,11 @@ func (s *steering) read(name string) string {
 	if s.root < 0 {
 		return ""
 	}
-	fd, err := unix.Openat(s.root, "class/net/"+name+"/queues/rx-0/rps_cpus", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	cpus, err := readAt(s.root, "class/net/"+name+"/queues/rx-0/rps_cpus")
 	if err != nil {
 		return ""
 	}
-	b := make([]byte, os.Getpagesize())
-	n, err := unix.Read(fd, b)
-	if errors.Join(err, unix.Close(fd)) != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b[:n]))
+	return cpus
 }
 
 func (s *steering) close() {
