@@ -197,7 +197,7 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 }
 
 // administratorsRules are what people write into DOCKER-USER and around it: with each
-// of them every way is dialled. The other machine is 198.18.0.2.
+// of them every route is dialled. The other machine is 198.18.0.2.
 func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
 	for _, rule := range [][]string{
@@ -256,7 +256,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, r)
 }
 
-// onePort draws the ways and checks them.
+// onePort draws the routes and checks them.
 func onePort(e *dockerHost, t *testing.T, bin string) {
 	out := e.run(bin, "ports", "8080")
 	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)", "dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in", "[::1]:8080: connected in"} {
@@ -316,7 +316,7 @@ func dockerGroup(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// noDockerSocket shows containers by their ids; the ways are the same.
+// noDockerSocket shows containers by their ids; the routes are the same.
 func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
 	r := listPorts(e, bin, "env", "DOCKER_HOST=unix:///nowhere")
 	id := e.run("docker", "inspect", "-f", "{{.Id}}", "web")

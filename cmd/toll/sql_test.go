@@ -83,9 +83,9 @@ func TestSQLInTheLab(t *testing.T) {
 	}
 }
 
-// The ways to one container from its machine: through docker-proxy, by Docker's NAT
+// The routes to one container from its machine: through docker-proxy, by Docker's NAT
 // rules, and straight.
-func TestSQLOverThreeWays(t *testing.T) {
+func TestSQLOverThreeRoutes(t *testing.T) {
 	needPostgres(t)
 	inLabs(t)
 	bin, dir := binary(t), openDir(t)

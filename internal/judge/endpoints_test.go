@@ -73,8 +73,8 @@ func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	})
 }
 
-// way finds one by its name.
-func way(t *testing.T, r *analysis.Report, name string) analysis.Cell {
+// route finds one by its name.
+func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	t.Helper()
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return c.Mode == name })
 	if i < 0 {
@@ -101,16 +101,16 @@ func TestNetworkOrModel(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rounds int
-		late   func(round, cell int) time.Duration // of baseline, control, way
+		late   func(round, cell int) time.Duration // of baseline, control, route
 		want   string
-		best   string // the steadiest way
+		best   string // the steadiest route
 		server string // what is said to be its own there
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms), "far: the model: of the 101 ms by which", "near", "100 ms"},
 		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which", "near", "2.0 ms"},
 		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms), "near: the network: of the 100 ms by which", "far", "2.0 ms"},
 		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which", "near", "60 ms"},
-		{"unclear", 8, func(round, cell int) time.Duration { // the way adds nothing in every second round
+		{"unclear", 8, func(round, cell int) time.Duration { // the route adds nothing in every second round
 			if cell == 2 && round%2 == 1 {
 				return 100 * ms
 			}
@@ -142,7 +142,7 @@ func TestNetworkOrModel(t *testing.T) {
 	}
 }
 
-func TestOneWay(t *testing.T) {
+func TestOneRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "only")
 	for round := range 6 {
 		r.chatted(round, 0, time.Millisecond, time.Millisecond)
@@ -151,7 +151,7 @@ func TestOneWay(t *testing.T) {
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "With one route, ") || len(got.Findings) != 2 {
 		t.Errorf("findings %q", got.Findings)
 	}
-	for name, m := range way(t, got, "only").Metrics {
+	for name, m := range route(t, got, "only").Metrics {
 		if m.Ratio != nil || m.Price != nil {
 			t.Errorf("%s has a ratio or a price with nothing to compare: %+v", name, m)
 		}
@@ -172,7 +172,7 @@ func TestChatMetrics(t *testing.T) {
 		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}
 	got := Judge(r.File).Base()
-	c := way(t, got, "far")
+	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02, workload.GapP99: 0.062, workload.GapMax: 0.062, workload.GapSlow: 0.062, workload.ResponseTime: 2.5,
 		workload.WordRate: 50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0, workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
 		m, ok := c.Metrics[name]
@@ -200,7 +200,7 @@ func TestChatMetrics(t *testing.T) {
 	}
 	// A histogram has three digits: 30.015.
 	finding(t, got, "Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
-	if b := way(t, got, "near"); !b.Baseline || b.Witnessed || c.Witnessed || c.Baseline {
+	if b := route(t, got, "near"); !b.Baseline || b.Witnessed || c.Witnessed || c.Baseline {
 		t.Errorf("baseline %v, witnessed %v and %v", b.Baseline, b.Witnessed, c.Witnessed)
 	}
 	if len(got.Failed) > 0 || len(got.Warnings) > 0 || len(c.Warnings) > 0 || len(got.Control.Groups) != 1 {
@@ -212,7 +212,7 @@ func TestChatMetrics(t *testing.T) {
 }
 
 // Visits to endpoints are never witnessed; those that failed do not count.
-func TestFailedWay(t *testing.T) {
+func TestFailedRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "near", "far", "dead")
 	for round := range 6 {
 		for cell := range 3 {
@@ -225,7 +225,7 @@ func TestFailedWay(t *testing.T) {
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
 	}
-	c := way(t, got, "far")
+	c := route(t, got, "far")
 	if !slices.Contains(judgetest.Codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
 	}
@@ -252,17 +252,17 @@ func TestGluedTokens(t *testing.T) {
 				}
 			}
 			got := Judge(r.File).Base()
-			if has := slices.Contains(judgetest.Codes(way(t, got, "far").Warnings), "glued"); has != tt.warns {
-				t.Errorf("warnings %+v", way(t, got, "far").Warnings)
+			if has := slices.Contains(judgetest.Codes(route(t, got, "far").Warnings), "glued"); has != tt.warns {
+				t.Errorf("warnings %+v", route(t, got, "far").Warnings)
 			}
-			if ws := way(t, got, "near").Warnings; len(ws) > 0 {
+			if ws := route(t, got, "near").Warnings; len(ws) > 0 {
 				t.Errorf("the other way's warnings %+v", ws)
 			}
 		})
 	}
 }
 
-func TestDoubtfulWays(t *testing.T) {
+func TestDoubtfulRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		with func(paths []sample.Path)
@@ -319,7 +319,7 @@ func TestSQL(t *testing.T) {
 		}
 	}
 	got := Judge(r.File).Base()
-	c := way(t, got, "far")
+	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.LatencyP50: 10e-3, workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
 		if m := c.Metrics[name]; !judgetest.Near(m.Median, want) {
 			t.Errorf("%s = %+v, want %v", name, m, want)

@@ -9,7 +9,7 @@ import (
 // cell is where a results file has the price of a path.
 type cell struct{ mode, from, to string }
 
-// cellOf is the cell that a client's way corresponds to; "" where none does.
+// cellOf is the cell that a client's route corresponds to; "" where none does.
 func cellOf(c Client, w PathKind) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
@@ -43,7 +43,7 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 	}
 }
 
-// costs are the ratios of the cells of a way, one for each load.
+// costs are the ratios of the cells of a route, one for each load.
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {

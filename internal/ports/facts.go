@@ -23,7 +23,7 @@ type Facts struct {
 	Tracked     int // conntrack's entries, and how many it takes; 0: not known
 	TrackedMax  int
 	Docker      string // the engine's version; "" if it was not asked
-	// Client is the other machine that the ways are of; invalid: any.
+	// Client is the other machine that the routes are of; invalid: any.
 	Client  netip.Addr
 	Ingress Ingress
 	Known   Known

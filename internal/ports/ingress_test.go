@@ -42,15 +42,15 @@ func TestIngress(t *testing.T) {
 		f      *Facts
 		server Server
 		holder string
-		ways   string
+		routes string
 	}{
 		{"manager", swarm(shop), Server{Kind: "service", Name: "shop", Port: 80}, "dockerd", "DNAT? held DNAT? DNAT? DNAT?"},
 		{"worker", swarm(), Server{Kind: "service", Name: "a swarm's service", Port: 8091}, "dockerd", "DNAT? held DNAT? DNAT? DNAT?"},
 	} {
 		r := Judge(c.f, 8091)
 		row := find(t, r, "*", 8091)
-		if row.Server != c.server || row.Holder.Kind != c.holder || ways(row) != c.ways || len(r.Traps) > 0 {
-			t.Errorf("%s: %+v %+v %s %+v", c.name, row.Server, row.Holder, ways(row), r.Traps)
+		if row.Server != c.server || row.Holder.Kind != c.holder || routes(row) != c.routes || len(r.Traps) > 0 {
+			t.Errorf("%s: %+v %+v %s %+v", c.name, row.Server, row.Holder, routes(row), r.Traps)
 		}
 	}
 	f := swarm(shop) // Docker 29: a published port like others, by docker-proxy too

@@ -93,8 +93,8 @@ func healthy() *Facts {
 	}
 }
 
-// ways are a row's, in the order of clients; "" where there is none.
-func ways(r Row) string {
+// routes are a row's, in the order of clients; "" where there is none.
+func routes(r Row) string {
 	var out []string
 	for _, c := range clients {
 		w := string(r.Paths[c].Kind)
@@ -127,21 +127,21 @@ func TestHealthy(t *testing.T) {
 		port    uint16
 		server  string
 		holder  string
-		ways    string
+		routes  string
 	}{
 		{"0.0.0.0", 22, "process sshd", "server", "direct  direct direct direct"},
 		{"0.0.0.0", 8080, "container web", "docker-proxy", "proxy  DNAT proxy DNAT"},
 		{"::", 8080, "container web", "docker-proxy", " proxy   "},
 	} {
 		row := find(t, r, c.address, c.port)
-		if got := row.Server.Kind + " " + row.Server.Name; got != c.server || row.Holder.Kind != c.holder || ways(row) != c.ways {
-			t.Errorf("%s %d: %s, %s, %q", c.address, c.port, got, row.Holder.Kind, ways(row))
+		if got := row.Server.Kind + " " + row.Server.Name; got != c.server || row.Holder.Kind != c.holder || routes(row) != c.routes {
+			t.Errorf("%s %d: %s, %s, %q", c.address, c.port, got, row.Holder.Kind, routes(row))
 		}
 	}
 }
 
-// Each change to the machine changes the ways as it should.
-func TestWays(t *testing.T) {
+// Each change to the machine changes the routes as it should.
+func TestRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
 		want   string // of 0.0.0.0:8080
@@ -171,7 +171,7 @@ func TestWays(t *testing.T) {
 	} {
 		f := healthy()
 		c.change(f)
-		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 8080)); got != c.want {
+		if got := routes(find(t, Judge(f, 0), "0.0.0.0", 8080)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -229,10 +229,10 @@ func TestDockerdItself(t *testing.T) {
 		Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:9323"), Inode: 8, Owners: []Process{{PID: 1, Name: "dockerd"}}})
 	for docker, want := range map[string]string{"28.5.2": "direct  direct direct direct", "": "held?  held? held? held?"} {
 		f.Docker = docker
-		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 2375)); got != "direct  direct direct direct" {
+		if got := routes(find(t, Judge(f, 0), "0.0.0.0", 2375)); got != "direct  direct direct direct" {
 			t.Errorf("%q: %q", docker, got)
 		}
-		if got := ways(find(t, Judge(f, 0), "0.0.0.0", 9323)); got != want {
+		if got := routes(find(t, Judge(f, 0), "0.0.0.0", 9323)); got != want {
 			t.Errorf("%q: %q", docker, got)
 		}
 	}
@@ -243,10 +243,10 @@ func TestExactAddressWins(t *testing.T) {
 	f := healthy()
 	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:22"), Inode: 7, Owners: []Process{{PID: 7, Name: "tunnel"}}})
 	r := Judge(f, 22)
-	if got := ways(find(t, r, "0.0.0.0", 22)); got != "  direct direct direct" {
+	if got := routes(find(t, r, "0.0.0.0", 22)); got != "  direct direct direct" {
 		t.Errorf("%q", got)
 	}
-	if got := ways(find(t, r, "127.0.0.1", 22)); got != "direct    " {
+	if got := routes(find(t, r, "127.0.0.1", 22)); got != "direct    " {
 		t.Errorf("%q", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Measure is the command that measures ways like those of a port.
+// Measure is the command that measures routes like those of a port.
 type Measure struct {
 	Clients []Client `json:"clients"`
 	Command string   `json:"command"`
@@ -14,7 +14,7 @@ type Measure struct {
 	modes, targets []string
 }
 
-// measures are the commands for the ways that were found, one for each place: what
+// measures are the commands for the routes that were found, one for each place: what
 // was found is in it beside what a published port could be instead.
 func measures(rows []Row) []Measure {
 	var out []Measure

@@ -22,9 +22,9 @@ func TestRootless(t *testing.T) {
 	deaf := shop
 	deaf.Listeners = nil
 	for _, c := range []struct {
-		name, server, ways string
-		f                  *Facts
-		traps              int
+		name, server, routes string
+		f                    *Facts
+		traps                int
 	}{
 		{"its engine was asked", "shop", "proxy  proxy  proxy", machine(shop), 1}, // ::1 is not published
 		{"nothing listens", "shop", "nothing  nothing  nothing", machine(deaf), 1},
@@ -32,8 +32,8 @@ func TestRootless(t *testing.T) {
 	} {
 		r := Judge(c.f, 8090)
 		row := find(t, r, "0.0.0.0", 8090)
-		if row.Server.Name != c.server || row.Holder != (Holder{Rootlesskit, kit}) || ways(row) != c.ways || len(r.Traps) != c.traps {
-			t.Errorf("%s: %+v %+v %q %+v", c.name, row.Server, row.Holder, ways(row), r.Traps)
+		if row.Server.Name != c.server || row.Holder != (Holder{Rootlesskit, kit}) || routes(row) != c.routes || len(r.Traps) != c.traps {
+			t.Errorf("%s: %+v %+v %q %+v", c.name, row.Server, row.Holder, routes(row), r.Traps)
 		}
 	}
 	f := machine(shop)

@@ -55,14 +55,14 @@ func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 	const raw = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 8080 -j DROP\nCOMMIT\n"
 	f := healthy()
 	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave(raw, false).Chains...)
-	if got := ways(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // lo's packets come by it too
+	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // lo's packets come by it too
 		t.Errorf("%q", got)
 	}
 	f = healthy()
 	late := firewall.ParseSave(strings.ReplaceAll(raw, "8080", "80"), false).Chains
 	late[0].Priority = 0
 	f.Rules.Chains = append(f.Rules.Chains, late...)
-	if got := ways(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "proxy  DNAT proxy blocked" {
+	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "proxy  DNAT proxy blocked" {
 		t.Errorf("%q", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestRedirect(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
 	row := find(t, Judge(f, 23), "0.0.0.0", 23)
-	if got := ways(row); got != "nothing  nothing direct direct" || row.Server.Name != "sshd" {
+	if got := routes(row); got != "nothing  nothing direct direct" || row.Server.Name != "sshd" {
 		t.Errorf("%q %+v", got, row)
 	}
 }

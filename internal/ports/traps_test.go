@@ -176,13 +176,13 @@ func TestPaused(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"
 	row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
-	if got := ways(row); got != "held  held held held" || row.Server.State != "paused" || !strings.Contains(row.Paths[Remote].Why, "web is paused") {
+	if got := routes(row); got != "held  held held held" || row.Server.State != "paused" || !strings.Contains(row.Paths[Remote].Why, "web is paused") {
 		t.Errorf("%q %+v", got, row)
 	}
 	f = healthy()
 	f.Containers[0].Host, f.Containers[0].State = true, "paused"
 	f.Listeners[0].Owners[0].Container = webID
-	if got := ways(find(t, Judge(f, 22), "0.0.0.0", 22)); got != "held  held held held" {
+	if got := routes(find(t, Judge(f, 22), "0.0.0.0", 22)); got != "held  held held held" {
 		t.Errorf("%q", got)
 	}
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// wayLegend says how to read ways to endpoints.
-const wayLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
+// routeLegend says how to read routes to endpoints.
+const routeLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
 	"≤: nothing measurable, and at most so much. ?: unclear."
 
 var (
-	wayColumn     = column{texts("", "route"), textOf(analysis.Cell.Label)}
+	routeColumn   = column{texts("", "route"), textOf(analysis.Cell.Label)}
 	addressColumn = column{document.Column{Head: [2]string{"", "address"}, Below: true},
 		textOf(func(c analysis.Cell) string { return orDash(c.Dial) })}
 )
 
-var endpointsView = view{study: sample.StudyEndpoints, columns: wayColumns, title: wayTitle,
-	legend: func(*analysis.Report) string { return wayLegend }}
+var endpointsView = view{study: sample.StudyEndpoints, columns: routeColumns, title: routeTitle,
+	legend: func(*analysis.Report) string { return routeLegend }}
 
-func wayColumns(r *analysis.Report, load string) []column {
-	return columnsWith(r, load, []column{wayColumn, addressColumn}, toBaseline(r))
+func routeColumns(r *analysis.Report, load string) []column {
+	return columnsWith(r, load, []column{routeColumn, addressColumn}, toBaseline(r))
 }
 
-func wayTitle(r *analysis.Report, cells []analysis.Cell) string {
+func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
 	return fmt.Sprintf("%s → %s, %s", cells[0].From, served(cells[0]), describeLoad(r, cells[0].Load))
 }
 
@@ -42,10 +42,10 @@ func toBaseline(r *analysis.Report) string {
 	return "to " + r.Plan.Baseline
 }
 
-// addsHead begins the heads of columns that say what a way adds to others.
+// addsHead begins the heads of columns that say what a route adds to others.
 const addsHead = "adds "
 
-// worthShowing leaves out what a way adds where there is no other.
+// worthShowing leaves out what a route adds where there is no other.
 func worthShowing(cols []column, cells []analysis.Cell) []column {
 	if len(cells) > 1 {
 		return cols
@@ -63,7 +63,7 @@ func inAll(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// added is what a way adds to a time.
+// added is what a route adds to a time.
 func added(metric string) func(analysis.Cell) document.Cell {
 	return adds(metric, analysis.Price.Milliseconds)
 }
@@ -82,7 +82,7 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 	}
 }
 
-// served is what is at the end of the ways.
+// served is what is at the end of the routes.
 func served(c analysis.Cell) string {
 	return cmp.Or(c.Facts["model"], c.Facts["server"], "endpoint")
 }

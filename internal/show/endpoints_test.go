@@ -14,9 +14,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// wayTo is a judged way: its metrics in seconds and, unless it is the baseline's,
+// routeTo is a judged route: its metrics in seconds and, unless it is the baseline's,
 // what it adds to each time, with that verdict.
-func wayTo(name, dial, load string, times, others map[string]float64, adds float64, v stats.Verdict) analysis.Cell {
+func routeTo(name, dial, load string, times, others map[string]float64, adds float64, v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
 	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint, Hops: []string{}, Dial: dial, Baseline: v == "",
 		Metrics: map[string]analysis.Metric{}, Warnings: []analysis.Warning{}, Primary: analysis.Primary(l),
@@ -44,19 +44,19 @@ func wayTo(name, dial, load string, times, others map[string]float64, adds float
 	return c
 }
 
-func chatWay(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
-	return wayTo(name, dial, "chat", map[string]float64{workload.FirstTokenP50: 0.123, workload.GapP50: 0.0214, workload.GapP99: 0.0432,
+func chatRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
+	return routeTo(name, dial, "chat", map[string]float64{workload.FirstTokenP50: 0.123, workload.GapP50: 0.0214, workload.GapP99: 0.0432,
 		workload.GapMax: 0.31, workload.GapSlow: 0.0218, workload.ResponseTime: 1.52, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
 		map[string]float64{workload.WordRate: 46.7, workload.Stalls: 1, workload.Words: 64, workload.Glued: 0.0312}, adds, v)
 }
 
-func sqlWay(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
-	return wayTo(name, dial, "sql", map[string]float64{workload.LatencyP50: 1.23e-3, workload.LatencyP99: 3.4e-3, workload.QueryP50: 60e-6, workload.ConnectTime: 2.1e-3, workload.RTT: 35e-6},
+func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
+	return routeTo(name, dial, "sql", map[string]float64{workload.LatencyP50: 1.23e-3, workload.LatencyP99: 3.4e-3, workload.QueryP50: 60e-6, workload.ConnectTime: 2.1e-3, workload.RTT: 35e-6},
 		map[string]float64{workload.Transactions: 812}, adds, v)
 }
 
-// waysTo is a report on ways.
-func waysTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
+// routesTo is a report on routes.
+func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 	r := head()
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyEndpoints, cells[0].Mode, cells[0].Mode
 	r.Plan.Loads, r.Plan.Pin, r.Plan.Window = []sample.Load{l}, "", l.Window
@@ -74,10 +74,10 @@ var (
 	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
 )
 
-// wayReports are reports on ways, by the names of their golden files.
-func wayReports() map[string]*analysis.Report {
-	chat := waysTo(someChat, chatWay("published", "127.0.0.1:8080", 0, ""), chatWay("direct", "172.17.0.2:8000", -0.04, stats.Gains),
-		chatWay("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
+// routeReports are reports on routes, by the names of their golden files.
+func routeReports() map[string]*analysis.Report {
+	chat := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
+		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
 	chat.Findings = append(chat.Findings,
 		"Is it the network or the model? Over direct the slowest tenth of the gaps between tokens is 21.8 ms longer than the median gap, less than over any other way: that much is the server's own.",
 		"vpn: the network: of the 60 ms by which its slow gaps are longer than its median one, +38 ms (+33 to +41) are beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
@@ -87,26 +87,26 @@ func wayReports() map[string]*analysis.Report {
 
 	many := someSQL
 	many.Streams = 8
-	sql := waysTo(many, sqlWay("published", "127.0.0.1:5432", 0, ""), sqlWay("direct", "172.17.0.2:5432", 0.001, stats.Nothing), sqlWay("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
+	sql := routesTo(many, sqlRoute("published", "127.0.0.1:5432", 0, ""), sqlRoute("direct", "172.17.0.2:5432", 0.001, stats.Nothing), sqlRoute("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
 	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
 	sql.Failed = []analysis.Failed{{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
-	// What nobody measured, over ways with long names.
+	// What nobody measured, over routes with long names.
 	name := strings.Repeat("way-", 7)
-	wide := waysTo(someChat, chatWay(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0, ""), chatWay(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
-	wideSQL := waysTo(someSQL, sqlWay(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlWay(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
-	hole := chatWay("hole", "127.0.0.1:8081", 0.1, stats.Costs)
+	wide := routesTo(someChat, chatRoute(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0, ""), chatRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
+	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
+	hole := chatRoute("hole", "127.0.0.1:8081", 0.1, stats.Costs)
 	hole.Metrics = map[string]analysis.Metric{}
 	return map[string]*analysis.Report{
 		"chat": chat, "sql": sql, "chat-wide": wide, "sql-wide": wideSQL,
-		"chat-one":  waysTo(someChat, chatWay("127.0.0.1:8080", "127.0.0.1:8080", 0, "")),
-		"sql-one":   waysTo(someSQL, sqlWay("127.0.0.1:5432", "127.0.0.1:5432", 0, "")),
-		"chat-hole": waysTo(someChat, chatWay("published", "127.0.0.1:8080", 0, ""), hole),
+		"chat-one":  routesTo(someChat, chatRoute("127.0.0.1:8080", "127.0.0.1:8080", 0, "")),
+		"sql-one":   routesTo(someSQL, sqlRoute("127.0.0.1:5432", "127.0.0.1:5432", 0, "")),
+		"chat-hole": routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), hole),
 	}
 }
 
-func TestWays(t *testing.T) {
-	for name, r := range wayReports() {
+func TestRoutes(t *testing.T) {
+	for name, r := range routeReports() {
 		t.Run(name, func(t *testing.T) {
 			got := table(t, r, Options{Width: DefaultWidth})
 			golden(t, name+".txt", got)
@@ -122,13 +122,13 @@ func TestWays(t *testing.T) {
 				t.Error("colour changes more than colour")
 			}
 			if one := len(r.Cells) == 1; one == bytes.Contains(got, []byte("adds to")) {
-				t.Error("what a way adds is shown if and only if there are two")
+				t.Error("what a route adds is shown if and only if there are two")
 			}
 		})
 	}
 }
 
-func TestWayWords(t *testing.T) {
+func TestRouteWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"endpoint": served(analysis.Cell{}),
 		"nginx":    served(analysis.Cell{Facts: map[string]string{"server": "nginx"}}),
@@ -143,10 +143,10 @@ func TestWayWords(t *testing.T) {
 }
 
 // The names that docs/results.md promises.
-func TestWayJSONFields(t *testing.T) {
+func TestRouteJSONFields(t *testing.T) {
 	for _, name := range []string{"chat", "sql"} {
 		var b bytes.Buffer
-		if err := jsonFormat.Write(&b, Report(wayReports()[name]), Options{}); err != nil {
+		if err := jsonFormat.Write(&b, Report(routeReports()[name]), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		var doc map[string]any
@@ -186,6 +186,6 @@ func TestWayJSONFields(t *testing.T) {
 	}
 	if all := more(workload.Chat); len(worthShowing(all, make([]analysis.Cell, 2))) != len(all) ||
 		slices.ContainsFunc(worthShowing(more(workload.SQL), make([]analysis.Cell, 1)), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) }) {
-		t.Error("what a way adds is shown to nobody, or of the only one")
+		t.Error("what a route adds is shown to nobody, or of the only one")
 	}
 }

@@ -68,7 +68,7 @@ func TestMarkdown(t *testing.T) {
 	}
 	for name, d := range map[string]document.Document{
 		"report": Report(usual()), "ladder": Report(climbed()), "mesh": Report(meshReports()["mesh"]),
-		"chat": Report(wayReports()["chat"]), "published": Published(study), "ports": Ports(pricedPorts()),
+		"chat": Report(routeReports()["chat"]), "published": Published(study), "ports": Ports(pricedPorts()),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestNoCellToSpare(t *testing.T) {
 	}
 	for name, d := range map[string]document.Document{
 		"usual.txt": Report(usual()), "ladder.txt": Report(climbed()), "mesh.txt": Report(meshReports()["mesh"]),
-		"chat.txt": Report(wayReports()["chat"]), "published.txt": Published(study),
+		"chat.txt": Report(routeReports()["chat"]), "published.txt": Published(study),
 		"predict.txt": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 		"ports.txt":   Ports(pricedPorts()),
 	} {

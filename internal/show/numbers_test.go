@@ -79,7 +79,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	for name, r := range meshReports() {
 		documents["mesh "+name] = Report(r)
 	}
-	for name, r := range wayReports() {
+	for name, r := range routeReports() {
 		documents["endpoints "+name] = Report(r)
 	}
 	for name, d := range documents {
@@ -281,7 +281,7 @@ func TestBenchfmtOfForeignText(t *testing.T) {
 // Prometheus' parser reads gauges only, with the report's values.
 func TestOpenMetrics(t *testing.T) {
 	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t), "ladder": climbed(), "mesh": meshReports()["mesh"],
-		"chat": wayReports()["chat"], "foreign": foreign(), "empty": head()} {
+		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
 		t.Run(name, func(t *testing.T) {
 			text := written(t, metricsFormat, Report(r))
 			values := gauges(t, text)

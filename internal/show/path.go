@@ -24,14 +24,14 @@ func Path(t *Trace) document.Document {
 	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From, t.Path.Dial)).
 		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On), document.Faint)
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
-	way := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
+	route := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
 	for _, h := range hops {
-		way.Steps = append(way.Steps, document.Step{Kind: h.Kind, Counters: hopCounters(h),
+		route.Steps = append(route.Steps, document.Step{Kind: h.Kind, Counters: hopCounters(h),
 			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
-	way.Steps = append(way.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
+	route.Steps = append(route.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
 	return document.Document{Kind: document.APath, Value: t, Sections: []document.Section{
-		{Title: title}, {Blocks: []document.Block{way}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t.Path)}}
+		{Title: title}, {Blocks: []document.Block{route}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t.Path)}}
 }
 
 // witness says what was moved, whether every hop counted it, and what guards counted.

@@ -24,7 +24,7 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// alike are the clients whose ways differ only in how they arrive, together.
+// alike are the clients whose routes differ only in how they arrive, together.
 func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 	var out [][]ports.Client
 	for _, c := range ports.Clients() {
@@ -32,7 +32,7 @@ func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 		if !ok {
 			continue
 		}
-		i := slices.IndexFunc(out, func(have []ports.Client) bool { return sameWay(paths[have[0]], path) })
+		i := slices.IndexFunc(out, func(have []ports.Client) bool { return sameRoute(paths[have[0]], path) })
 		if i < 0 {
 			out = append(out, []ports.Client{c})
 			continue
@@ -42,7 +42,7 @@ func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 	return out
 }
 
-func sameWay(a, b ports.Path) bool {
+func sameRoute(a, b ports.Path) bool {
 	_, restA := arrival(a)
 	_, restB := arrival(b)
 	return a.Kind == b.Kind && a.Why == b.Why && a.Masqueraded == b.Masqueraded && slices.Equal(a.Doubt, b.Doubt) && slices.Equal(a.Depends, b.Depends) &&
@@ -83,38 +83,38 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-// portPath is the way of one or several clients.
+// portPath is the route of one or several clients.
 func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) (out document.Section) {
 	path := paths[clients[0]]
 	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
 		other = "" // of the other family it is anybody
 	}
 	out.Add(document.Paragraph{Level: 1, Break: document.Words,
-		Text: document.Plainly(clientsText(clients, other)+": ").Then(wayText(paths, clients[0]), document.Strong)})
+		Text: document.Plainly(clientsText(clients, other)+": ").Then(routeText(paths, clients[0]), document.Strong)})
 	by, rest := arrival(path)
 	hops := path.Hops
-	var dials, ways []string
+	var dials, arrivals []string
 	for _, c := range clients {
 		if !slices.Contains(dials, paths[c].Dial) {
 			dials = append(dials, paths[c].Dial)
 		}
 		mine, _ := arrival(paths[c])
-		if way := arrivalText(c, mine); !slices.Contains(ways, way) {
-			ways = append(ways, way)
+		if how := arrivalText(c, mine); !slices.Contains(arrivals, how) {
+			arrivals = append(arrivals, how)
 		}
 		if !slices.Equal(mine, by) {
 			hops = nil
 		}
 	}
 	if hops == nil { // they arrive differently
-		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(ways, "; ")}}, rest...)
+		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(arrivals, "; ")}}, rest...)
 	}
-	way := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
+	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
 		Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + orList(dials))}}}
 	for _, h := range hops {
-		way.Steps = append(way.Steps, document.Step{Kind: h.Kind, Text: document.Plainly(h.Text)})
+		route.Steps = append(route.Steps, document.Step{Kind: h.Kind, Text: document.Plainly(h.Text)})
 	}
-	out.Add(way)
+	out.Add(route)
 	small := func(text string) document.Paragraph {
 		return document.Paragraph{Level: 2, Break: document.Words, Text: document.Text{{Text: text, Style: document.Faint}}}
 	}
@@ -182,7 +182,7 @@ func arrivalText(c ports.Client, by []ports.Hop) string {
 	return clientText(c) + " by " + by[len(by)-1].Text
 }
 
-// measure names the commands that measure such ways.
+// measure names the commands that measure such routes.
 func measure(r *ports.Report) []document.Block {
 	if len(r.Measure) == 0 {
 		return nil

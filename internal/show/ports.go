@@ -68,7 +68,7 @@ func portSections(r *ports.Report) []document.Section {
 		}
 		cells := document.Texts(portName(row), row.Address, served, holderText(row.Holder))
 		for _, c := range ports.Clients() {
-			cells = append(cells, document.Cell{Text: wayText(row.Paths, c)})
+			cells = append(cells, document.Cell{Text: routeText(row.Paths, c)})
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells, Style: styleOf(rowVerdict(row))})
 	}
@@ -123,7 +123,7 @@ func holderText(h ports.Holder) string {
 	return "itself"
 }
 
-func wayText(paths map[ports.Client]ports.Path, c ports.Client) string {
+func routeText(paths map[ports.Client]ports.Path, c ports.Client) string {
 	path, ok := paths[c]
 	if !ok {
 		return ""

@@ -30,9 +30,9 @@ func (j *Run) Added(i, b int, metric string) *Price {
 	return nil
 }
 
-// doubtfulWays are doubts about whether the ways differ, and lead to the same
+// doubtfulRoutes are doubts about whether the routes differ, and lead to the same
 // server.
-func (j *Run) doubtfulWays() []string {
+func (j *Run) doubtfulRoutes() []string {
 	if !j.File.Header.Plan.Foreign() {
 		return nil
 	}

@@ -85,7 +85,7 @@ func (l *Live) Standings() []Standing {
 // Known reports for each cell of the plan whether its ratio in its load's own metric,
 // to the baseline or on a ladder to the rung below, is known: certain enough for a run
 // that looks at it before its end, or by rounds as precise as was asked for. A cell that has no ratio, because it is the baseline or has failed, is known;
-// a single way to an endpoint is when its own median is. A cell that has a partner and no
+// a single route to an endpoint is when its own median is. A cell that has a partner and no
 // good visit yet is not.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
@@ -130,7 +130,7 @@ func (l *Live) broken(i int) bool {
 	return t.fatal() && (t.good+t.bad > 0 || t.starved >= brokenRun)
 }
 
-// alone reports whether the run is of a single way to an endpoint.
+// alone reports whether the run is of a single route to an endpoint.
 func (l *Live) alone() bool {
 	p := l.j.File.Header.Plan
 	return p.Foreign() && len(p.Cells) == 1

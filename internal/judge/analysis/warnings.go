@@ -213,7 +213,7 @@ func (j *Run) warnings() []Warning {
 	if total > 0 && steal/total > stealLimit {
 		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
 	}
-	// What is at the end of a way may run here.
+	// What is at the end of a route may run here.
 	if n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
 		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
@@ -223,7 +223,7 @@ func (j *Run) warnings() []Warning {
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
 	}
-	for _, text := range j.doubtfulWays() {
+	for _, text := range j.doubtfulRoutes() {
 		add("ways", "%s", text)
 	}
 	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// fewShare and mostShare are a way's part of how slow its slow gaps are that
-	// makes the server, or the way, the answer.
+	// fewShare and mostShare are a route's part of how slow its slow gaps are that
+	// makes the server, or the route, the answer.
 	fewShare  = 0.25
 	mostShare = 0.5
 	// steadyShare is the share of the median gap by which the slow ones may be
@@ -20,7 +20,7 @@ const (
 	steadyShare = 0.5
 )
 
-// slowness is by how much the slow gaps of a way are longer than its median one,
+// slowness is by how much the slow gaps of a route are longer than its median one,
 // in seconds; NaN if it has none.
 func slowness(s *analysis.Series) float64 {
 	slow, ok := s.Metric(workload.GapSlow)
@@ -31,32 +31,32 @@ func slowness(s *analysis.Series) float64 {
 	return max(0, slow.Median-usual.Median)
 }
 
-// networkOrModel says whose the slow gaps are. What all ways have in common is the
+// networkOrModel says whose the slow gaps are. What all routes have in common is the
 // server's: the steadiest of them shows it, which need not be the baseline. What
 // another way has beyond that one in the same rounds is the way's.
 func (j study) networkOrModel(r *analysis.Report) []string {
-	ways, steadiest, common := []int{}, 0, math.Inf(1)
+	routes, steadiest, common := []int{}, 0, math.Inf(1)
 	for i, s := range j.Series {
 		if s.Cell.Control || s.Cell.Load != workload.Chat || j.Failed(i) {
 			continue
 		}
 		if x := slowness(s); !math.IsNaN(x) {
-			ways = append(ways, i)
+			routes = append(routes, i)
 			if x < common {
 				steadiest, common = i, x
 			}
 		}
 	}
-	if len(ways) == 0 {
+	if len(routes) == 0 {
 		return nil
 	}
 	best := analysis.Label(j.Series[steadiest].Cell)
 	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(common))
-	if len(ways) == 1 {
+	if len(routes) == 1 {
 		return []string{text + ". With one route, the path's part cannot be told from the server's: give another route to the same server."}
 	}
 	out := []string{text + ", less than over any other route: that much is the server's own."}
-	for _, i := range ways {
+	for _, i := range routes {
 		if i == steadiest {
 			continue
 		}
@@ -69,8 +69,8 @@ func (j study) networkOrModel(r *analysis.Report) []string {
 	return append(out, added(r.Cells)...)
 }
 
-// blame says whose a way's slow gaps are, d being by how much they are slower than
-// the steadiest way's.
+// blame says whose a route's slow gaps are, d being by how much they are slower than
+// the steadiest route's.
 func blame(s *analysis.Series, d analysis.Price, steadiest string) string {
 	slow := slowness(s)
 	usual, _ := s.Metric(workload.GapP50)

@@ -131,7 +131,7 @@ func wants(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestNewChatNamesTheWay(t *testing.T) {
+func TestNewChatNamesTheRoute(t *testing.T) {
 	_, err := NewChat([]Address{{"good", "http://h"}, {"bad", "ftp://h"}}, openai.Options{})
 	wants(t, err, "bad: the URL must begin with http")
 	_, err = NewChat([]Address{{"bad", "http://app:hunter22@h"}}, openai.Options{})
@@ -159,7 +159,7 @@ func TestChatCheck(t *testing.T) {
 	}
 }
 
-func TestChatCheckNamesTheWay(t *testing.T) {
+func TestChatCheckNamesTheRoute(t *testing.T) {
 	good := serves(t, short)
 	for _, tt := range []struct {
 		name, url string

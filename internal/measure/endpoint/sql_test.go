@@ -141,7 +141,7 @@ func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.V
 	return v, err
 }
 
-func TestNewSQLNamesTheWay(t *testing.T) {
+func TestNewSQLNamesTheRoute(t *testing.T) {
 	_, err := NewSQL([]Address{{"good", "mysql://app@db"}, {"bad", "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
 	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)

@@ -66,7 +66,7 @@ type Judge interface {
 
 // Endpoints are the external endpoints, by the cells' names.
 type Endpoints interface {
-	// Paths describes the ways.
+	// Paths describes the routes.
 	Paths() []sample.Path
 	// Visit makes a visit: it puts into v what it measured.
 	Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error

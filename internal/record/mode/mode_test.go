@@ -62,14 +62,14 @@ func TestCatalogueIsComplete(t *testing.T) {
 
 func TestRoutesAreConsistent(t *testing.T) {
 	for _, m := range catalogue {
-		type way struct {
+		type route struct {
 			from Placement
 			to   Target
 		}
-		seen := map[way]bool{}
+		seen := map[route]bool{}
 		for _, r := range m.Routes {
 			t.Run(string(m.Name)+"-"+string(r.From)+"-"+string(r.To), func(t *testing.T) {
-				if w := (way{r.From, r.To}); seen[w] {
+				if w := (route{r.From, r.To}); seen[w] {
 					t.Error("the route is there twice")
 				} else {
 					seen[w] = true

@@ -51,7 +51,7 @@ var chatColumns = []Column{
 	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
 }
 
-// moreChatColumns are what the ways add, and their connections.
+// moreChatColumns are what the routes add, and their connections.
 var moreChatColumns = []Column{
 	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
 	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},

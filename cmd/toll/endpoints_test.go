@@ -108,9 +108,9 @@ func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url s
 	return "http://" + l.Addr().String()
 }
 
-// Two ways to one server, one of which holds bytes back: a key from the environment
+// Two routes to one server, one of which holds bytes back: a key from the environment
 // reaches the server and nothing else, and the file judged again says the same.
-func TestStreamOverTwoWays(t *testing.T) {
+func TestStreamOverTwoRoutes(t *testing.T) {
 	const key = "sk-hunter22"
 	visited, goOn := make(chan bool), make(chan bool)
 	m := startLLM(t, func(n int64) bool {
@@ -122,9 +122,9 @@ func TestStreamOverTwoWays(t *testing.T) {
 	})
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
-	ways := []string{"near=" + m.URL, "held=" + held + "/v1"}
+	routes := []string{"near=" + m.URL, "held=" + held + "/v1"}
 	t.Setenv("TOLL_TEST_KEY", key)
-	r := startToll(t, tollInPath, nil, append(append([]string{"stream"}, ways...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8", "--requests", "2",
+	r := startToll(t, tollInPath, nil, append(append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8", "--requests", "2",
 		"--rounds", "6", "--seed", "3", "--save", file)...)
 	var cmd string
 	select {
