@@ -123,6 +123,7 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) e
 		t.slice(when.Slices)
 	}
 	loop(t)
+	t.passUnseen()
 }
 
 // pin binds the calling thread to one CPU; -1 leaves it alone.

@@ -223,6 +223,38 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
+// A server whose client was kept from its CPU for the whole window has a window that
+// is too short, and no fault.
+func TestClientThatDoesLittle(t *testing.T) {
+	for _, kind := range []string{"bulk", "rr"} {
+		t.Run(kind, func(t *testing.T) {
+			Prepare(1)
+			addr := testnet.TCP(t)
+			srv, err := Listen(addr, options(sample.Load{Kind: kind}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			c, err := net.Dial("tcp", addr.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			begin := clock.Now()
+			when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+			go func() {
+				clock.SleepUntil(when.To)
+				_, _ = c.Write([]byte{1})
+				c.Close()
+			}()
+			st, err := srv.Run(when)
+			if err != nil || st.TotalRecv != 1 || st.Received+st.Trips > 1 {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+}
+
 // crowd runs a server's end and so many clients' ends, one connection each, over
 // the loopback device. Those that are idle send nothing in the window.
 func crowd(t *testing.T, s sample.Load, clients int, idle func(i int) bool) Stats {

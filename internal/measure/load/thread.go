@@ -118,6 +118,17 @@ func (t *thread) cross(now int64) bool {
 	return t.bounds == windowBounds && now >= t.next
 }
 
+// passUnseen takes the marks of bounds that came while the other end did too little for
+// this one to look at the clock: its window is short then, which the engine sees.
+func (t *thread) passUnseen() {
+	for now := clock.Now(); t.err == nil && t.bounds < windowBounds && now >= t.next; {
+		was := t.next
+		if t.passed(now); t.next == was {
+			return
+		}
+	}
+}
+
 // mark takes a mark from the given counts and the thread's clock.
 func (t *thread) mark(m mark) {
 	if t.brief == nil { // else its connection is its loop's, and a new one for each trip
