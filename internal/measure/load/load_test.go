@@ -245,7 +245,7 @@ func TestClientThatDoesLittle(t *testing.T) {
 			go func() {
 				clock.SleepUntil(when.To)
 				_, _ = c.Write([]byte{1})
-				c.Close()
+				_ = c.(*net.TCPConn).CloseWrite() // a reply that nobody reads would reset the connection
 			}()
 			st, err := srv.Run(when)
 			if err != nil || st.TotalRecv != 1 || st.Received+st.Trips > 1 {

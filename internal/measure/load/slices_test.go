@@ -1,6 +1,8 @@
 package load
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,7 +42,8 @@ func (s Slice) after(gap int64) Slice {
 	return s
 }
 
-// The end that counts has every slice, and only what was moved in it.
+// The end that counts has every slice, and only what was moved in it. A busy machine may keep
+// an end off its CPU for a whole slice: then it has nothing, and the load is run again.
 func TestSlices(t *testing.T) {
 	const n = 6
 	for _, c := range []struct {
@@ -63,41 +66,57 @@ func TestSlices(t *testing.T) {
 			name += "-options"
 		}
 		t.Run(name, func(t *testing.T) {
-			client, server := between(t, c.spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
-			counts := client
-			if c.atTheir {
-				counts = server
-			}
-			if len(client.Slices) != n+1 || len(server.Slices) != n+1 {
-				t.Fatalf("%d and %d slices, want %d", len(client.Slices), len(server.Slices), n+1)
-			}
-			if x := counts.Slices[0]; x.Width != 0 || x.Received != 0 || x.Trips != 0 {
-				t.Errorf("the run-in was measured: %+v", x)
-			}
-			good, inSlices := 0, int64(0)
-			for i, x := range counts.Slices[1:] {
-				if x.Width <= 0 || x.Received == 0 || c.timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
-					t.Errorf("slice %d: %+v", i+1, x)
+			const tries = 20
+			for i := 1; ; i++ {
+				err := slicesHold(t, c.spec, n, c.atTheir, c.timed)
+				if err == nil {
+					return
 				}
-				if x.Width < sliceWork { // a busy machine's may be any length
-					good++
+				if i == tries {
+					t.Fatalf("%d times: %v", tries, err)
 				}
-				inSlices += x.Received
-			}
-			if good == 0 {
-				t.Error("no slice has about the width that it should have")
-			}
-			if inSlices+counts.Received > counts.TotalRecv {
-				t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices, counts.Received, counts.TotalRecv)
-			}
-			if client.TotalSent != server.TotalRecv || server.TotalSent != client.TotalRecv {
-				t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent, server.TotalRecv, client.TotalRecv)
-			}
-			if c.timed && client.Latency.TotalCount() == 0 {
-				t.Error("no trip is in the histogram")
 			}
 		})
 	}
+}
+
+// slicesHold runs a load in n slices and a run-in. What no machine excuses is t's; the
+// error is a slice that is missing, or that is longer than it should be.
+func slicesHold(t *testing.T, spec sample.Load, n int, atTheir, timed bool) error {
+	t.Helper()
+	client, server := between(t, spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
+	counts := client
+	if atTheir {
+		counts = server
+	}
+	if len(client.Slices) != n+1 || len(server.Slices) != n+1 {
+		t.Fatalf("%d and %d slices, want %d", len(client.Slices), len(server.Slices), n+1)
+	}
+	if x := counts.Slices[0]; x.Width != 0 || x.Received != 0 || x.Trips != 0 {
+		t.Errorf("the run-in was measured: %+v", x)
+	}
+	var missing error
+	inSlices := int64(0)
+	for i, x := range counts.Slices[1:] {
+		if x.Width <= 0 || x.Width >= sliceWork || x.Received == 0 || timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
+			missing = errors.Join(missing, fmt.Errorf("slice %d: %+v", i+1, x))
+		}
+		if x.Width == 0 && (x.Received > 0 || x.Trips > 0) {
+			t.Errorf("slice %d has no width: %+v", i+1, x)
+		}
+		inSlices += x.Received
+	}
+	if inSlices+counts.Received > counts.TotalRecv {
+		t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices, counts.Received, counts.TotalRecv)
+	}
+	late := server.TotalSent - client.TotalRecv // of datagrams a client may no longer wait for replies
+	if client.TotalSent != server.TotalRecv || late != 0 && spec.Kind != "udp-rr" || late < 0 {
+		t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent, server.TotalRecv, client.TotalRecv)
+	}
+	if timed && missing == nil && client.Latency.TotalCount() == 0 {
+		t.Error("no trip is in the histogram")
+	}
+	return missing
 }
 
 // Between two slices nothing is sent.
