@@ -86,6 +86,7 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 	fl.SortFlags = false
 	s.add(fl)
 	f.addEndpoints(fl)
+	f.out.addDetails(fl)
 	return c
 }
 

@@ -44,6 +44,7 @@ parts.`,
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
+	f.out.addDetails(fl)
 	return c
 }
 

@@ -25,7 +25,7 @@ type outputFlags struct {
 	force  bool     // overwrite files
 	to     *os.File // a pipe, a device; nil: the standard output, a file, or not yet open
 	close  func() error
-	// details asks for the whole report of a comparison.
+	// details asks for the whole report.
 	details bool
 }
 
@@ -37,12 +37,12 @@ func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
 }
 
-// addDetails adds the flag of a command that prints comparisons.
+// addDetails adds the flag of a command whose reports have a summary.
 func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
 	fl.BoolVar(&o.details, "details", false, "also print CPU time, percentiles, paths and all warnings")
 }
 
-// printReport prints a judged run: a comparison's answer, unless details are asked for.
+// printReport prints a judged run: its summary, unless details are asked for.
 func (o *outputFlags) printReport(e env, r judge.Report) error {
 	if o.details {
 		return o.print(e, show.Report(r))

@@ -75,6 +75,7 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	f.addBaseline(fl)
 	f.addWindow(fl)
 	f.addRun(fl)
+	f.out.addDetails(fl)
 	return c
 }
 

@@ -76,5 +76,6 @@ can read them.`,
 	s.add(fl)
 	f.addWindow(fl)
 	f.addEndpoints(fl)
+	f.out.addDetails(fl)
 	return c
 }

@@ -82,7 +82,7 @@ func TestConnectionsAreJudged(t *testing.T) {
 	if x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
 		t.Errorf("ratio %+v", x)
 	}
-	const want = "bridge keeps port isolation, from host, with 0.50 ±0.00 of host's connections per second (worse)"
+	const want = "bridge keeps port isolation, from the machine itself, with 0.50 ±0.00 of host's connections per second (worse)"
 	if !slices.ContainsFunc(r.Findings, func(f string) bool { return strings.Contains(f, want) }) {
 		t.Errorf("findings %q", r.Findings)
 	}

@@ -43,11 +43,11 @@ func both() []sample.Cell {
 func TestFindings(t *testing.T) {
 	r := Judge(judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File).Base()
 	wantFinding(t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
-	wantFinding(t, r, "Cheapest from host that keeps port isolation: bridge, with 0.75 ±0.00 of host's throughput (worse)"+
+	wantFinding(t, r, "Cheapest from the machine itself that keeps port isolation: bridge, with 0.75 ±0.00 of host's throughput (worse)"+
 		" and 1.20 ±0.00 times host's median latency (worse).")
 	// Against NAT at the same target, not against the baseline; ::1 has no
 	// NAT to be held against and is not told twice.
-	wantFinding(t, r, "Publishing through docker-proxy, from host: 0.50 ±0.00 of publish-nat :lo's throughput (worse)"+
+	wantFinding(t, r, "Publishing through docker-proxy, from the machine itself: 0.50 ±0.00 of publish-nat :lo's throughput (worse)"+
 		" and 2.00 ±0.00 times publish-nat :lo's median latency (worse).")
 	if len(r.Findings) != 3 {
 		t.Errorf("findings %q", r.Findings)
@@ -62,10 +62,10 @@ func TestFindingsAreByPlacement(t *testing.T) {
 		cells = append(cells, base, judgetest.Control(base), judgetest.Cell(mode.PublishNAT, from, mode.ToAddress, "rr"), judgetest.Cell(mode.PublishProxy, from, mode.ToAddress, "rr"))
 	}
 	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(50, 50, 75, 150, 40, 40, 80, 60)).File).Base()
-	wantFinding(t, r, "Cheapest from container that keeps port isolation: publish-nat, with 1.50")
-	wantFinding(t, r, "Cheapest from remote that keeps port isolation: publish-proxy, with 1.50")
-	wantFinding(t, r, "docker-proxy, from container: 2.00 ±0.00 times publish-nat's median latency (worse)")
-	wantFinding(t, r, "docker-proxy, from remote: 0.75 ±0.00 times publish-nat's median latency (better)")
+	wantFinding(t, r, "Cheapest from another container that keeps port isolation: publish-nat, with 1.50")
+	wantFinding(t, r, "Cheapest from another machine that keeps port isolation: publish-proxy, with 1.50")
+	wantFinding(t, r, "docker-proxy, from another container: 2.00 ±0.00 times publish-nat's median latency (worse)")
+	wantFinding(t, r, "docker-proxy, from another machine: 0.75 ±0.00 times publish-nat's median latency (better)")
 }
 
 // The cheapest is the best over all loads, by the mean of the logarithms.
@@ -81,7 +81,7 @@ func TestCheapestOverLoads(t *testing.T) {
 func TestCheapestTakesAllLoads(t *testing.T) {
 	cells := append(append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishNAT, "bulk"), judgetest.HostCell(mode.PublishNAT, "rr"))
 	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 4, 90), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File).Base()
-	wantFinding(t, r, "publish-nat :lo keeps port isolation, from host, with 0.50")
+	wantFinding(t, r, "publish-nat :lo keeps port isolation, from the machine itself, with 0.50")
 	noFinding(t, r, "heapest") // of one
 }
 
@@ -99,12 +99,12 @@ func TestCheapestOfTheBaselineAlone(t *testing.T) {
 func TestFindingsWithoutNAT(t *testing.T) {
 	t.Run("against-the-baseline", func(t *testing.T) {
 		r := Judge(judgetest.New(t, judgetest.Trio(mode.PublishProxy, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 2)).File).Base()
-		wantFinding(t, r, "Publishing through docker-proxy, from host: 0.25 ±0.00 of host's throughput (worse).")
+		wantFinding(t, r, "Publishing through docker-proxy, from the machine itself: 0.25 ±0.00 of host's throughput (worse).")
 	})
 	t.Run("nat-failed", func(t *testing.T) {
 		cells := append(judgetest.Trio(mode.PublishProxy, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
 		r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 2, 4), func(v *sample.Visit) { v.Witness.OK = v.Cell != 3 }).File).Base()
-		wantFinding(t, r, "from host: 0.25 ±0.00 of host's throughput (worse).")
+		wantFinding(t, r, "from the machine itself: 0.25 ±0.00 of host's throughput (worse).")
 	})
 	t.Run("no-proxy", func(t *testing.T) {
 		r := Judge(judgetest.New(t, judgetest.Trio(mode.PublishNAT, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 2)).File).Base()

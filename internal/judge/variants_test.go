@@ -45,8 +45,8 @@ func TestVariants(t *testing.T) {
 	if !found {
 		t.Error("the variant is missing")
 	}
-	wantFinding(t, r, "bridge+mtu=9000 from host: 1.50 ±0.00 of bridge's throughput (better) and 1.00 ±0.00 times bridge's median latency (same).")
-	wantFinding(t, r, "host+mtu=9000 from host: 1.00 ±0.00 of host's throughput (same)")
+	wantFinding(t, r, "bridge+mtu=9000 from the machine itself: 1.50 ±0.00 of bridge's throughput (better) and 1.00 ±0.00 times bridge's median latency (same).")
+	wantFinding(t, r, "host+mtu=9000 from the machine itself: 1.00 ±0.00 of host's throughput (same)")
 }
 
 // A path over a wire with a rate is limited by it once it is full.
@@ -78,8 +78,8 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	wantFinding(t, fr, "Cheapest from remote that keeps port isolation: routed, with the wire's rate at 1.00 ±0.00 times host's CPU time per byte (same).")
-	wantFinding(t, fr, "At the wire's rate from remote, in host's CPU time per byte: routed 1.00 ±0.00 (same), publish-nat 1.87 ±0.00 (worse).")
+	wantFinding(t, fr, "Cheapest from another machine that keeps port isolation: routed, with the wire's rate at 1.00 ±0.00 times host's CPU time per byte (same).")
+	wantFinding(t, fr, "At the wire's rate from another machine, in host's CPU time per byte: routed 1.00 ±0.00 (same), publish-nat 1.87 ±0.00 (worse).")
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File).Base(), mode.PublishNAT, "bulk")

@@ -218,7 +218,7 @@ func roundTime(p sample.Plan, share float64) float64 {
 func reasons(skips []sample.Skip) string {
 	var out []string
 	for _, s := range skips {
-		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, s.From, s.Reason))
+		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, mode.Placement(s.From).Words(), s.Reason))
 	}
 	if len(out) == 0 {
 		return "no cell fits the request"

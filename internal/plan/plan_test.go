@@ -220,7 +220,7 @@ func TestMakeRefuses(t *testing.T) {
 		{"second-load-bad", func(r *Request) { r.Loads = []sample.Load{bulk, {Kind: "rr"}} }, "load rr"},
 		{"no-cell", func(r *Request) {
 			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared}, []mode.Placement{mode.FromRemote}, mode.Shared
-		}, "nothing to measure: shared from remote: there is no such path"},
+		}, "nothing to measure: shared from another machine: there is no such path"},
 		{"no-cell-and-nothing-skipped", func(r *Request) { r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none" }, "no cell fits the request"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Difference is the document of what differs between two runs.
@@ -87,7 +88,7 @@ func failing(r *difference.Report) document.Paragraph {
 	}
 	var items []string
 	for _, f := range r.Failing {
-		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, f.From, f.Load, metricWord(f.Metric)))
+		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, placeWords(f.From), f.Load, metricWord(f.Metric)))
 	}
 	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".", document.Words)
 	p.Style = document.Bad
@@ -147,7 +148,7 @@ func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		on = " on " + c.On
 	}
-	return fmt.Sprintf("%s → container%s, %s", c.From, on, c.Load)
+	return fmt.Sprintf("%s → container%s, %s", printable.Capital(placeWords(c.From)), on, c.Load)
 }
 
 // ratioChanges is the table of the ratios of one group.
@@ -265,7 +266,7 @@ func aloneSections(r *difference.Report) []document.Section {
 	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
 		var items []string
 		for _, c := range side.cells {
-			items = append(items, fmt.Sprintf("%s from %s, %s: %s", c.Label, c.From, c.Load, c.Why))
+			items = append(items, fmt.Sprintf("%s from %s, %s: %s", c.Label, placeWords(c.From), c.Load, c.Why))
 		}
 		if len(items) > 0 {
 			out = append(out, list(document.Skipped, side.title, items))

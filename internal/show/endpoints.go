@@ -8,7 +8,9 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // routeLegend says how to read routes to endpoints.
@@ -22,14 +24,52 @@ var (
 )
 
 var endpointsView = view{study: sample.StudyEndpoints, columns: routeColumns, title: routeTitle,
-	legend: func(*analysis.Report) string { return routeLegend }}
+	legend: func(*analysis.Report) string { return routeLegend },
+	brief:  briefRoutes, briefTitle: briefRouteTitle, detailed: "percentiles, connections"}
+
+// briefRoutes are the columns of a summary; without ratios if there is one route only.
+func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
+	name, address := routeColumn, addressColumn
+	name.Cut, name.Least = document.CutMiddle, leastPhrase
+	address.Below, address.Spare = false, true
+	first := []column{name, address}
+	if cells[0].Load == workload.Chat {
+		for _, x := range []struct{ head, metric string }{{"first", workload.FirstTokenP50}, {"gap", workload.GapP50}} {
+			head := figures(x.head, "p50 ms")
+			head.Spare = true
+			first = append(first, column{head, merged(x.metric, milli)})
+		}
+	}
+	all := briefFigures(r, cells, first, briefBaseline(r))
+	if len(cells) > 1 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(c column) bool {
+		return c.Head[0] == percentHead || c.Head[0] == addedHead || c.Head[1] == "verdict"
+	})
+}
+
+// briefBaseline is the baseline's name below a head, if there is room for it.
+func briefBaseline(r *analysis.Report) string {
+	const longest = 12
+	if width(r.Plan.Baseline) > longest {
+		return "baseline"
+	}
+	return r.Plan.Baseline
+}
+
+func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	return document.Strongly(printable.Capital(r.NounOf(c))+" from here to "+served(c)).
+		Then(", "+describeLoad(r, c.Load)+", less is better", document.Faint)
+}
 
 func routeColumns(r *analysis.Report, load string) []column {
 	return columnsWith(r, load, []column{routeColumn, addressColumn}, toBaseline(r))
 }
 
 func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
-	return fmt.Sprintf("%s → %s, %s", cells[0].From, served(cells[0]), describeLoad(r, cells[0].Load))
+	return fmt.Sprintf("From here → %s, %s", served(cells[0]), describeLoad(r, cells[0].Load))
 }
 
 // toBaseline is the head of the ratios' column. The baseline's name may be longer

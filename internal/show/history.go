@@ -75,7 +75,7 @@ func Trends(t *trend.Trends) document.Document {
 		return d
 	}
 	for _, l := range t.Lines {
-		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, l.From, l.Load, metricWord(l.Metric))
+		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, placeWords(l.From), l.Load, metricWord(l.Metric))
 		better := "lower is better"
 		if l.Higher {
 			better = "higher is better"

@@ -10,10 +10,79 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // A ladder's tables show no tails.
-var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail"}
+var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail", detailed: "CPU, paths"}
+
+// briefSteps are the sections of a ladder's summary: for each load what each part costs in
+// the metric that decides.
+func briefSteps(r *analysis.Report, steps []ladder.Step) []document.Section {
+	var out []document.Section
+	for _, l := range r.Plan.Loads {
+		for _, on := range sides(steps) {
+			if slices.ContainsFunc(on, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
+				out = append(out, briefStep(r, on, l))
+			}
+		}
+	}
+	return out
+}
+
+// sides are the steps by placement and backend.
+func sides(steps []ladder.Step) [][]ladder.Step {
+	var out [][]ladder.Step
+	for i, s := range steps {
+		if i == 0 || s.From != steps[i-1].From || s.On != steps[i-1].On {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], s)
+	}
+	return out
+}
+
+func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.Section {
+	w, s := workload.Of(l), steps[0]
+	metric := w.Primary
+	unit, by := fitting(r, l.Kind, metric)
+	head := texts("adds", w.Adds)
+	if w.Adds == "" {
+		head = texts("% of the", "mode above")
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), figures("", unit), head, texts("", "verdict")}}
+	for _, s := range steps {
+		row := document.Row{Cells: []document.Cell{{Text: s.Label}, nothing, {}, {}}}
+		if c, ok := cellOf(r, s, l.Kind); ok {
+			row.Cells[1] = scaled(metric, by)(c)
+		}
+		if s.Below != "" {
+			row.Note = "+ " + s.Part
+			row.Cells[2], row.Cells[3] = nothing, nothing
+		}
+		if p, ok := s.Prices[metric]; ok {
+			row.Style = styleOf(p.Verdict)
+			row.Cells[2], row.Cells[3] = pricedCell(p, w.Adds), document.Cell{Text: string(p.Verdict)}
+			if p.LimitedBy != "" {
+				row.Cells[2] = nothing
+				row.Cells[3].Text = p.LimitedBy + " full"
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(s.From)+sayOn(r, s.On)).
+		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
+	return document.Section{Title: title, Blocks: []document.Block{t}}
+}
+
+// pricedCell is a price with its interval below a head that has its unit.
+func pricedCell(p analysis.Price, unit string) document.Cell {
+	if p.Unit != analysis.RatioUnit {
+		return priceCell(p.Enclosed(unit), p)
+	}
+	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict}
+	return inPercent(x, true)
+}
 
 // ladderLegend says how to read a ladder.
 func ladderLegend(r *analysis.Report) string {
@@ -58,13 +127,8 @@ func stepColumns(r *analysis.Report) []stepColumn {
 // ladderSections are one for each placement and backend.
 func ladderSections(r *analysis.Report, steps []ladder.Step) []document.Section {
 	var out []document.Section
-	for len(steps) > 0 {
-		n := slices.IndexFunc(steps, func(s ladder.Step) bool { return s.From != steps[0].From || s.On != steps[0].On })
-		if n < 0 {
-			n = len(steps)
-		}
-		out = append(out, stepSection(r, steps[:n]))
-		steps = steps[n:]
+	for _, side := range sides(steps) {
+		out = append(out, stepSection(r, side))
 	}
 	return out
 }
@@ -74,7 +138,7 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	for _, l := range r.Plan.Loads {
 		loads = append(loads, describeLoad(r, l.Kind))
 	}
-	title := fmt.Sprintf("%s → container%s: %s", steps[0].From, sayOn(r, steps[0].On), strings.Join(loads, "; "))
+	title := fmt.Sprintf("%s → container%s: %s", printable.Capital(placeWords(steps[0].From)), sayOn(r, steps[0].On), strings.Join(loads, "; "))
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
 }
 

@@ -21,7 +21,7 @@ type Trace struct {
 // hop counted before and after the visit.
 func Path(t *Trace) document.Document {
 	name := mode.Tunes(t.Path.Tune).Name(t.Path.Mode)
-	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From, t.Path.Dial)).
+	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, placeWords(t.Path.From), t.Path.Dial)).
 		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On), document.Faint)
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
 	route := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}

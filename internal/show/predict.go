@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Prediction is the document of a prediction, with its arithmetic.
@@ -22,13 +23,13 @@ func Prediction(r *predict.Prediction) document.Document {
 		if n < 0 {
 			n = len(rows)
 		}
-		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(rows[0].From + " → container"), Blocks: predicted(r, rows[:n])})
+		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → container"), Blocks: predicted(r, rows[:n])})
 		rows = rows[n:]
 	}
 	items := formulas(r)
 	for _, x := range r.Rows {
 		if text := arithmetic(r.Workload, x); text != "" {
-			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, x.From, text))
+			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, placeWords(x.From), text))
 		}
 	}
 	items = append(items, "It is done round by round, differences by slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+

@@ -18,16 +18,16 @@ import (
 func Report(r judge.Report) document.Document {
 	d := document.Document{Kind: document.AReport, Value: r}
 	base := r.Base()
+	if base.Answer != nil {
+		d.Sections = append(d.Sections, answerSection(base.Answer))
+	}
 	switch r := r.(type) {
 	case *mesh.Report:
-		d.Sections = meshSections(base, r.Mesh)
+		d.Sections = append(d.Sections, meshSections(base, r.Mesh)...)
 	case *ladder.Report:
-		d.Sections = append([]document.Section{runHead(base)}, ladderSections(base, r.Steps)...)
+		d.Sections = append(append(d.Sections, runHead(base)), ladderSections(base, r.Steps)...)
 		d.Sections = append(d.Sections, foot(base)...)
 	default:
-		if base.Answer != nil {
-			d.Sections = append(d.Sections, answerSection(base.Answer))
-		}
 		d.Sections = append(d.Sections, runHead(base))
 		for _, g := range groups(base.Cells) {
 			d.Sections = append(d.Sections, group(base, g))
@@ -274,7 +274,7 @@ func absent(r *analysis.Report) []document.Section {
 		var items []string
 		for _, f := range r.Failed {
 			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape}
-			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), f.From, f.Load, f.Reason)
+			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
@@ -297,7 +297,7 @@ func warnings(r *analysis.Report) []document.Section {
 	rows := map[string][]string{}
 	from := func(analysis.Cell) string { return "" }
 	if len(names(r.Cells, func(c analysis.Cell) string { return c.From })) > 1 {
-		from = func(c analysis.Cell) string { return " from " + c.From }
+		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
 	}
 	for _, w := range r.Warnings {
 		texts = append(texts, w.Text)

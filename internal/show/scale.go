@@ -10,7 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blocks, layouts: onlyGaps, single: true, notes: legend}
+var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blocks, layouts: onlyGaps, single: true, notes: legend,
+	brief: briefCrowds, briefTitle: crowdTitle, detailed: "least and most of a client, CPU, paths",
+	briefNotes: "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."}
 
 // scaleColumns are the columns of a scaling study.
 func scaleColumns(r *analysis.Report, load string) []column {
@@ -56,6 +58,34 @@ func firstShape(cells []analysis.Cell) string {
 		return ""
 	}
 	return cells[0].Shape.String()
+}
+
+// briefCrowds are the columns of a scaling study's summary.
+func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
+	rate := workload.Of(loadOf(r, cells[0].Load)).Rate
+	unit, by := fitting(r, cells[0].Load, rate)
+	out := []column{
+		{texts("", "S×C×P"), textOf(func(c analysis.Cell) string { return c.Shape.String() })},
+		{figures("total", unit), scaled(rate, by)},
+		{document.Column{Head: [2]string{"each", "client"}, Right: true, Spare: true}, scaled(workload.ClientMean, by)},
+		{figures("", "fair"), index(workload.ClientFairness)},
+		{texts("% of", firstShape(cells)), func(c analysis.Cell) document.Cell {
+			if x := c.Metrics[rate].Scaling; x != nil {
+				return inPercent(*x, true)
+			}
+			return own("100", 1, analysis.RatioUnit)
+		}},
+	}
+	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Metrics[rate].Ratio != nil }) {
+		return out
+	}
+	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictCell})
+}
+
+func crowdTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	return document.Strongly("Total from "+placeWords(c.From)+sayOn(r, c.On)).
+		Then(", "+describeLoad(r, c.Load)+", more is better", document.Faint)
 }
 
 // index prints a share.

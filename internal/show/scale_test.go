@@ -19,8 +19,10 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 	c := row(m, mode.FromContainer, to, load, x0, 1, 0, "")
 	c.Shape, c.Baseline = s, v == ""
 	uneven := analysis.Ratio{To: "1×1×1", Median: 0.82, Low: 0.41, High: 1.1, N: 12, Verdict: stats.Unclear}
+	unit := map[string]string{"bulk": "bit/s", "rr": "1/s"}[load]
+	c.Primary = analysis.Rate(sample.Load{Kind: load})
 	set := func(name string, x float64) {
-		c.Metrics[name] = analysis.Metric{Median: x, Rounds: []float64{x}}
+		c.Metrics[name] = analysis.Metric{Unit: unit, Median: x, Rounds: []float64{x}}
 	}
 	set(analysis.Rate(sample.Load{Kind: load}), rate)
 	x := c.Metrics[analysis.Rate(sample.Load{Kind: load})]
@@ -43,7 +45,8 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 	return c
 }
 
-func TestScaleTable(t *testing.T) {
+// crowded is a scaling study with a failed cell.
+func crowded() *analysis.Report {
 	one, many := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 16, Clients: 16, Procs: 16}
 	r := head()
 	r.Study = sample.StudyScale
@@ -60,12 +63,18 @@ func TestScaleTable(t *testing.T) {
 			v    stats.Verdict
 		}{{mode.Host, mode.ToLoopback, ""}, {mode.PublishProxy, mode.ToAddress, stats.Unclear}, {mode.Bridge, mode.ToContainer, stats.Worse}} {
 			r.Cells = append(r.Cells, crowdRow(m.name, m.to, load, one, rate, m.v), crowdRow(m.name, m.to, load, many, 2.5*rate, m.v))
+			rate *= 0.9
 		}
 	}
 	r.Findings = []string{"bridge from container, bulk: 16×16×16 gets through 0.82 of what 1×1×1 does."}
 	r.Failed = []analysis.Failed{{Mode: "ovs", From: "container", To: "container", Load: "bulk", Shape: many, On: "lab",
 		Reason: "the visit failed", Evidence: "client: connection refused; and 255 more"}}
 	r.Cells[5].Warnings = []analysis.Warning{{Code: "late", Text: "most of its visits started late"}}
+	return r
+}
+
+func TestScaleTable(t *testing.T) {
+	r := crowded()
 	got := table(t, r, Options{})
 	golden(t, "scale.txt", got)
 	fits(t, got)

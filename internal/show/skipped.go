@@ -49,8 +49,8 @@ func (u *unmeasured) add(s sample.Skip) {
 	if !slices.Contains(u.labels, label) {
 		u.labels = append(u.labels, label)
 	}
-	if s.From != "" && !slices.Contains(u.from[label], s.From) {
-		u.from[label] = append(u.from[label], s.From)
+	if from := placeWords(s.From); from != "" && !slices.Contains(u.from[label], from) {
+		u.from[label] = append(u.from[label], from)
 	}
 }
 

@@ -24,7 +24,7 @@ func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool
 		p.Verdict = stats.Costs
 		return show(p)
 	}
-	return column{texts("added", w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
+	return column{texts(addedHead, w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
 }
 
 // ratioLegend says what the ratios are of.

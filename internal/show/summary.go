@@ -7,7 +7,10 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -15,22 +18,30 @@ import (
 
 // Summary is the document of a judged run for those who want the answer: sentences, a
 // small table for each load and placement, and what changes how these are read. Runs
-// whose study has no answer have their whole report.
+// without an answer, and meshes, have their whole report.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
-	if base.Answer == nil {
+	whole, isMesh := r.(*mesh.Report)
+	if base.Answer == nil || isMesh && whole != nil {
 		return Report(r)
 	}
 	d := document.Document{Kind: document.AReport, Value: r, Sections: []document.Section{answerSection(base.Answer)}}
-	for _, g := range groups(base.Cells) {
-		d.Sections = append(d.Sections, briefly(base, g))
+	if l, ok := r.(*ladder.Report); ok {
+		d.Sections = append(d.Sections, briefSteps(base, l.Steps)...)
+	} else {
+		for _, g := range groups(base.Cells) {
+			d.Sections = append(d.Sections, briefly(base, g))
+		}
 	}
 	d.Sections = append(d.Sections, absent(base)...)
 	if w := warnings(base); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
+	if notes := viewOf(base).briefNotes; notes != "" && len(base.Cells) > 0 {
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(notes, document.Words)}})
+	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		faint(analysis.Witnessed(base), document.Words), faint(provenance(base), document.Facts),
+		faint(proven(base), document.Words), faint(provenance(base), document.Facts),
 	}})
 	return d
 }
@@ -43,81 +54,109 @@ func answerSection(a *analysis.Answer) document.Section {
 
 // briefly is the small table of a group.
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
+	v := viewOf(r)
+	cols := v.brief(r, cells)
+	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true}})
+	t.Fit, t.Plot = "brief "+cells[0].Load, plotOf(r, cols, t)
+	if v.above != nil {
+		for i := range t.Rows {
+			t.Rows[i].Above = v.above(cells, i)
+		}
+	}
+	return document.Section{Title: v.briefTitle(r, cells), Blocks: []document.Block{t}}
+}
+
+// briefTitle says what a group's figures are of, and which direction is good.
+func briefTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	l := loadOf(r, c.Load)
 	w := workload.Of(l)
-	metric := workload.MetricOf(c.Primary, l)
-	better := "less is better"
-	if metric.Higher {
-		better = "more is better"
+	return document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)).
+		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(c.Primary, l)), document.Faint)
+}
+
+func direction(m workload.Metric) string {
+	if m.Higher {
+		return "more is better"
 	}
-	title := document.Strongly(printable.Capital(w.Noun)+" from "+mode.Placement(c.From).Words()+sayOn(r, c.On)).
-		Then(", "+w.Words(l)+", "+better, document.Faint)
-	cols := briefColumns(r, cells)
-	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true}})
-	t.Fit, t.Plot = "brief "+c.Load, plotOf(r, cols, t)
-	return document.Section{Title: title, Blocks: []document.Block{t}}
+	return "less is better"
 }
 
 // briefColumns are at most four columns of figures: the ratio, the figure itself, what is
 // added, the verdict.
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
+	first := []column{
+		{document.Column{Head: [2]string{"", "network"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Phrase)},
+		{document.Column{Head: [2]string{"", "mode"}, Spare: true}, textOf(analysis.Cell.Label)},
+	}
+	return briefFigures(r, cells, first, r.Plan.Baseline)
+}
+
+// briefFigures are those columns behind the row's names, with the baseline's in the head.
+func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
-	added, hasAdded := addedColumn(r, cells)
-	out := []column{
-		{document.Column{Head: [2]string{"", "network"}, Cut: document.CutMiddle, Least: leastPhrase}, phraseCell},
-		{document.Column{Head: [2]string{"", "mode"}, Spare: true}, textOf(analysis.Cell.Label)},
-		{document.Column{Head: [2]string{"% of", r.Plan.Baseline}}, percentCell(!hasAdded)},
-		{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)},
-	}
+	added, hasAdded := briefAdded(r, cells)
+	out := append(first,
+		column{document.Column{Head: [2]string{percentHead, baseline}}, percentCell(c.Primary, !hasAdded)},
+		column{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)})
 	if hasAdded {
-		added.cell = enclosing(added.cell, c.Primary)
 		out = append(out, added)
 	}
 	return append(out, column{texts("", "verdict"), verdictCell})
 }
 
-// phraseCell is a row's name in Docker's words.
-func phraseCell(c analysis.Cell) document.Cell {
-	m, ok := mode.Find(mode.Name(c.Mode))
-	if !ok {
-		return document.Cell{Text: c.Label()}
-	}
-	return document.Cell{Text: m.Phrase(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))}
-}
+// percentHead begins the head of the column that is drawn.
+const percentHead = "% of"
 
 // percentCell is the ratio in %, with its interval or without.
-func percentCell(interval bool) func(c analysis.Cell) document.Cell {
+func percentCell(metric string, interval bool) func(c analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
-		x := c.Metrics[c.Primary].Ratio
+		x := c.Metrics[metric].Ratio
 		switch {
 		case c.Baseline:
 			return own("100", 1, analysis.RatioUnit)
 		case x == nil:
 			return nothing
 		}
-		text := x.Percent()
-		if !interval {
-			text, _, _ = strings.Cut(text, " (")
-		}
-		cell := ratioCell(strings.Replace(text, " %", "", 1), *x)
-		if x.N < 2 { // it has none
-			cell.Number.Low, cell.Number.High = nil, nil
-		}
-		return cell
+		return inPercent(*x, interval)
 	}
 }
 
-// enclosing is what a mode adds with its interval in parentheses.
-func enclosing(of func(analysis.Cell) document.Cell, metric string) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		cell := of(c)
-		if p := c.Metrics[metric].Price; p != nil && !c.Baseline {
-			cell.Text = p.Enclosed()
+// inPercent is a ratio below a head that says %.
+func inPercent(x analysis.Ratio, interval bool) document.Cell {
+	text := x.Percent()
+	if !interval {
+		text, _, _ = strings.Cut(text, " (")
+	}
+	cell := ratioCell(strings.Replace(text, " %", "", 1), x)
+	if x.N < 2 { // it has none
+		cell.Number.Low, cell.Number.High = nil, nil
+	}
+	return cell
+}
+
+// addedHead begins the head of what a mode adds.
+const addedHead = "added"
+
+// briefAdded is what a mode adds, with its interval in parentheses. ok is false of loads
+// that no time decides.
+func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
+	c := cells[0]
+	col, ok = addedColumn(r, cells)
+	unit := col.Head[1]
+	if r.Study == sample.StudyEndpoints {
+		col, unit, ok = column{texts(addedHead, "ms"), added(c.Primary)}, "ms", true
+	}
+	plain := col.cell
+	col.cell = func(c analysis.Cell) document.Cell {
+		cell := plain(c)
+		if p := c.Metrics[c.Primary].Price; p != nil && !c.Baseline {
+			cell.Text = p.Enclosed(unit)
 		}
 		return cell
 	}
+	return col, ok
 }
 
 func verdictCell(c analysis.Cell) document.Cell {
@@ -129,7 +168,10 @@ func verdictCell(c analysis.Cell) document.Cell {
 
 // plotOf draws a table's ratios on one scale, with what is called the same.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
-	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == "% of" })
+	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead })
+	if at < 0 {
+		return nil
+	}
 	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent, Least: leastPlot}
 	p.From, p.To = 1, 1
 	for _, row := range t.Rows {
@@ -162,8 +204,16 @@ func fewest(s document.Section) document.Section {
 	return s
 }
 
+// proven is how far the bytes of what is shown were counted.
+func proven(r *analysis.Report) string {
+	if r.Study == sample.StudyEndpoints {
+		return endpoints.Uncounted
+	}
+	return analysis.Witnessed(r)
+}
+
 // provenance is where what is shown is from.
 func provenance(r *analysis.Report) string {
 	facts := append([]string{runText(r)}, placeFacts(r)...)
-	return strings.Join(append(facts, "CPU, percentiles, paths: --details"), document.Facts)
+	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)
 }

@@ -6,8 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -30,7 +34,7 @@ func answered() *analysis.Report {
 	return r
 }
 
-func summary(t *testing.T, r *analysis.Report, o Options) []byte {
+func summary(t *testing.T, r judge.Report, o Options) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := tableFormat.Write(&b, Summary(r), o); err != nil {
@@ -88,4 +92,42 @@ func TestSummaryOfOddRows(t *testing.T) {
 	}
 	r.Answer = comparison.AnswerOf(r)
 	golden(t, "summary-odd.txt", summary(t, r, Options{Width: 79}))
+}
+
+// The summaries of the other studies answer first, fit every width from 60 columns on, and
+// say the same in all of them.
+func TestSummaryOfStudies(t *testing.T) {
+	climb := climbed()
+	climb.Answer = ladder.AnswerOf(climb.Steps)
+	crowds := crowded()
+	crowds.Answer = scale.AnswerOf(crowds)
+	reports := map[string]judge.Report{"ladder": climb, "scale": crowds}
+	for name, culprits := range map[string][]endpoints.Culprit{"chat": {{Route: "direct", Blame: endpoints.Server}, {Route: "vpn", Blame: endpoints.Network}},
+		"sql": nil, "chat-one": {{Route: "127.0.0.1:8080", Blame: endpoints.NoOther}}, "chat-wide": nil} {
+		r := routeReports()[name]
+		r.Answer = endpoints.AnswerOf(r, culprits)
+		reports[name] = r
+	}
+	for name, r := range reports {
+		for _, columns := range []int{60, 80, DefaultWidth} {
+			t.Run(fmt.Sprintf("%s-%d", name, columns), func(t *testing.T) {
+				got := summary(t, r, Options{Width: columns})
+				if columns == 80 {
+					golden(t, "summary-"+name+".txt", got)
+				}
+				if a := r.Base().Answer; !strings.HasPrefix(string(got), a.Question+"\n") {
+					t.Errorf("it does not begin with %q", a.Question)
+				}
+				for l := range strings.Lines(string(got)) {
+					if w := width(strings.TrimSuffix(l, "\n")); w > columns {
+						t.Errorf("%d columns: %q", w, l)
+					}
+				}
+				whole(t, Summary(r), string(got))
+			})
+		}
+		for _, c := range documenttest.Unnoticed(Summary(r), string(summary(t, r, Options{Width: DefaultWidth}))) {
+			t.Errorf("%s: nobody would miss %s", name, c)
+		}
+	}
 }

@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // view is how a study's cells are laid out. What is nil or empty is as in a comparison.
@@ -23,6 +25,12 @@ type view struct {
 	notes  string
 	legend func(r *analysis.Report) string
 	hides  string // the code of a warning about what the tables do not show
+	// brief and briefTitle are of the tables of a summary, detailed what only the details
+	// have.
+	brief      func(r *analysis.Report, cells []analysis.Cell) []column
+	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
+	detailed   string
+	briefNotes string // what the columns are
 }
 
 // withPaths are the layouts of tables whose rows have a path, onlyGaps those of others.
@@ -34,7 +42,8 @@ var (
 
 // views are those of the studies; the first is of a comparison.
 var views = []view{
-	{columns: comparisonColumns, title: comparisonTitle, layouts: withPaths, legend: ratioLegend},
+	{columns: comparisonColumns, title: comparisonTitle, layouts: withPaths, legend: ratioLegend,
+		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths"},
 	scaleView, ladderView, endpointsView,
 }
 
@@ -54,6 +63,15 @@ func viewOf(r *analysis.Report) view {
 	if v.legend == nil {
 		v.legend = usual.legend
 	}
+	if v.brief == nil {
+		v.brief = usual.brief
+	}
+	if v.briefTitle == nil {
+		v.briefTitle = usual.briefTitle
+	}
+	if v.detailed == "" {
+		v.detailed = usual.detailed
+	}
 	return v
 }
 
@@ -63,8 +81,12 @@ func comparisonColumns(r *analysis.Report, load string) []column {
 
 func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
-	return fmt.Sprintf("%s %s container%s, %s", c.From, arrow(loadOf(r, c.Load)), sayOn(r, c.On), describeLoad(r, c.Load))
+	l := loadOf(r, c.Load)
+	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load))
 }
+
+// placeWords are a placement's in a sentence.
+func placeWords(from string) string { return mode.Placement(from).Words() }
 
 // arrow is where a load's payload goes.
 func arrow(l sample.Load) string {

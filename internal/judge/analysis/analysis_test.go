@@ -303,7 +303,7 @@ func TestBaselineIsMissing(t *testing.T) {
 				t.Errorf("%s from %s has the ratio %+v", c.Mode, c.From, x)
 			}
 		}
-		wantWarning(t, got.Warnings, "no-baseline", "from container, bulk: no ratios, because the baseline native cannot be reached from there")
+		wantWarning(t, got.Warnings, "no-baseline", "from another container, bulk: no ratios, because the baseline native cannot be reached from there")
 	})
 	t.Run("no-good-visit", func(t *testing.T) {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
@@ -316,7 +316,7 @@ func TestBaselineIsMissing(t *testing.T) {
 		if x := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x != nil {
 			t.Errorf("ratio %+v", x)
 		}
-		wantWarning(t, got.Warnings, "no-baseline", "from host, bulk: no ratios, because the baseline host has no result")
+		wantWarning(t, got.Warnings, "no-baseline", "from the machine itself, bulk: no ratios, because the baseline host has no result")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -161,7 +162,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 
 // Name is the cell as text: mode, placement and, where it is a crowd, shape.
 func Name(c sample.Cell) string {
-	n := Label(c) + " from " + c.From
+	n := Label(c) + " from " + mode.Placement(c.From).Words()
 	if c.Shape.Crowd() {
 		n += fmt.Sprintf(" (%s)", c.Shape)
 	}

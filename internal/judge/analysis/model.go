@@ -45,17 +45,11 @@ type Measured struct {
 
 // Said is what is said of it.
 type Said struct {
-	Answer   *Answer       `json:"answer,omitempty"` // of a comparison
+	Answer   *Answer       `json:"answer,omitempty"` // nil: nothing was measured
 	Failed   []Failed      `json:"failed"`
 	Skipped  []sample.Skip `json:"skipped"`
 	Warnings []Warning     `json:"warnings"`
 	Findings []string      `json:"findings"`
-}
-
-// Answer is what most readers came for.
-type Answer struct {
-	Question string   `json:"question"`
-	Text     []string `json:"text"` // sentences
 }
 
 // Plan is what was done.
@@ -193,7 +187,7 @@ func (r Ratio) Range() string {
 // than in a table, if it is over a half.
 func coarse(uncertainty float64) int {
 	const half = 0.5
-	if uncertainty > half {
+	if uncertainty > half || uncertainty == 0 {
 		return 0
 	}
 	return Decimals(uncertainty)

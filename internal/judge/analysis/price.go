@@ -82,8 +82,12 @@ func (p Price) Value() string {
 }
 
 // Enclosed is the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
-// "-0.3 ±0.2".
-func (p Price) Enclosed() string {
+// "-0.3 ±0.2". A time is in ms or in µs.
+func (p Price) Enclosed(unit string) string {
+	if p.Unit == "s" && unit == "ms" {
+		const ms = 1e3
+		p.Unit, p.Median, p.Low, p.High = unit, ms*p.Median, ms*p.Low, ms*p.High
+	}
 	scale := printed[p.Unit].scale
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
 	if s.Low < 0 || s.N < 2 {

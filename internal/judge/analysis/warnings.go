@@ -257,7 +257,7 @@ func (j *Run) withoutBaseline() []string {
 			continue
 		}
 		out = append(out, fmt.Sprintf("from %s, %s: no ratios, because the baseline %s %s",
-			g.from, g.load, j.File.Header.Plan.Baseline, why))
+			mode.Placement(g.from).Words(), g.load, j.File.Header.Plan.Baseline, why))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -45,11 +46,7 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 	}
 	all := placesOf(r)
 	a := &analysis.Answer{Question: "What does each mode cost?", Text: []string{}}
-	add := func(s string) {
-		if s != "" {
-			a.Text = append(a.Text, s)
-		}
-	}
+	add := a.Add
 	asked := r.Plan.Baseline == string(mode.Host) && len(all) > 0 &&
 		!slices.ContainsFunc(all, func(p place) bool { return len(p.isolated()) == 0 })
 	if asked {
@@ -176,7 +173,7 @@ func (p place) host(said map[string]bool) string {
 func lead(x route) string {
 	text := "It is faster."
 	for _, c := range x.cells {
-		switch verdictOf(c) {
+		switch c.Verdict() {
 		case stats.Better:
 			return "That depends on the load."
 		case stats.Same, stats.Unclear:
@@ -232,7 +229,7 @@ func (p place) usual(name mode.Name) (x route, ok bool) {
 func (p place) byLoad() []string {
 	var out []string
 	for _, l := range p.r.Plan.Loads {
-		by := map[stats.Verdict][]string{}
+		var all []analysis.Judged
 		noun, to := "", ""
 		for _, x := range p.routes {
 			for _, c := range x.cells {
@@ -240,25 +237,17 @@ func (p place) byLoad() []string {
 					continue
 				}
 				ratio := c.Metrics[c.Primary].Ratio
-				noun, to = nounOf(p.r, c), ratio.To
-				v := verdictOf(c)
-				text := x.phrase
-				if v == stats.Better || v == stats.Worse {
-					text += " " + ratio.Percent()
+				noun, to = p.r.NounOf(c), ratio.To
+				said := analysis.Judged{Name: x.phrase, Verdict: c.Verdict(), Ratio: ratio}
+				if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
+					said.Name, said.Ratio = fmt.Sprintf("%s (fills the wire, with %s of the CPU time)", x.phrase, cpu.Percent()), nil
 				}
-				by[v] = append(by[v], text)
+				all = append(all, said)
 			}
 		}
-		if noun == "" {
-			continue
+		if noun != "" {
+			out = append(out, fmt.Sprintf("%s, of %s's: %s.", printable.Capital(noun), to, analysis.ByVerdict(all)))
 		}
-		var say []string
-		for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear} {
-			if len(by[v]) > 0 {
-				say = append(say, string(v)+": "+strings.Join(by[v], ", "))
-			}
-		}
-		out = append(out, fmt.Sprintf("%s, of %s's: %s.", printable.Capital(noun), to, strings.Join(say, "; ")))
 	}
 	return out
 }
@@ -299,7 +288,7 @@ func (x route) verdict() stats.Verdict {
 	order := []stats.Verdict{stats.Worse, stats.Unclear, stats.Same, stats.Better}
 	at := len(order) - 1
 	for _, c := range x.cells {
-		if i := slices.Index(order, verdictOf(c)); i >= 0 {
+		if i := slices.Index(order, c.Verdict()); i >= 0 {
 			at = min(at, i)
 		}
 	}
@@ -310,7 +299,7 @@ func (x route) verdict() stats.Verdict {
 func (x route) clauses(r *analysis.Report) string {
 	var say []string
 	for _, c := range x.cells {
-		say = append(say, clause(r, c))
+		say = append(say, r.Clause(c))
 	}
 	return strings.ReplaceAll(strings.Join(say, " and "), " and has ", " and ")
 }

@@ -88,7 +88,7 @@ func wirePrices(cells []analysis.Cell, from string) string {
 	if len(say) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("At the wire's rate from %s, in %s's CPU time per byte: %s.", from, to, strings.Join(say, ", "))
+	return fmt.Sprintf("At the wire's rate from %s, in %s's CPU time per byte: %s.", mode.Placement(from).Words(), to, strings.Join(say, ", "))
 }
 
 // tuneGains are what each variant gains or loses against its mode untuned.
@@ -102,7 +102,7 @@ func (j study) tuneGains() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), s.Cell.From), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), mode.Placement(s.Cell.From).Words()), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out
@@ -181,12 +181,12 @@ func cheapestIsolated(r *analysis.Report, from string) string {
 	case best == "" || len(labels) == 1 && best == r.Plan.Baseline:
 		return ""
 	case len(labels) == 1: // of one, that it is the cheapest says nothing
-		return fmt.Sprintf("%s keeps port isolation, from %s, with %s.", best, from, strings.Join(byLabel[best].say, " and "))
+		return fmt.Sprintf("%s keeps port isolation, from %s, with %s.", best, mode.Placement(from).Words(), strings.Join(byLabel[best].say, " and "))
 	case !byLabel[best].clear:
 		return fmt.Sprintf("Possibly the cheapest from %s that keeps port isolation: %s, with %s; run longer, or on a quieter machine, to confirm.",
-			from, best, strings.Join(byLabel[best].say, " and "))
+			mode.Placement(from).Words(), best, strings.Join(byLabel[best].say, " and "))
 	}
-	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", from, best, strings.Join(byLabel[best].say, " and "))
+	return fmt.Sprintf("Cheapest from %s that keeps port isolation: %s, with %s.", mode.Placement(from).Words(), best, strings.Join(byLabel[best].say, " and "))
 }
 
 // proxyPrice is what publishing through docker-proxy costs against the same
@@ -218,7 +218,7 @@ func (j study) proxyPrice(from, on string) string {
 	if len(say) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Publishing through %s, from %s: %s.", proxy, from, strings.Join(say, " and "))
+	return fmt.Sprintf("Publishing through %s, from %s: %s.", proxy, mode.Placement(from).Words(), strings.Join(say, " and "))
 }
 
 // rival is the cell that a docker-proxy cell is compared with: NAT at the same

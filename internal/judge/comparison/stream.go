@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -49,7 +50,7 @@ func (j study) streamFinding(from string) string {
 	}
 	o := workload.StreamOf(j.File.Header.Plan.LoadOf(workload.Stream))
 	text := fmt.Sprintf("What the path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
-		o.Tokens, o.Pace, from, base, strings.Join(say, ", "))
+		o.Tokens, o.Pace, mode.Placement(from).Words(), base, strings.Join(say, ", "))
 	switch {
 	case highest < publishedExtra:
 		text += " None adds the 160 ms that were published for a bridge"

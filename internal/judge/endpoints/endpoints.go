@@ -9,6 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
+// Uncounted says what is not known of routes to endpoints.
+const Uncounted = "These routes are outside toll's control: their bytes are not counted."
+
 // study is a results file on its way to the report.
 type study struct{ *analysis.Run }
 
@@ -17,26 +20,28 @@ func Judge(f *sample.File) *analysis.Report {
 	j := study{analysis.Open(f)}
 	r := j.Report()
 	j.Sort(r.Cells)
-	r.Findings = j.findings(r)
+	findings, culprits := j.findings(r)
+	r.Findings, r.Answer = findings, AnswerOf(r, culprits)
 	return r
 }
 
 // findings answer what each way adds, and whether it is the way or what
 // is at its end.
-func (j study) findings(r *analysis.Report) []string {
+func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	if len(r.Cells) == 0 {
-		return []string{"Nothing was measured."}
+		return []string{"Nothing was measured."}, nil
 	}
-	out := []string{"These routes are outside toll's control: their bytes are not counted."}
+	out = []string{Uncounted}
 	for _, l := range j.File.Header.Plan.Loads {
 		switch l.Kind {
 		case workload.Chat:
-			out = append(out, j.networkOrModel(r)...)
+			said, who := j.networkOrModel(r)
+			out, culprits = append(out, said...), append(culprits, who...)
 		case workload.SQL:
 			out = append(out, j.roundTrips(r, l)...)
 		}
 	}
-	return out
+	return out, culprits
 }
 
 // roundTrips says what each way adds to a page, and to each of its queries.

@@ -33,8 +33,8 @@ func slowness(s *analysis.Series) float64 {
 
 // networkOrModel says whose the slow gaps are. What all routes have in common is the
 // server's: the steadiest of them shows it, which need not be the baseline. What
-// another way has beyond that one in the same rounds is the way's.
-func (j study) networkOrModel(r *analysis.Report) []string {
+// another route has beyond that one in the same rounds is the route's.
+func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	routes, steadiest, common := []int{}, 0, math.Inf(1)
 	for i, s := range j.Series {
 		if s.Cell.Control || s.Cell.Load != workload.Chat || j.Failed(i) {
@@ -48,12 +48,13 @@ func (j study) networkOrModel(r *analysis.Report) []string {
 		}
 	}
 	if len(routes) == 0 {
-		return nil
+		return nil, nil
 	}
 	best := analysis.Label(j.Series[steadiest].Cell)
 	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(common))
 	if len(routes) == 1 {
-		return []string{text + ". With one route, the path's part cannot be told from the server's: give another route to the same server."}
+		return []string{text + ". With one route, the path's part cannot be told from the server's: give another route to the same server."},
+			[]Culprit{{best, NoOther}}
 	}
 	out := []string{text + ", less than over any other route: that much is the server's own."}
 	for _, i := range routes {
@@ -64,43 +65,46 @@ func (j study) networkOrModel(r *analysis.Report) []string {
 		if d == nil {
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s: %s", analysis.Label(j.Series[i].Cell), blame(j.Series[i], *d, best)))
+		label := analysis.Label(j.Series[i].Cell)
+		who, why := blame(j.Series[i], *d, best)
+		out, culprits = append(out, label+": "+why), append(culprits, Culprit{label, who})
 	}
-	return append(out, added(r.Cells)...)
+	return append(out, added(r.Cells)...), culprits
 }
 
 // blame says whose a route's slow gaps are, d being by how much they are slower than
 // the steadiest route's.
-func blame(s *analysis.Series, d analysis.Price, steadiest string) string {
+func blame(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	usual, _ := s.Metric(workload.GapP50)
 	low, high := d.Low/slow, d.High/slow
 	part := fmt.Sprintf("of the %s by which its slow gaps are longer than its median one, %s are beyond %s's", workload.Milliseconds(slow), d.Plain(), steadiest)
-	var answer string
 	switch {
 	case d.N < stats.MinJudged:
-		return "too few rounds to say."
+		return TooFew, "too few rounds to say."
 	case slow <= steadyShare*usual.Median:
-		answer = fmt.Sprintf("neither: its gaps are steady, the slowest tenth %s longer than the median one.", workload.Milliseconds(slow))
+		who, part = Nobody, fmt.Sprintf("its gaps are steady, the slowest tenth %s longer than the median one", workload.Milliseconds(slow))
 	case high < fewShare:
-		answer = "the model: " + part + "."
+		who = Server
 	case d.Verdict == stats.Costs && low > mostShare:
-		answer = "the network: " + part + "."
+		who = Network
 	case d.Verdict == stats.Costs:
-		answer = "both: " + part + "."
+		who = Both
 	default:
-		answer = "unclear: " + part + "; run longer, or with more --tokens."
+		who = NotKnown
+		part += "; run longer, or with more --tokens"
 	}
+	why = string(who) + ": " + part + "."
 	if m, ok := s.Metric(workload.Glued); ok && m.Median > workload.GluedShare {
-		answer += fmt.Sprintf(" %.0f %% of its tokens arrived together with another one: they were held back on the path, or by the server.", 100*m.Median)
+		why += fmt.Sprintf(" %.0f %% of its tokens arrived together with another one: they were held back on the path, or by the server.", 100*m.Median)
 	}
 	if m, _ := s.Metric(workload.Stalls); m.Merged != nil && *m.Merged > 0 {
-		answer += fmt.Sprintf(" %.0f of its gaps were stalls.", *m.Merged)
+		why += fmt.Sprintf(" %.0f of its gaps were stalls.", *m.Merged)
 	}
-	return answer
+	return who, why
 }
 
-// added says what each way adds over the baseline besides.
+// added says what each route adds over the baseline besides.
 func added(cells []analysis.Cell) (out []string) {
 	for _, c := range cells {
 		var adds []string

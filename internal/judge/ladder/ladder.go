@@ -61,7 +61,7 @@ func Judge(f *sample.File) *Report {
 	base := l.Report()
 	l.Sort(base.Cells)
 	r := &Report{Measured: base.Measured, Said: base.Said, Steps: l.steps()}
-	r.Findings = l.findings(base, r.Steps)
+	r.Findings, r.Answer = l.findings(base, r.Steps), AnswerOf(r.Steps)
 	return r
 }
 

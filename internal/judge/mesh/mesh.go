@@ -103,7 +103,7 @@ func Judge(f *sample.File) *Report {
 		return cmp.Compare(rank[a.Kind], rank[b.Kind])
 	})
 	r.Warnings = m.warnings(f, fs)
-	r.Findings = m.findings(f)
+	r.Findings, r.Answer = m.findings(f), m.answer()
 	return r
 }
 

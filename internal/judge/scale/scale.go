@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -16,7 +17,7 @@ import (
 func Judge(f *sample.File) *analysis.Report {
 	r := analysis.Open(f).Report()
 	sortByMode(r.Cells)
-	r.Findings = scaling(r)
+	r.Findings, r.Answer = scaling(r), AnswerOf(r)
 	return r
 }
 
@@ -58,7 +59,7 @@ func scaling(r *analysis.Report) []string {
 	for _, c := range r.Cells {
 		if m := c.Metrics[workload.ProcessMin]; len(m.Rounds) > 0 && m.Median == 0 {
 			out = append(out, fmt.Sprintf("%s from %s at %s, %s: in most rounds a client process transferred nothing.",
-				c.Label(), c.From, c.Shape, c.Load))
+				c.Label(), mode.Placement(c.From).Words(), c.Shape, c.Load))
 		}
 	}
 	return append(out, effort(r.Cells))
@@ -76,7 +77,7 @@ func growth(c analysis.Cell) []string {
 	if m.Scaling == nil {
 		return nil
 	}
-	s := fmt.Sprintf("%s from %s, %s: %s delivers %s times the throughput of %s (%s)", c.Label(), c.From, c.Load,
+	s := fmt.Sprintf("%s from %s, %s: %s delivers %s times the throughput of %s (%s)", c.Label(), mode.Placement(c.From).Words(), c.Load,
 		c.Shape, m.Scaling, m.Scaling.To, m.Scaling.Verdict)
 	if f, ok := c.Metrics[workload.ClientFairness]; ok && c.Shape.Clients > 1 {
 		s += fmt.Sprintf(", and its clients share it with a fairness of %.2f", f.Median)

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -51,7 +52,7 @@ func cellGroups(r *analysis.Report) []group {
 			n = len(rest)
 		}
 		l := sample.Plan{Loads: r.Plan.Loads}.LoadOf(first.Load)
-		title := "From " + first.From + ": " + workload.Of(l).Words(l)
+		title := "From " + mode.Placement(first.From).Words() + ": " + workload.Of(l).Words(l)
 		if several {
 			title += ", on " + first.On
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -92,7 +93,7 @@ func plan(p analysis.Plan, c analysis.Control) facts {
 	for _, g := range c.Groups {
 		for _, m := range slices.Sorted(maps.Keys(g.Floor)) {
 			if m == analysis.PrimaryOf(sample.Plan{Loads: p.Loads}.LoadOf(g.Load), g.Shape) {
-				f.add(strings.Join(strings.Fields("Noise floor "+g.Load+" from "+g.From+" "+g.Shape.String()), " "),
+				f.add(strings.Join(strings.Fields("Noise floor "+g.Load+" from "+mode.Placement(g.From).Words()+" "+g.Shape.String()), " "),
 					fmt.Sprintf("± %.1f %% (%s against itself)", 100*g.Floor[m], c.Mode))
 			}
 		}

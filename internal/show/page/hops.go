@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // pathGroup is the paths of one placement, load and backend.
@@ -36,7 +37,7 @@ func pathsOf(r judge.Report) []pathGroup {
 		if len(c.Counted) == 0 {
 			continue
 		}
-		title := "From " + c.From + ", " + c.Load + ", on " + c.On
+		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On
 		i := slices.IndexFunc(out, func(g pathGroup) bool { return g.Title == title })
 		if i < 0 {
 			i = len(out)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -41,7 +42,7 @@ func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
 		if n < 0 {
 			n = len(rest)
 		}
-		g := group{Title: "The ladder from " + rest[0].From + ", on " + rest[0].On}
+		g := group{Title: "The ladder from " + mode.Placement(rest[0].From).Words() + ", on " + rest[0].On}
 		for _, p := range priced {
 			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
 				g.Charts = append(g.Charts, c)

@@ -1,0 +1,123 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Answer is what most readers came for.
+type Answer struct {
+	Question string   `json:"question"`
+	Text     []string `json:"text"` // sentences
+}
+
+// Add adds a sentence, if there is one.
+func (a *Answer) Add(s string) {
+	if s != "" {
+		a.Text = append(a.Text, s)
+	}
+}
+
+// Clause is a cell against the baseline, with a verb: "has 95 % (93–97) of the throughput".
+func (r *Report) Clause(c Cell) string {
+	m, noun := c.Metrics[c.Primary], r.NounOf(c)
+	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
+		return fmt.Sprintf("fills the wire, with %s of the CPU time", cpu.Percent())
+	}
+	switch {
+	case m.Ratio.Verdict == stats.Unclear:
+		return fmt.Sprintf("has %s of the %s", m.Ratio.Range(), noun)
+	case m.Ratio.Verdict == stats.Same:
+		return "has the same " + noun
+	case m.Price != nil && m.Ratio.Verdict == stats.Worse:
+		return fmt.Sprintf("adds %s to the %s", m.Price.Amount(), noun)
+	case m.Price != nil:
+		return fmt.Sprintf("takes %s off the %s", m.Price.Amount(), noun)
+	}
+	return fmt.Sprintf("has %s of the %s", m.Ratio.Percent(), noun)
+}
+
+// Verdict is a cell's; where the wire is full, that of its CPU time; "" if it has no ratio.
+func (c Cell) Verdict() stats.Verdict {
+	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
+		return cpu.Verdict
+	}
+	if x := c.Metrics[c.Primary].Ratio; x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+// NounOf is what a cell's load measures, in sentences.
+func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadOf(c.Load)).Noun }
+
+// Phrase is a cell's name in Docker's words; of what is no mode, its own name.
+func (c Cell) Phrase() string {
+	m, ok := mode.Find(mode.Name(c.Mode))
+	if !ok {
+		return c.Label()
+	}
+	return m.Phrase(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
+}
+
+// Judged is something with a verdict, named in a sentence.
+type Judged struct {
+	Name    string
+	Verdict stats.Verdict
+	Ratio   *Ratio // nil: the name says it
+}
+
+// ByVerdict names things under their verdicts, those that differ with their ratios:
+// "worse: a 82 % (80–84); same: b, c". What is not told apart is named together.
+func ByVerdict(all []Judged) string {
+	by := map[stats.Verdict][]string{}
+	for _, x := range all {
+		text := x.Name
+		if x.Ratio != nil && (x.Verdict == stats.Better || x.Verdict == stats.Worse) {
+			text += " " + x.Ratio.Percent()
+		}
+		by[x.Verdict] = append(by[x.Verdict], text)
+	}
+	var say []string
+	for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear} {
+		if len(by[v]) > 0 {
+			say = append(say, string(v)+": "+strings.Join(by[v], ", "))
+		}
+	}
+	return strings.Join(say, "; ")
+}
+
+// Tally counts verdicts, and which of them are open.
+type Tally struct{ all, open, few int }
+
+// Add counts a verdict that rests on n pairs; by rounds if epochs is 0.
+func (t *Tally) Add(v stats.Verdict, n, epochs int) {
+	t.all++
+	if v != stats.Unclear {
+		return
+	}
+	t.open++
+	if epochs == 0 && n < stats.MinJudged {
+		t.few++
+	}
+}
+
+// Sentence says how many verdicts are open, and what decides them; "" if none is.
+func (t Tally) Sentence() string {
+	if t.open == 0 {
+		return ""
+	}
+	verb, them := "are", "them"
+	if t.open == 1 {
+		verb, them = "is", "it"
+	}
+	said := fmt.Sprintf("%d of %d verdicts %s unclear", t.open, t.all, verb)
+	if t.few == t.open {
+		return fmt.Sprintf("%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
+	}
+	return fmt.Sprintf("%s; a longer run (--budget) or a quieter machine decides %s.", said, them)
+}

@@ -1,0 +1,141 @@
+package endpoints
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// AnswerOf is what the judged routes answer; nil if there are none. The culprits are those
+// of slow tokens, by route.
+func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
+	if len(r.Cells) == 0 {
+		return nil
+	}
+	a := &analysis.Answer{Question: "What does each route cost?", Text: []string{}}
+	if len(culprits) > 0 {
+		a.Question = "Is it the network or the model?"
+		a.Add(accuse(culprits))
+	}
+	var tally analysis.Tally
+	for _, l := range r.Plan.Loads {
+		var same, open, differ []string
+		to, noun := "", ""
+		for _, c := range r.Cells {
+			x := c.Metrics[c.Primary].Ratio
+			if c.Load != l.Kind || c.Baseline || x == nil {
+				continue
+			}
+			to, noun = x.To, r.NounOf(c)
+			tally.Add(x.Verdict, x.N, x.Epochs)
+			switch x.Verdict {
+			case stats.Same:
+				same = append(same, c.Label())
+			case stats.Better, stats.Worse:
+				differ = append(differ, c.Label()+" "+r.Clause(c)+each(c, l.Kind, queries(r, l.Kind)))
+			default:
+				open = append(open, c.Label())
+			}
+		}
+		if len(differ) > 0 {
+			a.Add(fmt.Sprintf("Against %s: %s.", to, strings.Join(differ, "; ")))
+		}
+		if len(same) > 0 {
+			a.Add(fmt.Sprintf("%s %s the same %s as %s%s.", printable.List(same), have(same), noun, to, within(r)))
+		}
+		if len(open) > 0 {
+			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.", noun, printable.List(open), to))
+		}
+	}
+	if len(r.Cells) == 1 && len(r.Failed) == 0 {
+		if len(culprits) == 0 {
+			a.Add("One route alone says nothing of what the path to it costs: give another route to the same server.")
+		}
+	} else if len(a.Text) == 0 {
+		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
+	}
+	a.Add(tally.Sentence())
+	return a
+}
+
+// queries are those of a page, 0 of a load without pages.
+func queries(r *analysis.Report, kind string) int {
+	if kind != workload.SQL {
+		return 0
+	}
+	return workload.SQLOf(r.LoadOf(kind)).Queries
+}
+
+// each is what a route that differs adds to each query of a page.
+func each(c analysis.Cell, kind string, queries int) string {
+	p := c.Metrics[c.Primary].Price
+	if kind != workload.SQL || queries < 2 || p == nil {
+		return ""
+	}
+	one := *p
+	for _, x := range []*float64{&one.Median, &one.Low, &one.High} {
+		*x /= float64(queries)
+	}
+	return ": " + one.Amount() + " a query"
+}
+
+func have(names []string) string {
+	if len(names) > 1 {
+		return "have"
+	}
+	return "has"
+}
+
+func within(r *analysis.Report) string {
+	if same := r.Plan.Same; same > 0 {
+		return fmt.Sprintf(" (within %g %%)", 100*same)
+	}
+	return ""
+}
+
+// Culprit is who makes the slow gaps between tokens of a route slow.
+type Culprit struct {
+	Route string
+	Blame Blame
+}
+
+// Blame says who it is.
+type Blame string
+
+// The culprits.
+const (
+	Nobody   Blame = "neither"     // the gaps are steady
+	Server   Blame = "the model"   // the server and what it runs
+	Network  Blame = "the network" // the route
+	Both     Blame = "both"
+	NotKnown Blame = "unclear"
+	TooFew   Blame = "too few rounds"
+	NoOther  Blame = "one route" // there is nothing to compare it with
+)
+
+// accuse names the culprits, routes with the same one together.
+func accuse(all []Culprit) string {
+	by := map[Blame][]string{}
+	for _, c := range all {
+		by[c.Blame] = append(by[c.Blame], c.Route)
+	}
+	var say []string
+	for _, x := range []struct {
+		blame Blame
+		text  string
+	}{
+		{Network, "The network, over %s."}, {Both, "Both, over %s."}, {Server, "The model, over %s."},
+		{Nobody, "Neither, over %s: the tokens come steadily."}, {NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
+		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.", stats.MinJudged)},
+		{NoOther, "That takes another route to the same server than %s: with one route the path's part cannot be told from the server's."},
+	} {
+		if len(by[x.blame]) > 0 {
+			say = append(say, fmt.Sprintf(x.text, printable.List(by[x.blame])))
+		}
+	}
+	return strings.Join(say, " ")
+}

@@ -1,0 +1,109 @@
+package endpoints
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
+
+// routes are routes to a database with these verdicts against the first one.
+func routes(vs []stats.Verdict) *analysis.Report {
+	r := &analysis.Report{}
+	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Options: workload.SQLOptions{Queries: 20}}}, "first"
+	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50, Baseline: true}}
+	for i, v := range vs {
+		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1, stats.Unclear: 1.2}[v]
+		r.Cells = append(r.Cells, analysis.Cell{Mode: fmt.Sprint("<r", i, ">"), Load: workload.SQL, Primary: workload.LatencyP50,
+			Metrics: map[string]analysis.Metric{workload.LatencyP50: {Unit: "s", Median: 1e-3 * x,
+				Ratio: &analysis.Ratio{To: "first", Median: x, Low: x - 0.01, High: x + 0.01, N: 12, Verdict: v},
+				Price: &analysis.Price{Unit: "s", Median: 1e-3 * (x - 1), Low: 1e-3 * (x - 1.01), High: 1e-3 * (x - 0.99), N: 12}}}})
+	}
+	return r
+}
+
+// Whatever the verdicts are, and in whatever order: a route adds something in words only if
+// its verdict says so.
+func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		vs := make([]stats.Verdict, 1+rnd.IntN(5))
+		for i := range vs {
+			vs[i] = verdicts[rnd.IntN(len(verdicts))]
+		}
+		var differ, same, open string
+		text := AnswerOf(routes(vs), nil).Text
+		for _, line := range text {
+			switch {
+			case strings.HasPrefix(line, "Against first: "):
+				differ += line
+			case strings.Contains(line, " the same median page time as first"):
+				same += line
+			case strings.HasPrefix(line, "It is unclear whether"):
+				open += line
+			}
+		}
+		for i, v := range vs {
+			name := fmt.Sprint("<r", i, ">")
+			for _, x := range []struct {
+				said string
+				is   bool
+			}{{differ, v == stats.Better || v == stats.Worse}, {same, v == stats.Same}, {open, v == stats.Unclear},
+				{differ[strings.LastIndex(differ[:max(0, strings.Index(differ, name))], ";")+1:], v == stats.Better || v == stats.Worse}} {
+				if strings.Contains(x.said, name) != x.is {
+					t.Errorf("%v: %s:\n%s", vs, name, strings.Join(text, "\n"))
+				}
+			}
+			if v == stats.Worse && !strings.Contains(differ, name+" adds ") || v == stats.Better && !strings.Contains(differ, name+" takes ") {
+				t.Errorf("%v: %s has no direction:\n%s", vs, name, differ)
+			}
+		}
+		if strings.Contains(same+open, " ms") {
+			t.Errorf("figures of what is not told apart:\n%s%s", same, open)
+		}
+	}
+}
+
+// A page's price is also said for each of its queries.
+func TestAnswerSaysPriceOfQuery(t *testing.T) {
+	said := strings.Join(AnswerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
+	if !strings.Contains(said, "<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
+		t.Error(said)
+	}
+}
+
+// Routes with the same culprit are named together, and nobody is blamed without a reason.
+func TestAnswerAccuses(t *testing.T) {
+	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
+	for _, b := range all {
+		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}), []Culprit{{"<r0>", b}, {"<r1>", b}})
+		if a.Question != "Is it the network or the model?" || !strings.Contains(a.Text[0], "<r0> and <r1>") {
+			t.Errorf("%s: %+v", b, a)
+		}
+		for word, blames := range map[string][]Blame{"The network": {Network}, "The model": {Server}, "Both": {Both}} {
+			if strings.Contains(a.Text[0], word) != (b == blames[0]) {
+				t.Errorf("%s: %s", b, a.Text[0])
+			}
+		}
+	}
+	one := routes(nil)
+	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said, "One route alone says nothing") {
+		t.Error(said)
+	}
+	one.Cells = one.Cells[:0]
+	if a := AnswerOf(one, nil); a != nil {
+		t.Errorf("of nothing: %+v", a)
+	}
+	lost := routes([]stats.Verdict{stats.Same})
+	lost.Cells, lost.Failed = lost.Cells[:1], []analysis.Failed{{Mode: "<r0>"}}
+	if said := strings.Join(AnswerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said, "Nothing can be compared") {
+		t.Error(said)
+	}
+}

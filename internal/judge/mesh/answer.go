@@ -1,0 +1,128 @@
+package mesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// answer says what is slow or loses packets, or that nothing is named, or that it cannot be
+// told; nil if nothing was measured. It names only faults.
+func (m *Mesh) answer() *analysis.Answer {
+	if m.Empty() {
+		return nil
+	}
+	a := &analysis.Answer{Question: "Is a node or a link at fault?", Text: []string{}}
+	for _, f := range m.Failed {
+		if len(f.Nodes) == 1 {
+			what := " never answered."
+			if f.Left {
+				what = " left in the middle of the run."
+			}
+			a.Add(f.Nodes[0] + what)
+		}
+	}
+	const most = 3
+	all := m.subjects()
+	for i, subject := range all {
+		if i == most && len(all) > most+1 {
+			a.Add(fmt.Sprintf("And %d more are slow or lose packets.", len(all)-most))
+			break
+		}
+		a.Add(m.brief(subject))
+	}
+	if len(all) == 0 {
+		a.Add(m.none())
+	}
+	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
+		a.Add(were(n, "link") + " slow or lost packets in too few visits to be named: more sweeps (--sweeps, --budget) decide it.")
+	}
+	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool { return len(f.Nodes) == 1 }); len(n) > 0 {
+		a.Add("Without a result: " + count(len(n), "pair") + ".")
+	}
+	return a
+}
+
+// none says that nothing is named, of what is judged only; or that nothing can be.
+func (m *Mesh) none() string {
+	var known, unknown []string
+	for _, l := range loadsOfMesh {
+		x, measured := m.Metrics[l.metric]
+		what := "round trips"
+		if l.higher {
+			what = "throughput"
+		}
+		switch {
+		case !measured:
+		case x.NamedFrom != nil:
+			known = append(known, what)
+		default:
+			unknown = append(unknown, what)
+		}
+	}
+	cannot := ""
+	if len(unknown) > 0 {
+		cannot = fmt.Sprintf(" %s of %s cannot tell about %s.",
+			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), strings.Join(unknown, " and "))
+	}
+	switch in := strings.Join(known, " and "); {
+	case len(known) == 0:
+		return strings.TrimSpace(cannot)
+	case len(m.Nodes) == 2:
+		return fmt.Sprintf("Nothing is named in %s: two nodes have only each other to be compared with.", in) + cannot
+	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
+		return fmt.Sprintf("Nothing else stands out of the noise in %s.", in) + cannot
+	default:
+		return fmt.Sprintf("No: no node or link stands out of the noise in %s.", in) + cannot
+	}
+}
+
+// brief is a fault's subject and how slow it is, without how it compares.
+func (m *Mesh) brief(faults []Fault) string {
+	x := faults[0]
+	who := x.Nodes[0]
+	does, lose := isSlow, losesPackets
+	switch x.Kind {
+	case FaultGroup:
+		who, does, lose = List(x.Nodes), "are slow to the others", "lose packets to the others"
+	case FaultLink:
+		who = fmt.Sprintf("The link between %s and %s", x.Nodes[0], x.Nodes[1])
+	}
+	var say []string
+	for _, x := range faults {
+		switch x.Metric {
+		case workload.LatencyP50:
+			say = append(say, fmt.Sprintf("%.2f times the typical round trip", x.Ratio))
+		case workload.Throughput:
+			say = append(say, fmt.Sprintf("%.0f %% of %s", 100*x.Ratio, m.rate(x)))
+		case workload.RetransmissionRate:
+			worst := 0.0
+			for _, rate := range []*float64{x.RateOut, x.RateIn} {
+				if rate != nil {
+					worst = max(worst, *rate)
+				}
+			}
+			say = append(say, percent(worst)+" retransmitted")
+		}
+	}
+	return who + " " + troubles(faults, does, lose) + ": " + strings.Join(say, ", ") + "."
+}
+
+// rate is what a fault's throughput is compared with, and in which direction.
+func (m *Mesh) rate(x Fault) string {
+	const typical = "the typical throughput"
+	switch {
+	case x.Kind == FaultLink && len(m.Nodes) == 2:
+		return "the throughput that " + x.Nodes[1] + " sends with"
+	case x.Way == WayBoth || x.Kind == FaultGroup:
+		return typical
+	case x.Kind == FaultLink:
+		return typical + " from " + x.Nodes[0] + " to " + x.Nodes[1]
+	case x.Way == WayOut:
+		return typical + " in what it sends"
+	}
+	return typical + " in what it receives"
+}

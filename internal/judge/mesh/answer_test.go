@@ -1,0 +1,75 @@
+package mesh
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// meshOf is a mesh of that many nodes whose noise is known, or not.
+func meshOf(nodes int, known bool) *Mesh {
+	m := &Mesh{Sweeps: 5, Metrics: map[string]Metric{}}
+	for i := range nodes {
+		m.Nodes = append(m.Nodes, Node{Node: sample.Node{Name: "n" + string(rune('1'+i))}})
+	}
+	for _, name := range []string{workload.LatencyP50, workload.Throughput} {
+		x := Metric{Links: nodes * (nodes - 1)}
+		if known {
+			from := 1.25
+			x.NamedFrom = &from
+		}
+		m.Metrics[name] = x
+	}
+	return m
+}
+
+// The answer names what is a fault and nothing else, and says "No" only where all was
+// measured and judged.
+func TestAnswer(t *testing.T) {
+	slow := Fault{Kind: FaultNode, Nodes: []string{"n2"}, Way: WayBoth, Metric: workload.LatencyP50, Ratio: 3}
+	rate := 0.02
+	lossy := Fault{Kind: FaultLink, Nodes: []string{"n1", "n3"}, Way: WayOut, Metric: workload.RetransmissionRate, RateOut: &rate}
+	for _, tt := range []struct {
+		name   string
+		change func(*Mesh)
+		nodes  int
+		known  bool
+		want   string
+	}{
+		{"healthy", nil, 3, true, "No: no node or link stands out of the noise in round trips and throughput."},
+		{"noise-not-known", nil, 3, false, "5 sweeps of 3 nodes cannot tell about round trips and throughput."},
+		{"one-metric", func(m *Mesh) { m.Metrics[workload.LatencyP50] = Metric{Links: 3} }, 3, true,
+			"No: no node or link stands out of the noise in throughput. 5 sweeps of 3 nodes cannot tell about round trips."},
+		{"two", nil, 2, true, "Nothing is named in round trips and throughput: two nodes have only each other to be compared with."},
+		{"slow", func(m *Mesh) { m.Faults = []Fault{slow} }, 3, true, "n2 is slow: 3.00 times the typical round trip."},
+		{"both", func(m *Mesh) { m.Faults = []Fault{slow, lossy} }, 3, true,
+			"n2 is slow: 3.00 times the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
+		{"doubtful", func(m *Mesh) { m.Doubtful = 1 }, 3, true,
+			"Nothing else stands out of the noise in round trips and throughput.\n1 link was slow or lost packets in too few visits to be named: more sweeps (--sweeps, --budget) decide it."},
+		{"gone", func(m *Mesh) { m.Failed = []Failed{{Nodes: []string{"n3"}}, {Nodes: []string{"n1", "n2"}, Load: "rr"}} }, 3, true,
+			"n3 never answered.\nNothing else stands out of the noise in round trips and throughput.\nWithout a result: 1 pair."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := meshOf(tt.nodes, tt.known)
+			if tt.change != nil {
+				tt.change(m)
+			}
+			if got := strings.Join(m.answer().Text, "\n"); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	if a := (&Mesh{}).answer(); a != (*analysis.Answer)(nil) {
+		t.Errorf("of nothing: %+v", a)
+	}
+	many := meshOf(9, true)
+	for _, n := range many.Nodes {
+		many.Faults = append(many.Faults, Fault{Kind: FaultNode, Nodes: []string{n.Name}, Way: WayBoth, Metric: workload.LatencyP50, Ratio: 2})
+	}
+	if text := many.answer().Text; len(text) != 4 || text[3] != "And 6 more are slow or lose packets." {
+		t.Errorf("%q", text)
+	}
+}
