@@ -50,7 +50,7 @@ func TestVisitStart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			script := strings.NewReplacer("RESULTS", results(t, sample.Visit{}),
-				"FAILED", results(t, sample.Visit{Failure: "no traffic"})).Replace(c.script)
+				"FAILED", results(t, sample.Visit{Outcome: sample.Outcome{Failure: "no traffic"}})).Replace(c.script)
 			script = "#!/bin/sh\nfor LAST; do :; done\n" + script
 			file := filepath.Join(t.TempDir(), "script")
 			if err := os.WriteFile(file, []byte(script), 0o700); err != nil {

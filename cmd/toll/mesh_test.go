@@ -84,7 +84,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 			for sweep := range 3 {
 				for a := range nodes {
 					for b := a + 1; b < len(nodes); b++ {
-						v := sample.Visit{Sweep: sweep, Pair: sample.Pair{a, b}, Load: "rr", Witness: sample.Witness{OK: true}, Values: map[string]float64{"latency_p50": 60e-6}}
+						v := sample.Visit{Turn: sample.Turn{PairTurn: sample.PairTurn{Sweep: sweep, Pair: sample.Pair{a, b}, Load: "rr"}}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}, Foreign: sample.Foreign{Values: map[string]float64{"latency_p50": 60e-6}}}
 						if tt.fails(sweep, v.Pair) {
 							v.Failure, v.Left, v.Values = refused, tt.left, nil
 						}
@@ -119,9 +119,9 @@ func TestExitCodeOfPathsThatBroke(t *testing.T) {
 		const rounds = 8
 		for round := range rounds {
 			for i := range cells {
-				v := sample.Visit{Round: round, Cell: i, Witness: sample.Witness{OK: true}, Server: sample.Party{Window: 0.25, Received: 1e8}}
+				v := sample.Visit{Turn: sample.Turn{Round: round, Cell: i}, Ends: sample.Ends{Server: sample.Party{Window: 0.25, Received: 1e8}}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}}
 				if i == 1 && round >= rounds-bad {
-					v = sample.Visit{Round: round, Cell: i, Failure: "the container is gone"}
+					v = sample.Visit{Turn: sample.Turn{Round: round, Cell: i}, Outcome: sample.Outcome{Failure: "the container is gone"}}
 				}
 				err = errors.Join(err, w.Visit(v))
 			}

@@ -23,7 +23,7 @@ func TestDockerIsHeldAgainstTheLab(t *testing.T) {
 	}
 	for round := range 8 {
 		for cell, rate := range rates {
-			v := sample.Visit{Round: round, Cell: cell, Witness: sample.Witness{OK: true}}
+			v := sample.Visit{Turn: sample.Turn{Round: round, Cell: cell}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}}
 			v.Server = sample.Party{Window: 1, Received: rate*1000 + int64(round)}
 			v.Client = sample.Party{Window: 1, Sent: rate * 1000}
 			f.Visits = append(f.Visits, v)

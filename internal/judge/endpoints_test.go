@@ -218,7 +218,7 @@ func TestFailedRoute(t *testing.T) {
 		for cell := range 3 {
 			r.chatted(round, cell, time.Millisecond, time.Millisecond)
 		}
-		r.File.Visits = append(r.File.Visits, sample.Visit{Round: round, Cell: 3, Failure: "connection refused"})
+		r.File.Visits = append(r.File.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: 3}, Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
 	r.File.Visits[2].Failure = "reset" // of far, in the first round
 	got := Judge(r.File).Base()

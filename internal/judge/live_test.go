@@ -151,7 +151,7 @@ func TestLiveLadder(t *testing.T) {
 		t.Errorf("over %s", got)
 	}
 	for n := range 3 {
-		l.Add(sample.Visit{Round: 12 + n, Cell: 2, Failure: "gone"})
+		l.Add(sample.Visit{Turn: sample.Turn{Round: 12 + n, Cell: 2}, Outcome: sample.Outcome{Failure: "gone"}})
 	}
 	if got := of(l); got != "host worse" {
 		t.Errorf("after the rung below broke: over %s", got)
@@ -167,7 +167,7 @@ func TestLiveOfNothing(t *testing.T) {
 	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
 		t.Errorf("known %v, %d stand", got, len(l.Standings()))
 	}
-	l.Add(sample.Visit{Cell: 7}) // of no plan
+	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}}) // of no plan
 }
 
 // A run's judge must cost nothing beside the run: here a whole round of a minute's, once

@@ -55,8 +55,9 @@ func (m *meshRun) factor(f func(a, b int) float64, p sample.Pair) float64 {
 func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Visit {
 	m.t.Helper()
 	noise := math.Exp(0.03 * m.rng.NormFloat64())
-	v := sample.Visit{Sweep: sweep, Round: round, Pair: p, Load: load, Witness: sample.Witness{OK: true},
-		Client: sample.Party{Window: 1}, Server: sample.Party{Window: 1}}
+	v := sample.Visit{Turn: sample.Turn{Round: round, PairTurn: sample.PairTurn{Sweep: sweep, Pair: p, Load: load}},
+		Ends:  sample.Ends{Client: sample.Party{Window: 1}, Server: sample.Party{Window: 1}},
+		Proof: sample.Proof{Witness: sample.Witness{OK: true}}}
 	if m.fail != nil {
 		if v.Failure = m.fail(sweep, p, load); v.Failure != "" {
 			v.Left = m.left

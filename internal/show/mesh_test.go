@@ -36,10 +36,10 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 		for a := range nodes {
 			for b := range nodes {
 				if a < b {
-					f.Pairs = append(f.Pairs, sample.PairVisit{Pair: sample.Pair{a, b}, Sweep: s, Load: "rr", Value: 50e-6 * of(trip, a, b)})
+					f.Pairs = append(f.Pairs, sample.PairVisit{PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "rr"}, Value: 50e-6 * of(trip, a, b)})
 				}
 				if a != b {
-					f.Pairs = append(f.Pairs, sample.PairVisit{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk", Value: 9.4e9 / of(rate, a, b), Segments: 200_000})
+					f.Pairs = append(f.Pairs, sample.PairVisit{PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk"}, Value: 9.4e9 / of(rate, a, b), Segments: 200_000})
 				}
 			}
 		}
@@ -70,7 +70,7 @@ func meshReports() map[string]*mesh.Report {
 	left := func(f *sample.File) {
 		for i, v := range f.Pairs {
 			if v.Sweep > 2 && (v.Pair[0] == 1 || v.Pair[1] == 1) {
-				f.Pairs[i] = sample.PairVisit{Pair: v.Pair, Sweep: v.Sweep, Load: v.Load, Failure: "node node-2 left: no answer for 15 s"}
+				f.Pairs[i] = sample.PairVisit{PairTurn: sample.PairTurn{Pair: v.Pair, Sweep: v.Sweep, Load: v.Load}, Failure: "node node-2 left: no answer for 15 s"}
 			}
 			if v.Pair == (sample.Pair{0, 3}) && v.Load == "rr" {
 				f.Pairs[i].Value, f.Pairs[i].Failure = 0, "connection refused"

@@ -25,9 +25,8 @@ func witnessed() *Trace {
 				{Name: "eth0", Kind: "veth", Where: "server container", MTU: 1500, Offloads: map[string]bool{"gro": false}},
 			}},
 		Visit: sample.Visit{
-			Client: sample.Party{Sent: 1000 * 2000, Trips: 2000, TotalSent: 2052000, TotalRecv: 2052000, Connections: 1},
-			Server: sample.Party{TotalRecv: 2052000},
-			Hops: []sample.HopReading{
+			Ends: sample.Ends{Client: sample.Party{Sent: 1000 * 2000, Trips: 2000, TotalSent: 2052000, TotalRecv: 2052000, Connections: 1}, Server: sample.Party{TotalRecv: 2052000}},
+			Proof: sample.Proof{Hops: []sample.HopReading{
 				{Kind: "lo", Name: "lo", Where: "machine A", After: counters(4317788, 4111, 0, 0)},
 				{Kind: "proxy", Name: "docker-proxy", Where: "machine A, process 16350", After: counters(2052001, 0, 2052000, 0)},
 				{Kind: "bridge", Name: "br-toll", Where: "machine A", Before: counters(274, 3, 76, 1), After: counters(2188020, 2060, 2158920, 2056)},
@@ -35,8 +34,7 @@ func witnessed() *Trace {
 				{Kind: "DNAT", Name: "nat DOCKER publish", Where: "machine A"},
 				{Kind: "wire", Name: "eth0", Where: "machine A", Before: counters(516, 6, 0, 0), After: counters(606, 7, 0, 0)},
 				{Kind: "lo", Name: "lo", Where: "machine B"},
-			},
-			Witness: sample.Witness{OK: true},
+			}, Witness: sample.Witness{OK: true}},
 		},
 	}
 }
@@ -48,16 +46,14 @@ func unwitnessed() *Trace {
 		Path: sample.Path{Mode: "publish-nat", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
 			Hops: []string{"DNAT", "MASQ", "veth"}, Built: 1.2},
 		Visit: sample.Visit{
-			Client: sample.Party{Sent: 1000, Trips: 1, TotalSent: 1000, TotalRecv: 1000, Connections: 1},
-			Server: sample.Party{TotalRecv: 1000},
-			Hops: []sample.HopReading{
+			Ends: sample.Ends{Client: sample.Party{Sent: 1000, Trips: 1, TotalSent: 1000, TotalRecv: 1000, Connections: 1}, Server: sample.Party{TotalRecv: 1000}},
+			Proof: sample.Proof{Hops: []sample.HopReading{
 				{Kind: "DNAT", Name: "nat DOCKER publish", Where: "machine A"},
 				{Kind: "MASQ", Name: "nat POSTROUTING masq", Where: "machine A", Before: sample.Counters{Hits: 2}, After: sample.Counters{Hits: 3}},
 				{Kind: "veth", Name: "veth-server⇄eth0", Where: "server container", After: counters(1500, 8, 1400, 7)},
 				{Kind: "lo", Name: "lo", Where: "machine A", After: counters(1234567, 99, 0, 0)},
-			},
-			Witness: sample.Witness{Evidence: "DNAT nat DOCKER publish (machine A): hit 0 times by 1 connections; " +
-				"lo lo (machine A): counted 1234567 bytes, the path must not use it"},
+			}, Witness: sample.Witness{Evidence: "DNAT nat DOCKER publish (machine A): hit 0 times by 1 connections; " +
+				"lo lo (machine A): counted 1234567 bytes, the path must not use it"}},
 		},
 	}
 }
@@ -99,7 +95,7 @@ func TestPath(t *testing.T) {
 // A visit that lacks what it should have is drawn as far as it goes.
 func TestPathIncomplete(t *testing.T) {
 	tr := witnessed()
-	tr.Visit = sample.Visit{Hops: tr.Visit.Hops[:1], Witness: sample.Witness{Evidence: "the load moved no byte"}}
+	tr.Visit = sample.Visit{Proof: sample.Proof{Hops: tr.Visit.Hops[:1], Witness: sample.Witness{Evidence: "the load moved no byte"}}}
 	got := string(path(t, tr, Options{}))
 	for _, want := range []string{"client", "lo  (machine A)", "server", "Not witnessed: the load moved no byte"} {
 		if !strings.Contains(got, want) {

@@ -69,10 +69,11 @@ func measuredBulk(t *testing.T) published.Measured {
 	for round := range f.End.Rounds {
 		for i, c := range p.Cells {
 			x := gbit[c.Mode] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
-			f.Visits = append(f.Visits, sample.Visit{Round: round, Cell: i, Elapsed: 1, Witness: sample.Witness{OK: true},
-				Rates:   [][]float64{{x * 1e9 / 8}},
-				Server:  sample.Party{Window: 1, Received: int64(x * 1e9 / 8)},
-				Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}})
+			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: i},
+				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(x * 1e9 / 8)}},
+				Crowd:   sample.Crowd{Rates: [][]float64{{x * 1e9 / 8}}},
+				Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}},
+				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
 	return published.Measured{Name: "all.jsonl", File: f}

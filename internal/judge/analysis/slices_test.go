@@ -75,7 +75,7 @@ func TestControlsSlicesAreTheBaselines(t *testing.T) {
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: cell.Mode, Loads: []sample.Load{{Kind: workload.Bulk}},
 		Cells: []sample.Cell{cell, control, bridge, native}}}}
 	for i, gbit := range []float64{30, 30, 28, 30} {
-		v := sample.Visit{Cell: i, Witness: sample.Witness{OK: true}, Slices: &sample.Slices{}}
+		v := sample.Visit{Turn: sample.Turn{Cell: i}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}, Slices: &sample.Slices{}}
 		for k := range 30 {
 			v.Slices.Slots = append(v.Slices.Slots, 4*k+(i+k)%4)
 			v.Slices.Rates = append(v.Slices.Rates, gbit*1e9/8*(1+0.01*float64((k*7+i)%5)))

@@ -80,10 +80,10 @@ const TripsPerVisit = 2000
 // Visit adds a good visit: x is Gbit/s for bulk and µs for rr.
 func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
 	r.T.Helper()
-	v := sample.Visit{Round: round, Cell: cell, Elapsed: 1, Witness: sample.Witness{OK: true},
-		Client:  sample.Party{Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}},
-		Server:  sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}},
-		Machine: []sample.CPU{{User: 0.1, System: 0.4, Idle: 0.5}, {System: 0.2, SoftIRQ: 0.1, Idle: 0.7}}}
+	v := sample.Visit{Turn: sample.Turn{Round: round, Cell: cell},
+		Ends:    sample.Ends{Client: sample.Party{Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}}, Server: sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}}},
+		Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{User: 0.1, System: 0.4, Idle: 0.5}, {System: 0.2, SoftIRQ: 0.1, Idle: 0.7}}},
+		Proof:   sample.Proof{Witness: sample.Witness{OK: true}}}
 	switch r.File.Header.Plan.Cells[cell].Load {
 	case "rr":
 		h := sample.NewHistogram()

@@ -184,8 +184,10 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 	}
 	for r := range rounds {
 		for i, c := range p.Cells {
-			f.Visits = append(f.Visits, sample.Visit{Round: r, Cell: i, Elapsed: 1, Witness: sample.Witness{OK: true},
-				Server: sample.Party{Window: 1, Received: int64(gbit[mode.Name(c.Mode)] * 1e9 / 8)}})
+			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: r, Cell: i},
+				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(gbit[mode.Name(c.Mode)] * 1e9 / 8)}},
+				Metered: sample.Metered{Elapsed: 1},
+				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
 	return f

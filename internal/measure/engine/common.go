@@ -45,8 +45,7 @@ func (g *guest) judgeHops(all []*guest) {
 			hops[i].Expect = as
 		}
 	}
-	g.visit.Hops = readings(hops, g.before, g.after)
-	g.visit.Witness = path.Witness(hops, g.before, g.after, moved...)
+	g.visit.Proof = proof(hops, g.before, g.after, path.Witness(hops, g.before, g.after, moved...))
 }
 
 // crossing are those whose bytes cross a hop or a guard of the guest's, and how. It is

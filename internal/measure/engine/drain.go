@@ -88,7 +88,8 @@ func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil
 	}
-	v.Machine, v.Elapsed, v.Proxy = nil, 0, nil
+	v.Metered = v.Metered.WithoutCPU()
+	v.Proxy = nil
 	if v.Client.Window >= leastCut {
 		return true, nil
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -51,7 +50,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	all := make([]*guest, len(cells))
 	for i, cell := range cells {
 		c := r.Plan.Cells[cell]
-		all[i] = &guest{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Round: round, Cell: cell, At: r.elapsed()}}
+		all[i] = &guest{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Turn: r.turn(round, cell)}}
 	}
 	r.host(ctx, round, all)
 	out := make([]sample.Visit, len(all))
@@ -59,7 +58,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 		if g.err != nil {
 			// Whatever it looked like; and never with half of its figures.
 			g.err = cmp.Or(left(g.path), g.err)
-			g.visit.Failure, g.visit.Starved = path.OneLine(g.err), errors.Is(g.err, errStarved)
+			g.visit.Outcome = outcome(g.err)
 		}
 		out[i] = g.visit
 	}
@@ -102,13 +101,13 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 			return err
 		}
 		g.fate = told
-		if err := g.ends.distant.note(ctx, &g.visit, func(took float64) bool { return fits(g.load, took) }); err != nil {
+		if err := g.ends.distant.note(ctx, &g.visit, g.fits); err != nil {
 			return err
 		}
 		err = g.ends.note(g.load, g.servers, g.clients, &g.visit)
 		if errors.Is(err, errStarved) { // the window alone is lost
-			g.visit.Client, g.visit.Server = g.visit.Client.WithoutWindow(), g.visit.Server.WithoutWindow()
-			g.visit.Machine, g.visit.Elapsed, err = nil, 0, nil
+			g.visit.Ends, err = g.visit.Ends.WithoutWindow(), nil
+			g.visit.Metered = g.visit.Metered.WithoutCPU()
 		}
 		return err
 	})
@@ -290,11 +289,11 @@ func (r *run) meterWindow(ctx context.Context, g *guest) error {
 		return nil
 	}
 	far, pids := g.ends.distant, pidsOf(g.path, nil)
-	first, throttled, err := r.readAt(ctx, g.when.From, pids)
+	first, err := r.readAt(ctx, g.when.From, pids)
 	if err != nil {
 		return err
 	}
-	last, throttledNow, err := r.readAt(ctx, g.when.To, pids)
+	last, err := r.readAt(ctx, g.when.To, pids)
 	if err != nil {
 		return err
 	}
@@ -303,8 +302,7 @@ func (r *run) meterWindow(ctx context.Context, g *guest) error {
 			return nil
 		}
 	}
-	r.metered(g.load, far, first, last, throttledNow-throttled, &g.visit)
-	g.ends.proxyUse(first, last, &g.visit)
+	g.ends.metered(first, last, g.fits, &g.visit)
 	return nil
 }
 
@@ -314,13 +312,4 @@ func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }
 
-// metered notes what this machine did between two readings, if an end is here.
-func (r *run) metered(l sample.Load, far *distant, first, last meter.Reading, throttled int, v *sample.Visit) {
-	if !far.here() {
-		return
-	}
-	if took := last.At.Sub(first.At).Seconds(); fits(l, took) {
-		v.Machine, v.Elapsed = meter.Since(first, last), took
-	}
-	v.Throttled = throttled
-}
+func (g *guest) fits(took float64) bool { return fits(g.load, took) }

@@ -257,10 +257,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 		noteProxies(d.path, m, u.Procs, v)
 	}
 	if !good {
-		v.Machine, v.Elapsed = nil, 0
-		for i := range v.Machines {
-			v.Machines[i].CPUs = 0
-		}
+		v.Metered = v.Metered.WithoutCPU()
 		return nil
 	}
 	v.Elapsed /= float64(n)

@@ -76,7 +76,8 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	all := newMuster(r.Clock, len(phase.Pairs))
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
-		out[i] = sample.Visit{Sweep: r.sweepsIn, Round: round, Pair: pair, Load: phase.Load.Kind, At: r.elapsed()}
+		out[i] = sample.Visit{Turn: r.turn(round, 0)}
+		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
 				out[i].Failure = path.OneLine(err)

@@ -12,18 +12,10 @@ import (
 // note puts what the ends said into the visit, and refuses one whose window
 // was another than the plan's.
 func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
-	v.Server, v.Client = together(servers), together(clients)
+	v.Ends = sample.Ends{Client: together(clients), Server: together(servers)}
 	var err error
-	if v.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Latency }); err != nil {
+	if v.Timings, err = timings(clients); err != nil {
 		return err
-	}
-	for name := range clients[0].Times {
-		if v.Times == nil {
-			v.Times = map[string]*sample.EncodedHisto{}
-		}
-		if v.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Times[name] }); err != nil {
-			return err
-		}
 	}
 	if workload.BulkOf(l).Bytes > 0 { // no window was planned
 		return nil
@@ -61,11 +53,27 @@ func together(replies []worker.Reply) sample.Party {
 	return out
 }
 
+// timings are what several ends timed in one. Of one end they are that end's own.
+func timings(clients []worker.Reply) (out sample.Timings, err error) {
+	if len(clients) == 1 {
+		return clients[0].Timings, nil
+	}
+	if out.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Latency }); err != nil {
+		return out, err
+	}
+	for name := range clients[0].Times {
+		if out.Times == nil {
+			out.Times = map[string]*sample.EncodedHisto{}
+		}
+		if out.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Times[name] }); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
 // merged are the same histograms of all ends in one; nil if they have none.
 func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
-	if len(clients) == 1 {
-		return of(clients[0]), nil
-	}
 	all := sample.NewHistogram()
 	timed := false
 	for _, c := range clients {

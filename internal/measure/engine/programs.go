@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -136,8 +135,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
-	v.Hops = readings(hops, before, after)
-	v.Witness = path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore)
+	v.Proof = proof(hops, before, after, path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore))
 	return values(l, client, v)
 }
 
@@ -157,7 +155,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	if err != nil {
 		return served, fmt.Errorf("server: %w", err)
 	}
-	first, throttled, err := r.readAt(ctx, 0, pids)
+	first, err := r.readAt(ctx, 0, pids)
 	if err != nil {
 		return program.State{}, err
 	}
@@ -169,7 +167,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	if err != nil {
 		return st, fmt.Errorf("client: %w", err)
 	}
-	last, throttledNow, err := r.readAt(ctx, 0, pids)
+	last, err := r.readAt(ctx, 0, pids)
 	if err != nil {
 		return st, err
 	}
@@ -189,8 +187,7 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	if served.Known && servedNow.Known {
 		v.Server.CPU = max(0, (servedNow.CPU - served.CPU).Seconds())
 	}
-	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
-	v.Throttled = throttledNow - throttled
+	v.Metered, v.Throttled = first.until(last)
 	(&ends{path: p}).proxyUse(first, last, v)
 	return st, nil
 }

@@ -12,7 +12,7 @@ func TestMeshEndsWhenItsFileIsFull(t *testing.T) {
 	for sweeps, want := range map[int]string{p.MaxSweeps() - 1: "", p.MaxSweeps(): sample.EndedBySize} {
 		r := &run{Config: Config{Plan: p, Clock: Monotonic{}}, sweepsIn: sweeps}
 		r.began = r.Clock.Now()
-		if got := r.enoughSweeps([]sample.PairVisit{{Sweep: sweeps - 1}}, 1); got != want {
+		if got := r.enoughSweeps([]sample.PairVisit{{PairTurn: sample.PairTurn{Sweep: sweeps - 1}}}, 1); got != want {
 			t.Errorf("after %d sweeps: ended by %q, want %q", sweeps, got, want)
 		}
 	}

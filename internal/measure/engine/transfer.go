@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -47,7 +46,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 		return nil, nil, err
 	}
 	pids := pidsOf(e.path, nil)
-	first, throttled, err := r.readAt(ctx, when.Start, pids)
+	first, err := r.readAt(ctx, when.Start, pids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +55,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if servers, clients, err = e.replies(ctx); err != nil {
 		return nil, nil, err
 	}
-	last, throttledNow, err := r.readAt(ctx, r.Clock.Now(), pids)
+	last, err := r.readAt(ctx, r.Clock.Now(), pids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,13 +65,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	// Over a shorter one the meters see ticks, and the ends' own coming and going.
 	planned := max(v.Client.Window, v.Server.Window)
 	fits := func(took float64) bool { return took >= leastMetered && took <= planned*(1+maxMeterError) }
-	if far.here() {
-		v.Throttled = throttledNow - throttled
-		if took := last.At.Sub(first.At).Seconds(); fits(took) {
-			v.Machine, v.Elapsed = meter.Since(first, last), took
-		}
-	}
-	e.proxyUse(first, last, v)
+	e.metered(first, last, fits, v)
 	if err := far.note(ctx, v, fits); err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
-	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -41,7 +40,7 @@ const (
 // visit visits a cell. What goes wrong is in the visit's Failure.
 func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	c := r.Plan.Cells[cell]
-	v := sample.Visit{Round: round, Cell: cell, At: r.elapsed()}
+	v := sample.Visit{Turn: r.turn(round, cell)}
 	k, l := keyOf(r.Plan, c), loadOf(r.Plan, c)
 	programs := workload.ExecOf(l).Program
 	var err error
@@ -54,26 +53,35 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
 	if err != nil {
-		v.Failure, v.Starved = path.OneLine(err), errors.Is(err, errStarved)
+		v.Outcome = outcome(err)
 	}
 	return v
 }
 
+// turn is a visit that begins now.
+func (r *run) turn(round, cell int) sample.Turn {
+	return sample.Turn{Round: round, Cell: cell, At: r.elapsed()}
+}
+
+// outcome is that of a visit that failed.
+func outcome(err error) sample.Outcome {
+	return sample.Outcome{Failure: path.OneLine(err), Starved: errors.Is(err, errStarved)}
+}
+
 // ask makes a visit to an endpoint, between two readings of the meters.
 func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
-	first, throttled, err := r.readAt(ctx, 0, nil)
+	first, err := r.readAt(ctx, 0, nil)
 	if err != nil {
 		return err
 	}
 	if err := r.Endpoints.Visit(ctx, c, l, v); err != nil {
 		return err
 	}
-	last, throttledNow, err := r.readAt(ctx, 0, nil)
+	last, err := r.readAt(ctx, 0, nil)
 	if err != nil {
 		return err
 	}
-	v.Machine, v.Elapsed = meter.Since(first, last), last.At.Sub(first.At).Seconds()
-	v.Throttled = throttledNow - throttled
+	v.Metered, v.Throttled = first.until(last)
 	return nil
 }
 
@@ -140,17 +148,16 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	if err != nil {
 		return err
 	}
-	v.Hops = readings(hops, before, after)
 	seconds := time.Duration(r.Clock.Now() - read).Seconds()
-	v.Witness = path.Witness(hops, before, after, e.moved(l, servers, clients, seconds)...)
+	v.Proof = proof(hops, before, after, path.Witness(hops, before, after, e.moved(l, servers, clients, seconds)...))
 	return nil
 }
 
-// readings are the hops' counters as a visit has them.
-func readings(hops []path.Hop, before, after []sample.Counters) []sample.HopReading {
-	out := make([]sample.HopReading, len(hops))
+// proof is a witness and the counters that it was made from.
+func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) sample.Proof {
+	out := sample.Proof{Hops: make([]sample.HopReading, len(hops)), Witness: w}
 	for i, h := range hops {
-		out[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where, Before: before[i], After: after[i]}
+		out.Hops[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where, Before: before[i], After: after[i]}
 	}
 	return out
 }
@@ -182,12 +189,12 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 		return nil, nil, err
 	}
 	pids := pidsOf(e.path, nil)
-	first, throttled, err := r.readAt(ctx, when.From, pids)
+	first, err := r.readAt(ctx, when.From, pids)
 	if err != nil {
 		return nil, nil, err
 	}
 	far.mark()
-	last, throttledNow, err := r.readAt(ctx, when.To, pids)
+	last, err := r.readAt(ctx, when.To, pids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,36 +204,15 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 		}
 	}
 	resume()
-	r.metered(l, far, first, last, throttledNow-throttled, v)
-	e.proxyUse(first, last, v)
+	inWindow := func(took float64) bool { return fits(l, took) }
+	e.metered(first, last, inWindow, v)
 	if servers, clients, err = e.collect(ctx, l); err != nil {
 		return nil, nil, err
 	}
-	if err := far.note(ctx, v, func(took float64) bool { return fits(l, took) }); err != nil {
+	if err := far.note(ctx, v, inWindow); err != nil {
 		return nil, nil, err
 	}
 	return servers, clients, e.note(l, servers, clients, v)
-}
-
-// proxyUse notes what the proxies of this machine spent between two readings.
-func (e *ends) proxyUse(first, last meter.Reading, v *sample.Visit) {
-	var spent []float64
-	for i := range last.Procs {
-		spent = append(spent, last.Procs[i]-first.Procs[i])
-	}
-	noteProxies(e.path, nil, spent, v)
-}
-
-func (r *run) readAt(ctx context.Context, t int64, pids []int) (meter.Reading, int, error) {
-	if err := r.Clock.Sleep(ctx, t); err != nil {
-		return meter.Reading{}, 0, err
-	}
-	reading, err := r.Meter.Read(pids...)
-	throttled := 0
-	if r.Throttled != nil {
-		throttled = r.Throttled()
-	}
-	return reading, throttled, err
 }
 
 // maxMeterError is by how much the meters' window may differ from the load's.

@@ -62,14 +62,13 @@ type Request struct {
 
 // Reply is what a worker says.
 type Reply struct {
-	Ready   bool                            `json:"ready,omitempty"`
-	Done    *sample.Party                   `json:"done,omitempty"`
-	Latency *sample.EncodedHisto            `json:"latency,omitempty"`
-	Times   map[string]*sample.EncodedHisto `json:"times,omitempty"`
-	Flows   []load.Flow                     `json:"flows,omitempty"`  // of a crowd
-	Slices  []load.SliceStats               `json:"slices,omitempty"` // of the schedule's
-	Shared  int64                           `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
-	Error   string                          `json:"error,omitempty"`
+	Ready bool          `json:"ready,omitempty"`
+	Done  *sample.Party `json:"done,omitempty"`
+	sample.Timings
+	Flows  []load.Flow       `json:"flows,omitempty"`  // of a crowd
+	Slices []load.SliceStats `json:"slices,omitempty"` // of the schedule's
+	Shared int64             `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
+	Error  string            `json:"error,omitempty"`
 }
 
 // end is either end of a load.

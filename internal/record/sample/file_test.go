@@ -58,10 +58,12 @@ func full(t testing.TB) *File {
 	}
 	for round := range 2 {
 		for cell := range cells {
-			f.Visits = append(f.Visits, Visit{Round: round, Cell: cell, At: 0.5, Client: party, Server: party,
-				Proxy: &ProxyUse{"docker-proxy", 0.1}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}},
-				Elapsed: 0.25, Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5, 6}}},
-				Witness: Witness{OK: true}, Latency: latency, Throttled: 1})
+			f.Visits = append(f.Visits, Visit{Turn: Turn{Round: round, Cell: cell, At: 0.5},
+				Ends:      Ends{Client: party, Server: party},
+				Metered:   Metered{Proxy: &ProxyUse{"docker-proxy", 0.1}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}}, Elapsed: 0.25},
+				Proof:     Proof{Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5, 6}}}, Witness: Witness{OK: true}},
+				Timings:   Timings{Latency: latency},
+				Throttled: 1})
 		}
 	}
 	f.Changes = []Change{{Difference: Difference{Where: "machine A", What: "MTU of eth0", Was: "1500", Is: "600"}, Cells: []int{0, 1}, Round: 1, Right: 1, Seen: 2},
@@ -339,7 +341,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Complete rounds are those in which every cell was visited.
 func TestRoundsOfACutFile(t *testing.T) {
-	visit := func(round, cell int) Visit { return Visit{Round: round, Cell: cell} }
+	visit := func(round, cell int) Visit { return Visit{Turn: Turn{Round: round, Cell: cell}} }
 	for _, tt := range []struct {
 		name   string
 		visits []Visit

@@ -45,15 +45,13 @@ func BothWays(load string) bool { return load == "bulk" }
 // PairVisit is what is kept of a visit to a pair when a results file is read:
 // a thousand nodes make a million and a half of them in each sweep.
 type PairVisit struct {
-	Pair         Pair
-	Sweep, Round int
-	Load         string
+	PairTurn
+	Round int
 	// Value is the median round trip in seconds (rr), or what the server got in
 	// bit/s (bulk); 0 if the visit is no result.
 	Value       float64
 	Retransmits int64  // segments, of both ends, in the window
 	Segments    int64  // of the payload that came through (bulk); 0: not known
-	Left        string // the node that had gone
 	Failure     string // why it is no result, or what contradicted the path
 }
 
@@ -74,7 +72,7 @@ func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
 	}
-	out := Visit{Sweep: v.Sweep, Round: v.Round, Pair: v.Pair, Load: v.Load, Left: v.Left, At: v.At, Witness: v.Witness, Failure: v.Failure}
+	out := Visit{Turn: v.Turn, Proof: Proof{Witness: v.Witness}, Outcome: Outcome{Failure: v.Failure}}
 	if v.Failure != "" {
 		return out
 	}
@@ -103,7 +101,7 @@ const minFigure = 1e-12
 // PairVisit is what counts of a visit to a pair, full or brief. A visit whose
 // figures cannot be is one that failed.
 func (v Visit) PairVisit() PairVisit {
-	out := PairVisit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Load: v.Load, Left: v.Left, Failure: v.Failure}
+	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
 	switch {
 	case v.Failure != "":
 		return out

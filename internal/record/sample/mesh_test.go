@@ -15,9 +15,10 @@ const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh",
 // meshVisit is a full visit: 60 µs or 8 Gbit/s.
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
-	v := Visit{Sweep: sweep, Round: round, Pair: p, Load: load, At: 1.5, Witness: Witness{OK: true},
-		Client: Party{Window: 0.25, Sent: 1 << 28, TCP: TCPInfo{Retransmits: 3, MSS: 1448}}, Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}},
-		Hops: []HopReading{{Kind: "wire", Name: "eth0", Where: "node a"}}, Machine: []CPU{{User: 1}}, Elapsed: 0.25}
+	v := Visit{Turn: Turn{Round: round, At: 1.5, PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},
+		Ends:    Ends{Client: Party{Window: 0.25, Sent: 1 << 28, TCP: TCPInfo{Retransmits: 3, MSS: 1448}}, Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}}},
+		Metered: Metered{Machine: []CPU{{User: 1}}, Elapsed: 0.25},
+		Proof:   Proof{Witness: Witness{OK: true}, Hops: []HopReading{{Kind: "wire", Name: "eth0", Where: "node a"}}}}
 	if load == "rr" {
 		h := NewHistogram()
 		for i := range int64(1000) {
@@ -114,10 +115,10 @@ func TestPairVisit(t *testing.T) {
 		{"not-witnessed", rr(func(v *Visit) { v.Witness = Witness{Evidence: "lo counted nothing"} }), "the path was not witnessed: lo counted nothing"},
 		{"no-latency", rr(func(v *Visit) { v.Latency = nil }), "nothing came through"},
 		{"bad-latency", rr(func(v *Visit) { v.Latency = ptr(EncodedHisto("HISTFAAA")) }), "nothing came through"},
-		{"no-bytes", Visit{Load: "bulk", Witness: Witness{OK: true}, Server: Party{Window: 1}}, "nothing came through"},
-		{"no-window", Visit{Load: "bulk", Witness: Witness{OK: true}, Server: Party{Received: 9}}, "nothing came through"},
-		{"absurd-value", Visit{Load: "bulk", Witness: Witness{OK: true}, Values: map[string]float64{"throughput": 1e30}}, "nothing came through"},
-		{"tiny-value", Visit{Load: "rr", Witness: Witness{OK: true}, Values: map[string]float64{"latency_p50": 5e-324}}, "nothing came through"},
+		{"no-bytes", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Ends: Ends{Server: Party{Window: 1}}, Proof: Proof{Witness: Witness{OK: true}}}, "nothing came through"},
+		{"no-window", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Ends: Ends{Server: Party{Received: 9}}, Proof: Proof{Witness: Witness{OK: true}}}, "nothing came through"},
+		{"absurd-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Proof: Proof{Witness: Witness{OK: true}}, Foreign: Foreign{Values: map[string]float64{"throughput": 1e30}}}, "nothing came through"},
+		{"tiny-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "rr"}}, Proof: Proof{Witness: Witness{OK: true}}, Foreign: Foreign{Values: map[string]float64{"latency_p50": 5e-324}}}, "nothing came through"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for nodes, v := range map[int]Visit{3: tt.v, 1000: tt.v.ForMesh(1000)} {

@@ -95,11 +95,3 @@ func (s *Slices) check() error {
 
 // maxSlots bounds the slots of a timetable.
 const maxSlots = 10_000_000
-
-// WithoutWindow is what an end did in all, without what its window says: it measured
-// another one than the plan's.
-func (p Party) WithoutWindow() Party {
-	p.Window, p.Sent, p.Received, p.Trips, p.CPU, p.BusiestCPU, p.Involuntary = 0, 0, 0, 0, 0, 0, 0
-	p.TCP.Retransmits = 0
-	return p
-}

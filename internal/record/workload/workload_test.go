@@ -52,9 +52,11 @@ func busyVisit(t *testing.T) sample.Visit {
 		CountTokens, CountGlued, countStalls, CountDatagrams, CountLost, CountDropped, CountReordered, CountDuplicates} {
 		end.Counts[n] = 10
 	}
-	v := sample.Visit{Client: end, Server: end, Elapsed: 1, Latency: e, Times: map[string]*sample.EncodedHisto{},
-		Machine: []sample.CPU{{User: 0.5, Idle: 0.5}}, Rates: [][]float64{{1, 2}, {3, 4}},
-		Values: map[string]float64{valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}
+	v := sample.Visit{Ends: sample.Ends{Client: end, Server: end},
+		Crowd:   sample.Crowd{Rates: [][]float64{{1, 2}, {3, 4}}},
+		Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{User: 0.5, Idle: 0.5}}},
+		Timings: sample.Timings{Latency: e, Times: map[string]*sample.EncodedHisto{}},
+		Foreign: sample.Foreign{Values: map[string]float64{valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}}
 	for _, n := range []string{TimeConnect, TimeOwnLateness, TimeQuery} {
 		v.Times[n] = e
 	}

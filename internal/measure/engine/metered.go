@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// reading is what this machine's meters say at one time.
+type reading struct {
+	meter.Reading
+	throttled int // how often the cgroup's CPU limit has stopped this process and its workers
+}
+
+// readAt reads the meters at an instant of this machine's clock.
+func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err error) {
+	if err := r.Clock.Sleep(ctx, t); err != nil {
+		return out, err
+	}
+	out.Reading, err = r.Meter.Read(pids...)
+	if r.Throttled != nil {
+		out.throttled = r.Throttled()
+	}
+	return out, err
+}
+
+// until is what this machine did from a to b.
+func (a reading) until(b reading) (m sample.Metered, throttled int) {
+	return sample.Metered{Machine: meter.Since(a.Reading, b.Reading), Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
+}
+
+// metered notes what this machine did between two readings, if an end is here and they
+// are of the window, which fits tells, and what its proxies spent.
+func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
+	if e.distant.here() {
+		m, throttled := first.until(last)
+		if fits(m.Elapsed) {
+			v.Metered = m
+		}
+		v.Throttled = throttled
+	}
+	e.proxyUse(first, last, v)
+}
+
+// proxyUse notes what the proxies of this machine spent between two readings.
+func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
+	var spent []float64
+	for i := range last.Procs {
+		spent = append(spent, last.Procs[i]-first.Procs[i])
+	}
+	noteProxies(e.path, nil, spent, v)
+}

@@ -1,0 +1,219 @@
+package sample
+
+import "slices"
+
+// Visit is one visit to one cell. Its parts are of those who record them. In the file it is one
+// object, and the order of the fields here is that of its bytes: what is added goes to the end.
+// A visit that failed has Failure set and may lack the rest.
+type Visit struct {
+	Turn    // which visit it is
+	Ends    // what client and server did
+	Crowd   // what only a crowd has
+	Metered // the CPU time that it took
+	Proof   // which path the bytes took
+	Outcome // whether it failed
+	Timings // what the client timed
+	Foreign // what toll's own loads do not have
+	// Headroom is what the path had for connections that end (crr); nil: the load has
+	// none such, or the backend cannot tell.
+	Headroom *Headroom `json:"room,omitempty"`
+	// Throttled is how often the cgroup's CPU limit stopped the run in the
+	// window.
+	Throttled int `json:"throttled,omitempty"`
+	// Slices are of a sliced load: the visit is an epoch, in which the cell had slices
+	// and then the window that all other fields describe.
+	Slices *Slices `json:"slices,omitempty"`
+}
+
+// Turn is what the engine knows of a visit before it begins.
+type Turn struct {
+	Round    int     `json:"round"` // from 0; of a mesh: in the sweep
+	Cell     int     `json:"cell"`  // index into Plan.Cells
+	PairTurn         // of a mesh, which has no cells
+	At       float64 `json:"at_s"` // since the run's start
+}
+
+// PairTurn is what only visits of a mesh have.
+type PairTurn struct {
+	Sweep int    `json:"sweep,omitempty"` // from 0
+	Pair  Pair   `json:"pair,omitzero"`
+	Load  string `json:"load,omitempty"`
+	Left  string `json:"left,omitempty"` // the node that is known to have gone, which is why the visit failed
+}
+
+// Ends are the two ends of the load, as they say.
+type Ends struct {
+	Client Party `json:"client,omitzero"` // of a crowd: all clients together
+	Server Party `json:"server,omitzero"` // of a crowd: all servers together
+}
+
+// Crowd is what only visits of a crowd have.
+type Crowd struct {
+	// Rates are what came through for each process of each client container, as the
+	// servers counted it: payload bytes (bulk) or round trips (rr) a second.
+	Rates [][]float64 `json:"rates,omitempty"`
+	Setup float64     `json:"setup_s,omitempty"` // to start all processes and to connect them
+}
+
+// Metered is what the machines' meters read at the window's bounds.
+type Metered struct {
+	Proxy   *ProxyUse `json:"proxy,omitempty"`
+	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
+	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
+	// Machines are the path's other machines, if it has any. This machine's CPUs stand
+	// first in Machine if an end is here.
+	Machines []MachineUse `json:"machines,omitempty"`
+}
+
+// WithoutCPU is the same with readings of no machine.
+func (m Metered) WithoutCPU() Metered {
+	m.Machine, m.Elapsed, m.Machines = nil, 0, slices.Clone(m.Machines)
+	for i := range m.Machines {
+		m.Machines[i].CPUs = 0
+	}
+	return m
+}
+
+// Proof is what the hops counted, and what that says of the path.
+type Proof struct {
+	Hops    []HopReading `json:"hops,omitempty"`
+	Witness Witness      `json:"witness"`
+}
+
+// Outcome is what went wrong; the zero value: nothing.
+type Outcome struct {
+	Failure string `json:"failure,omitempty"`
+	// Starved says that it failed because the machine was too busy, which says
+	// nothing of the path.
+	Starved bool `json:"starved,omitempty"`
+}
+
+// Timings are what the client's end timed, of a crowd all of them together.
+type Timings struct {
+	Latency *EncodedHisto `json:"latency,omitempty"` // of loads that make round trips
+	// Times are what only this load times, by name.
+	Times map[string]*EncodedHisto `json:"times,omitempty"`
+}
+
+// Foreign is what is said by programs and endpoints that are not toll's.
+type Foreign struct {
+	// Values are figures of the visit by name, in base units: the metrics that a program
+	// printed (exec), and what only these loads have (chat, sql). Brief visits of a large
+	// mesh have their figures here.
+	Values map[string]float64 `json:"values,omitempty"`
+	Output *Output            `json:"output,omitempty"` // of the programs (exec)
+}
+
+// Party is one end of the load.
+type Party struct {
+	Window      float64 `json:"window_s"`   // as measured by this end
+	Sent        int64   `json:"sent"`       // payload bytes in the window
+	Received    int64   `json:"received"`   // payload bytes in the window
+	Trips       int64   `json:"trips"`      // request/response pairs in the window
+	TotalSent   int64   `json:"total_sent"` // in the whole visit, warm-up included
+	TotalRecv   int64   `json:"total_received"`
+	Connections int     `json:"connections"` // opened in the whole visit
+	CPU         float64 `json:"cpu_s"`       // of the process, in the window
+	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
+	Involuntary int64   `json:"involuntary"` // context switches in the window
+	CPUs        []int   `json:"cpus"`        // its threads were pinned to; empty: not pinned
+	RSS         int64   `json:"rss_bytes"`   // peak
+	Late        float64 `json:"late_s"`      // first byte after the common start
+	TCP         TCPInfo `json:"tcp"`
+	// Counts are what only this load counts, in the window, by name.
+	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// TCPInfo is the kernel's view of the connections, summed or averaged.
+type TCPInfo struct {
+	Retransmits int64   `json:"retransmits"`  // segments, in the window
+	Resent      int64   `json:"resent_bytes"` // in the whole visit
+	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
+	RTTVar      float64 `json:"rttvar_s"`
+	Cwnd        int64   `json:"cwnd"` // segments
+	MSS         int64   `json:"mss"`  // bytes
+}
+
+// ProxyUse is what the user-space proxy did in the window.
+type ProxyUse struct {
+	Name string  `json:"name"`
+	CPU  float64 `json:"cpu_s"`
+}
+
+// CPU is one CPU's time by kind, in seconds.
+type CPU struct {
+	ID      int     `json:"id"`
+	User    float64 `json:"user"`
+	System  float64 `json:"system"`
+	IRQ     float64 `json:"irq"`
+	SoftIRQ float64 `json:"softirq"`
+	Steal   float64 `json:"steal"`
+	Idle    float64 `json:"idle"`
+}
+
+// MachineUse is another machine in a visit.
+type MachineUse struct {
+	Name string `json:"name"`
+	CPUs int    `json:"cpus"` // of Visit.Machine that are its own
+	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the
+	// error, each way, in s.
+	Ahead  float64 `json:"ahead_s"`
+	Unsure float64 `json:"unsure_s"`
+	// ControlPackets are segments of the channel to it in the window. They carried
+	// nothing.
+	ControlPackets uint64 `json:"control_packets,omitempty"`
+}
+
+// Busy is the time that the CPU did something.
+func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ }
+
+// HopReading is a hop's counters before and after a visit.
+type HopReading struct {
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name"`
+	Where  string   `json:"where"`
+	Before Counters `json:"before"`
+	After  Counters `json:"after"`
+}
+
+// Counters are what a hop counts. Forward is client to server.
+type Counters struct {
+	ForwardBytes    uint64 `json:"forward_bytes"`
+	ForwardPackets  uint64 `json:"forward_packets"`
+	BackwardBytes   uint64 `json:"backward_bytes"`
+	BackwardPackets uint64 `json:"backward_packets"`
+	Hits            uint64 `json:"hits"` // a rule's packets
+	// ResentBytes is what a relay's own TCP sent again, either way: what other hops
+	// may have counted beyond the load.
+	ResentBytes uint64 `json:"resent_bytes,omitempty"`
+}
+
+// Add is what both counted.
+func (c Counters) Add(o Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes + o.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets + o.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes + o.BackwardBytes,
+		BackwardPackets: c.BackwardPackets + o.BackwardPackets,
+		Hits:            c.Hits + o.Hits,
+		ResentBytes:     c.ResentBytes + o.ResentBytes,
+	}
+}
+
+// Sub is what was counted since before.
+func (c Counters) Sub(before Counters) Counters {
+	return Counters{
+		ForwardBytes:    c.ForwardBytes - before.ForwardBytes,
+		ForwardPackets:  c.ForwardPackets - before.ForwardPackets,
+		BackwardBytes:   c.BackwardBytes - before.BackwardBytes,
+		BackwardPackets: c.BackwardPackets - before.BackwardPackets,
+		Hits:            c.Hits - before.Hits,
+		ResentBytes:     c.ResentBytes - before.ResentBytes,
+	}
+}
+
+// Witness is the verdict of the hop counters on a visit.
+type Witness struct {
+	OK       bool   `json:"ok"`
+	Evidence string `json:"evidence,omitempty"` // what contradicts the path
+}
