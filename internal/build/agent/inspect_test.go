@@ -123,8 +123,8 @@ func TestInspectWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	check(t, b.cmd.Process.Signal(syscall.SIGSTOP))
-	inspect("node b", 2*readLimit)
+	inspect("node b", 4*readLimit)
 	check(t, b.cmd.Process.Kill())
 	<-b.Lost()
-	inspect("node b left", time.Second)
+	inspect("node b left", readLimit/2)
 }

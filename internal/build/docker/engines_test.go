@@ -210,7 +210,7 @@ func (d *dockerd) start(t *testing.T) {
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b, _ := os.ReadFile(d.home + "/log")
 			t.Fatalf("dockerd does not answer:\n%s", b)

@@ -82,7 +82,7 @@ func truth(t *testing.T) map[string]string {
 func sameTruth(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	diff := ""
-	if !testwait.Met(20*time.Second, func() bool { diff = cmp.Diff(before, truth(t)); return diff == "" }) {
+	if !testwait.Met(time.Minute, func() bool { diff = cmp.Diff(before, truth(t)); return diff == "" }) {
 		t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
 	}
 }

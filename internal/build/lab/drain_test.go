@@ -13,6 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// patience is for what takes no time on an idle machine.
+const patience = 30 * time.Second
+
 // What connections leave in the namespaces of clients, proxy and server is there
 // before a path is drained and gone after it.
 func TestDrain(t *testing.T) {
@@ -31,7 +34,7 @@ func TestDrain(t *testing.T) {
 			pathtest.Exchange(t, p).Stop()
 			var sockets, entries int
 			// The ends of connections are the kernel's and the proxy's business.
-			for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); time.Now().Before(deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
 				sockets, entries = left(t, s)
 			}
 			if sockets == 0 || (entries > 0) != c.tracked {
@@ -39,7 +42,7 @@ func TestDrain(t *testing.T) {
 			}
 			// A connection that the proxy had not yet ended is swept by the next visit.
 			var headroom sample.Headroom
-			for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 				var err error
 				if headroom, err = p.Drain(); err != nil {
 					t.Fatal(err)

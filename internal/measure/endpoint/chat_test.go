@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // model is a scripted server of a language model.
@@ -30,7 +31,7 @@ type model struct {
 }
 
 // serves starts one: answer writes the n-th response, from 0.
-func serves(t *testing.T, answer func(w stream, n int64)) *model {
+func serves(t testing.TB, answer func(w stream, n int64)) *model {
 	t.Helper()
 	m := &model{}
 	mux := http.NewServeMux()
@@ -90,7 +91,7 @@ func short(s stream, _ int64) {
 }
 
 // chat makes endpoints, called a, b, ….
-func chat(t *testing.T, o openai.Options, urls ...string) *Chat {
+func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = patience
@@ -107,7 +108,7 @@ func chat(t *testing.T, o openai.Options, urls ...string) *Chat {
 }
 
 // visited makes a visit to endpoint a, in bounded time.
-func visited(t *testing.T, ctx context.Context, c *Chat, l sample.Load) (sample.Visit, error) {
+func visited(t testing.TB, ctx context.Context, c *Chat, l sample.Load) (sample.Visit, error) {
 	t.Helper()
 	var v sample.Visit
 	began := time.Now()
@@ -188,53 +189,55 @@ func httptestServer(t *testing.T, page string) *httptest.Server {
 
 // The times are at least those of the script; how much longer is the machine's.
 func TestChatVisit(t *testing.T) {
-	const first, pause = 50 * time.Millisecond, 300 * time.Millisecond
-	m := serves(t, func(s stream, _ int64) {
-		s.waits(first)
-		s.says("one")
-		s.waits(pause)
-		s.says("two", "three") // in one piece
-		s.ends()
-	})
-	c := chat(t, openai.Options{}, m.URL)
-	v, err := visited(t, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: pause.Seconds() / 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := v.Client.Counts
-	if v.Client.Trips != 1 || v.Client.Connections != 1 || counts["tokens"] != 3 || counts["glued"] < 2 || counts["stalls"] < 1 {
-		t.Errorf("%+v", v.Client)
-	}
-	h := map[string]int64{"first_token": 1, "gap": 2}
-	for name, n := range h {
-		e := v.Times[name]
-		if e == nil {
-			t.Fatalf("no times of %s", name)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		const first, pause = 50 * time.Millisecond, 300 * time.Millisecond
+		m := serves(u, func(s stream, _ int64) {
+			s.waits(first)
+			s.says("one")
+			s.waits(pause)
+			s.says("two", "three") // in one piece
+			s.ends()
+		})
+		c := chat(t, openai.Options{}, m.URL)
+		v, err := visited(u, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: pause.Seconds() / 2}})
+		if err != nil {
+			u.Fatal(err)
 		}
-		d, err := e.Decode()
-		if err != nil || d.TotalCount() != n {
-			t.Errorf("%s: %d values, want %d (%v)", name, d.TotalCount(), n, err)
+		counts := v.Client.Counts
+		if v.Client.Trips != 1 || v.Client.Connections != 1 || counts["tokens"] != 3 || counts["glued"] < 2 || counts["stalls"] < 1 {
+			u.Errorf("%+v", v.Client)
 		}
-		h[name] = d.Max()
-	}
-	// A gap may be seen shorter, if the reader of its first token was kept waiting.
-	if got := time.Duration(h["first_token"]); got < first*99/100 {
-		t.Errorf("first token after %s", got)
-	}
-	if got := time.Duration(h["gap"]); got < pause/2 {
-		t.Errorf("longest gap %s", got)
-	}
-	least := (first + pause).Seconds()
-	if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 || v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
-		t.Errorf("window %v, values %v", v.Client.Window, v.Values)
-	}
-	if v.Client.TCP.RTT <= 0 || v.Latency != nil || v.Witness.OK {
-		t.Errorf("RTT %v, latency %v, witness %+v", v.Client.TCP.RTT, v.Latency, v.Witness)
-	}
+		h := map[string]int64{"first_token": 1, "gap": 2}
+		for name, n := range h {
+			e := v.Times[name]
+			if e == nil {
+				u.Fatalf("no times of %s", name)
+			}
+			d, err := e.Decode()
+			if err != nil || d.TotalCount() != n {
+				u.Errorf("%s: %d values, want %d (%v)", name, d.TotalCount(), n, err)
+			}
+			h[name] = d.Max()
+		}
+		// A gap may be seen shorter, if the reader of its first token was kept waiting.
+		if got := time.Duration(h["first_token"]); got < first*99/100 {
+			u.Errorf("first token after %s", got)
+		}
+		if got := time.Duration(h["gap"]); got < pause/2 {
+			u.Errorf("longest gap %s", got)
+		}
+		least := (first + pause).Seconds()
+		if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 || v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
+			u.Errorf("window %v, values %v", v.Client.Window, v.Values)
+		}
+		if v.Client.TCP.RTT <= 0 || v.Latency != nil || v.Witness.OK {
+			u.Errorf("RTT %v, latency %v, witness %+v", v.Client.TCP.RTT, v.Latency, v.Witness)
+		}
 
-	if v, err = visited(t, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
-		t.Errorf("stalls of a shorter gap: %v (%v)", v.Client.Counts, err)
-	}
+		if v, err = visited(u, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
+			u.Errorf("stalls of a shorter gap: %v (%v)", v.Client.Counts, err)
+		}
+	})
 }
 
 // A response of one token has no gap and no rate.

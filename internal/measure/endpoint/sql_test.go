@@ -244,7 +244,11 @@ func TestSQLFailures(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := herd(t, "", tt.answer)
-			s := sqlEndpoints(t, database.Options{Timeout: time.Second}, e.dsn())
+			timeout := patience
+			if tt.name == "silent" {
+				timeout = 3 * time.Second
+			}
+			s := sqlEndpoints(t, database.Options{Timeout: timeout}, e.dsn())
 			v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}, Window: patience.Seconds()})
 			if wants(t, err, tt.words); v.Latency != nil {
 				t.Errorf("a failed visit has %+v", v)

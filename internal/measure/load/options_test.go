@@ -17,7 +17,7 @@ import (
 
 // between runs the two ends over a path that via makes of the server's address,
 // and waits for both.
-func between(t *testing.T, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
+func between(t testing.TB, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * threads(s))
 	addr := testnet.TCP(t)
@@ -36,8 +36,9 @@ func between(t *testing.T, s sample.Load, when func(begin int64) Schedule, via f
 	client, err = cli.Run(sched)
 	<-done
 	if err := errors.Join(err, fromServer, cli.Close(), srv.Close()); err != nil {
-		t.Fatal(err)
+		ends(t, err)
 	}
+	agree(t, client, server)
 	return client, server
 }
 
@@ -67,24 +68,26 @@ func TestBothWays(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			via := direct
-			if c.via != nil {
-				via = c.via(t)
-			}
-			from, long := warmup, 3*window
-			if threads(c.spec) > ManyThreads { // each must have its turn
-				from, long = 10*warmup, 10*window
-			}
-			client, server := between(t, c.spec, windows(from, long), via)
-			if client.TotalSent != server.TotalRecv || server.TotalSent != client.TotalRecv {
-				t.Errorf("client %+v\nserver %+v", client, server)
-			}
-			n := max(1, c.spec.Streams)
-			for _, s := range []Stats{client, server} {
-				if s.Received <= 0 || s.Sent <= 0 || s.Connections != n || s.Window <= 0 || s.CPU <= 0 {
-					t.Errorf("stats %+v", s)
+			inTime(t, func(u testing.TB) {
+				via := direct
+				if c.via != nil {
+					via = c.via(t)
 				}
-			}
+				from, long := warmup, 3*window
+				if threads(c.spec) > ManyThreads { // each must have its turn
+					from, long = 10*warmup, 10*window
+				}
+				client, server := between(u, c.spec, windows(from, long), via)
+				if client.TotalSent != server.TotalRecv || server.TotalSent != client.TotalRecv {
+					u.Errorf("client %+v\nserver %+v", client, server)
+				}
+				n := max(1, c.spec.Streams)
+				for _, s := range []Stats{client, server} {
+					if s.Received <= 0 || s.Sent <= 0 || s.Connections != n || s.Window <= 0 || s.CPU <= 0 {
+						u.Errorf("stats %+v", s)
+					}
+				}
+			})
 		})
 	}
 }
@@ -127,12 +130,14 @@ func TestBytes(t *testing.T) {
 
 // Over a path with a known delay nothing arrives before that delay has passed.
 func TestBytesTakeTheirWay(t *testing.T) {
-	const delay = 20 * time.Millisecond
-	_, server := between(t, sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
-		func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, delay) })
-	if took := time.Duration(server.Window); took < delay || took > 20*delay {
-		t.Errorf("1000 bytes over %s took %s", delay, took)
-	}
+	inTime(t, func(u testing.TB) {
+		const delay = 20 * time.Millisecond
+		_, server := between(u, sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
+			func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) })
+		if took := time.Duration(server.Window); took < delay || took > 20*delay {
+			u.Errorf("1000 bytes over %s took %s", delay, took)
+		}
+	})
 }
 
 // A stream that ends early is not a transfer of so many bytes.
@@ -164,25 +169,27 @@ func TestSenders(t *testing.T) {
 				name += "-reverse"
 			}
 			t.Run(name, func(t *testing.T) {
-				client, server := between(t, sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
-				from, to := client, server
-				if reverse {
-					from, to = server, client
-				}
-				if to.TotalRecv == 0 || to.TotalRecv != from.TotalSent {
-					t.Errorf("sent %d bytes, %d arrived", from.TotalSent, to.TotalRecv)
-				}
-				if send != workload.SendZerocopy {
-					return
-				}
-				sends, copied := from.Counts[workload.CountZerocopy], from.Counts[workload.CountZerocopyCopied]
-				// To a socket of this machine the kernel copies all of them.
-				if sends <= 0 || copied != sends {
-					t.Errorf("%d of %d sends were copied", copied, sends)
-				}
-				if at := from.Sent / workload.DefaultWrite; sends < at/4 {
-					t.Errorf("%d sends reported, at least %d were made", sends, at)
-				}
+				inTime(t, func(u testing.TB) {
+					client, server := between(u, sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
+					from, to := client, server
+					if reverse {
+						from, to = server, client
+					}
+					if to.TotalRecv == 0 || to.TotalRecv != from.TotalSent {
+						u.Errorf("sent %d bytes, %d arrived", from.TotalSent, to.TotalRecv)
+					}
+					if send != workload.SendZerocopy {
+						return
+					}
+					sends, copied := from.Counts[workload.CountZerocopy], from.Counts[workload.CountZerocopyCopied]
+					// To a socket of this machine the kernel copies all of them.
+					if sends <= 0 || copied != sends {
+						u.Errorf("%d of %d sends were copied", copied, sends)
+					}
+					if at := from.Sent / workload.DefaultWrite; sends < at/4 {
+						u.Errorf("%d sends reported, at least %d were made", sends, at)
+					}
+				})
 			})
 		}
 	}

@@ -11,41 +11,45 @@ import (
 
 // Pages are whole, and made of so many queries each.
 func TestQuery(t *testing.T) {
-	const queries = 5
-	client, server := both(t, sample.Load{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: queries}})
-	asked := client.Times[workload.TimeQuery]
-	if client.Trips == 0 || client.Latency == nil || asked == nil {
-		t.Fatalf("client %+v", client)
-	}
-	// The first and the last page of the window may be cut.
-	pages := client.Latency.TotalCount()
-	if most := client.Trips / queries; pages > most || pages < most-2 {
-		t.Errorf("%d queries, %d pages", client.Trips, pages)
-	}
-	if n := asked.TotalCount(); n > client.Trips || n < client.Trips-1 {
-		t.Errorf("%d queries, %d timed", client.Trips, n)
-	}
-	if client.Sent != 100*client.Trips || client.Received != 1024*client.Trips || server.TotalRecv != client.TotalSent {
-		t.Errorf("client %+v\nserver %+v", client, server)
-	}
-	if page, query := client.Latency.Mean(), asked.Mean(); page < 0.8*queries*query || page > 1.5*queries*query {
-		t.Errorf("a page of %d queries takes %.0f ns, a query %.0f ns", queries, page, query)
-	}
+	inTime(t, func(u testing.TB) {
+		const queries = 5
+		client, server := both(u, sample.Load{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: queries}})
+		asked := client.Times[workload.TimeQuery]
+		if client.Trips == 0 || client.Latency == nil || asked == nil {
+			u.Fatalf("client %+v", client)
+		}
+		// The first and the last page of the window may be cut.
+		pages := client.Latency.TotalCount()
+		if most := client.Trips / queries; pages > most || pages < most-2 {
+			u.Errorf("%d queries, %d pages", client.Trips, pages)
+		}
+		if n := asked.TotalCount(); n > client.Trips || n < client.Trips-1 {
+			u.Errorf("%d queries, %d timed", client.Trips, n)
+		}
+		if client.Sent != 100*client.Trips || client.Received != 1024*client.Trips || server.TotalRecv != client.TotalSent {
+			u.Errorf("client %+v\nserver %+v", client, server)
+		}
+		if page, query := client.Latency.Mean(), asked.Mean(); page < 0.8*queries*query || page > 1.5*queries*query {
+			u.Errorf("a page of %d queries takes %.0f ns, a query %.0f ns", queries, page, query)
+		}
+	})
 }
 
 // Over a path that delays each way by a known time a page takes so many round
 // trips.
 func TestQueryOverADelay(t *testing.T) {
-	const (
-		delay   = time.Millisecond
-		queries = 4
-	)
-	got := overDelay(t, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: queries}}, delay)
-	page := time.Duration(got.Latency.ValueAtQuantile(50))
-	if least := 2 * queries * delay; page < least || page > 3*least {
-		t.Errorf("a page of %d queries over %s each way takes %s", queries, delay, page)
-	}
-	if q := time.Duration(got.Times[workload.TimeQuery].ValueAtQuantile(50)); math.Abs(float64(page)/float64(q)-queries) > queries/2 {
-		t.Errorf("a page takes %s, a query %s", page, q)
-	}
+	inTime(t, func(u testing.TB) {
+		const (
+			delay   = time.Millisecond
+			queries = 4
+		)
+		got := overDelay(u, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: queries}}, delay)
+		page := time.Duration(got.Latency.ValueAtQuantile(50))
+		if least := 2 * queries * delay; page < least || page > 3*least {
+			u.Errorf("a page of %d queries over %s each way takes %s", queries, delay, page)
+		}
+		if q := time.Duration(got.Times[workload.TimeQuery].ValueAtQuantile(50)); math.Abs(float64(page)/float64(q)-queries) > queries/2 {
+			u.Errorf("a page takes %s, a query %s", page, q)
+		}
+	})
 }

@@ -17,7 +17,7 @@ import (
 // delayed is a relay in user space to a server on the loopback device, which
 // passes on what it gets by delay later, in order, both ways; for loads whose
 // arithmetic is tested on a path with a known delay. It ends with the test.
-func delayed(t *testing.T, to netip.AddrPort, delay time.Duration) netip.AddrPort {
+func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func pass(to, from net.Conn, delay time.Duration) {
 // lossy is a relay of datagrams to a server on the loopback device. It passes
 // on those for which keep is true, n being their number from 0, by delay later;
 // answers it passes back at once. It ends with the test.
-func lossy(t *testing.T, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
+func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
 	t.Helper()
 	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -147,16 +147,18 @@ func lossy(t *testing.T, to netip.AddrPort, delay time.Duration, keep func(n int
 
 // A path that delays each way by a known time makes round trips that long.
 func TestRequestResponseOverADelay(t *testing.T) {
-	const delay = 2 * time.Millisecond
-	got := overDelay(t, sample.Load{Kind: "rr"}, delay)
-	if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
-		t.Errorf("a round trip over %s each way takes %s", delay, p50)
-	}
+	inTime(t, func(u testing.TB) {
+		const delay = 2 * time.Millisecond
+		got := overDelay(u, sample.Load{Kind: "rr"}, delay)
+		if p50 := time.Duration(got.Latency.ValueAtQuantile(50)); p50 < 2*delay || p50 > 4*delay {
+			u.Errorf("a round trip over %s each way takes %s", delay, p50)
+		}
+	})
 }
 
 // overDelay runs a load over a path that delays each way, and is what the client
 // did.
-func overDelay(t *testing.T, s sample.Load, delay time.Duration) Stats {
+func overDelay(t testing.TB, s sample.Load, delay time.Duration) Stats {
 	t.Helper()
 	addr := testnet.TCP(t)
 	Prepare(2)
@@ -176,11 +178,8 @@ func overDelay(t *testing.T, s sample.Load, delay time.Duration) Stats {
 		answered <- err
 	}()
 	got, err := cli.Run(when)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(<-answered, cli.Close(), srv.Close()); err != nil {
-		t.Error(err)
+	if err := errors.Join(err, <-answered, cli.Close(), srv.Close()); err != nil {
+		ends(t, err)
 	}
 	return got
 }

@@ -15,32 +15,36 @@ import (
 
 // Many are counted by a watcher, and are no crowd for that.
 func TestManyConnections(t *testing.T) {
-	const n = ManyThreads + 4
-	for _, spec := range []sample.Load{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Options: workload.RROptions{Rate: 1000}}, {Kind: "rr", Streams: n, Options: workload.RROptions{Beside: true}}} {
-		client, server := between(t, spec, windows(10*warmup, 5*window), direct)
-		if client.Connections != threads(spec) || client.Trips <= 0 || server.Trips <= 0 || client.Flows != nil || server.Flows != nil {
-			t.Errorf("client %+v\nserver %+v", client, server)
+	inTime(t, func(u testing.TB) {
+		const n = ManyThreads + 4
+		for _, spec := range []sample.Load{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Options: workload.RROptions{Rate: 1000}}, {Kind: "rr", Streams: n, Options: workload.RROptions{Beside: true}}} {
+			client, server := between(u, spec, windows(10*warmup, 5*window), direct)
+			if client.Connections != threads(spec) || client.Trips <= 0 || server.Trips <= 0 || client.Flows != nil || server.Flows != nil {
+				u.Errorf("client %+v\nserver %+v", client, server)
+			}
+			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
+				u.Errorf("client %+v\nserver %+v", client, server)
+			}
+			if (server.Counts[workload.CountBeside] > 0) != workload.RROf(spec).Beside || client.Counts[workload.CountBeside] > 0 {
+				u.Errorf("counts %v, %v", client.Counts, server.Counts)
+			}
 		}
-		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
-			t.Errorf("client %+v\nserver %+v", client, server)
-		}
-		if (server.Counts[workload.CountBeside] > 0) != workload.RROf(spec).Beside || client.Counts[workload.CountBeside] > 0 {
-			t.Errorf("counts %v, %v", client.Counts, server.Counts)
-		}
-	}
+	})
 }
 
 func TestConnections(t *testing.T) {
-	client, server := between(t, sample.Load{Kind: "rr", Streams: 4, Options: workload.RROptions{Messages: workload.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
-	if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {
-		t.Fatalf("client %+v\nserver %+v", client, server)
-	}
-	if n := client.Latency.TotalCount(); n > client.Trips+4 || n < client.Trips-4 { // those under way at the bounds
-		t.Errorf("%d trips, %d timed", client.Trips, n)
-	}
-	if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent || client.Times != nil {
-		t.Errorf("client %+v\nserver %+v", client, server)
-	}
+	inTime(t, func(u testing.TB) {
+		client, server := between(u, sample.Load{Kind: "rr", Streams: 4, Options: workload.RROptions{Messages: workload.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
+		if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {
+			u.Fatalf("client %+v\nserver %+v", client, server)
+		}
+		if n := client.Latency.TotalCount(); n > client.Trips+4 || n < client.Trips-4 { // those under way at the bounds
+			u.Errorf("%d trips, %d timed", client.Trips, n)
+		}
+		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent || client.Times != nil {
+			u.Errorf("client %+v\nserver %+v", client, server)
+		}
+	})
 }
 
 // The connections take turns, and together they have the rate.
@@ -66,55 +70,61 @@ func TestPace(t *testing.T) {
 // On a path that keeps up, the rate is what was asked for, and no send waits for
 // the one before.
 func TestOpenLoop(t *testing.T) {
-	const rate, long = 200, 400 * time.Millisecond
-	client, _ := between(t, sample.Load{Kind: "rr", Streams: 2, Options: workload.RROptions{Rate: rate}}, windows(warmup, long), direct)
-	due := int64(rate * long.Seconds())
-	if client.Trips < due/2 || client.Trips > 2*due {
-		t.Errorf("%d trips, %d were due", client.Trips, due)
-	}
-	if sends := client.Counts[workload.CountSends]; sends != client.Latency.TotalCount() || sends > client.Trips+2 || sends < client.Trips-2 {
-		t.Errorf("%d trips, %d sends, %d latencies", client.Trips, sends, client.Latency.TotalCount())
-	}
-	own := client.Times[workload.TimeOwnLateness]
-	if own == nil || own.TotalCount()+client.Counts[workload.CountSendsHeld] != client.Counts[workload.CountSends] {
-		t.Errorf("%d sends: %v", client.Counts[workload.CountSends], client.Counts)
-	}
-	if client.Window < int64(long)/2 || client.Window > 2*int64(long) {
-		t.Errorf("a window of %s took %d ns", long, client.Window)
-	}
+	inTime(t, func(u testing.TB) {
+		const rate, long = 200, 400 * time.Millisecond
+		client, _ := between(u, sample.Load{Kind: "rr", Streams: 2, Options: workload.RROptions{Rate: rate}}, windows(warmup, long), direct)
+		due := int64(rate * long.Seconds())
+		if client.Trips < due/2 || client.Trips > 2*due {
+			u.Errorf("%d trips, %d were due", client.Trips, due)
+		}
+		if sends := client.Counts[workload.CountSends]; sends != client.Latency.TotalCount() || sends > client.Trips+2 || sends < client.Trips-2 {
+			u.Errorf("%d trips, %d sends, %d latencies", client.Trips, sends, client.Latency.TotalCount())
+		}
+		own := client.Times[workload.TimeOwnLateness]
+		if own == nil || own.TotalCount()+client.Counts[workload.CountSendsHeld] != client.Counts[workload.CountSends] {
+			u.Errorf("%d sends: %v", client.Counts[workload.CountSends], client.Counts)
+		}
+		if client.Window < int64(long)/2 || client.Window > 2*int64(long) {
+			u.Errorf("a window of %s took %d ns", long, client.Window)
+		}
+	})
 }
 
 // A path that takes longer than the time between two requests: each is later
 // than the one before by the difference, and a closed loop would not have seen
 // it.
 func TestOpenLoopCountsStalls(t *testing.T) {
-	const (
-		delay    = 10 * time.Millisecond // each way
-		interval = 5 * time.Millisecond
-		long     = 400 * time.Millisecond
-	)
-	via := func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, delay) }
-	client, _ := between(t, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long), via)
-	if client.Trips < 2 || client.Trips > 1+client.Window/int64(2*delay) {
-		t.Fatalf("%d trips", client.Trips)
-	}
-	// Trip n of n is answered after n*2*delay at the earliest, and was due after
-	// (n-1)*interval.
-	least := time.Duration(client.Trips)*2*delay - time.Duration(client.Trips-1)*interval
-	if got := time.Duration(client.Latency.Max()); got < least*9/10 {
-		t.Errorf("the last of %d trips took %s, at least %s were due", client.Trips, got, least)
-	}
-	if held := client.Counts[workload.CountSendsHeld]; held < client.Trips-2 {
-		t.Errorf("%d of %d requests were held up", held, client.Trips)
-	}
+	inTime(t, func(u testing.TB) {
+		const (
+			delay    = 10 * time.Millisecond // each way
+			interval = 5 * time.Millisecond
+			long     = 400 * time.Millisecond
+		)
+		via := func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) }
+		client, _ := between(u, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long), via)
+		if client.Trips < 2 || client.Trips > 1+client.Window/int64(2*delay) {
+			u.Fatalf("%d trips", client.Trips)
+		}
+		// Trip n of n is answered after n*2*delay at the earliest, and was due after
+		// (n-1)*interval.
+		least := time.Duration(client.Trips)*2*delay - time.Duration(client.Trips-1)*interval
+		if got := time.Duration(client.Latency.Max()); got < least*9/10 {
+			u.Errorf("the last of %d trips took %s, at least %s were due", client.Trips, got, least)
+		}
+		if held := client.Counts[workload.CountSendsHeld]; held < client.Trips-2 {
+			u.Errorf("%d of %d requests were held up", held, client.Trips)
+		}
+	})
 }
 
 // The window has its length also if nothing is due in it.
 func TestOpenLoopOfFewRequests(t *testing.T) {
-	client, _ := between(t, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
-	if client.Trips != 0 || client.Window < 5*int64(window)/2 || client.Window > 10*int64(window) {
-		t.Errorf("client %+v", client)
-	}
+	inTime(t, func(u testing.TB) {
+		client, _ := between(u, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
+		if client.Trips != 0 || client.Window < 5*int64(window)/2 || client.Window > 10*int64(window) {
+			u.Errorf("client %+v", client)
+		}
+	})
 }
 
 func TestSleepUntil(t *testing.T) {
@@ -131,27 +141,29 @@ func TestSleepUntil(t *testing.T) {
 // The stream runs on its own connection, whichever of them the server accepted
 // first, and is counted for itself.
 func TestBesideAStream(t *testing.T) {
-	for _, spec := range []sample.Load{
-		{Kind: "rr", Options: workload.RROptions{Beside: true}},
-		{Kind: "rr", Streams: 3, Options: workload.RROptions{Messages: workload.Messages{Request: 10, Reply: 20}, Beside: true}},
-		{Kind: "rr", Options: workload.RROptions{Beside: true, Rate: 500}},
-	} {
-		client, server := between(t, spec, windows(warmup, 3*window), direct)
-		s := withDefaults(spec)
-		if n := s.Streams + 1; client.Connections != n || server.Connections != n {
-			t.Errorf("connections %d, %d", client.Connections, server.Connections)
+	inTime(t, func(u testing.TB) {
+		for _, spec := range []sample.Load{
+			{Kind: "rr", Options: workload.RROptions{Beside: true}},
+			{Kind: "rr", Streams: 3, Options: workload.RROptions{Messages: workload.Messages{Request: 10, Reply: 20}, Beside: true}},
+			{Kind: "rr", Options: workload.RROptions{Beside: true, Rate: 500}},
+		} {
+			client, server := between(u, spec, windows(warmup, 3*window), direct)
+			s := withDefaults(spec)
+			if n := s.Streams + 1; client.Connections != n || server.Connections != n {
+				u.Errorf("connections %d, %d", client.Connections, server.Connections)
+			}
+			if client.Trips <= 0 || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				u.Errorf("client %+v", client)
+			}
+			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
+				u.Errorf("client %+v\nserver %+v", client, server)
+			}
+			got, ns := server.Counts[workload.CountBeside], server.Counts[workload.CountBesideNs]
+			if got <= 0 || got > server.Received || got < server.Received-(client.Trips+10_000)*int64(workload.MessagesOf(s).Request) || ns < int64(window) {
+				u.Errorf("the stream brought %d of %d bytes in %d ns", got, server.Received, ns)
+			}
 		}
-		if client.Trips <= 0 || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
-			t.Errorf("client %+v", client)
-		}
-		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
-			t.Errorf("client %+v\nserver %+v", client, server)
-		}
-		got, ns := server.Counts[workload.CountBeside], server.Counts[workload.CountBesideNs]
-		if got <= 0 || got > server.Received || got < server.Received-(client.Trips+10_000)*int64(workload.MessagesOf(s).Request) || ns < int64(window) {
-			t.Errorf("the stream brought %d of %d bytes in %d ns", got, server.Received, ns)
-		}
-	}
+	})
 }
 
 // A connection that says a number which no thread has is refused.

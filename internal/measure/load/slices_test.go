@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 const (
@@ -66,25 +67,21 @@ func TestSlices(t *testing.T) {
 			name += "-options"
 		}
 		t.Run(name, func(t *testing.T) {
-			const tries = 20
-			for i := 1; ; i++ {
-				err := slicesHold(t, c.spec, n, c.atTheir, c.timed)
-				if err == nil {
-					return
+			inTime(t, func(u testing.TB) {
+				if err := slicesHold(u, c.spec, n, c.atTheir, c.timed); err != nil {
+					u.Error(err)
 				}
-				if i == tries {
-					t.Fatalf("%d times: %v", tries, err)
-				}
-			}
+			})
 		})
 	}
 }
 
 // slicesHold runs a load in n slices and a run-in. What no machine excuses is t's; the
 // error is a slice that is missing, or that is longer than it should be.
-func slicesHold(t *testing.T, spec sample.Load, n int, atTheir, timed bool) error {
-	t.Helper()
-	client, server := between(t, spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
+func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) error {
+	u.Helper()
+	t := testwait.Hard(u)
+	client, server := between(u, spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
 	counts := client
 	if atTheir {
 		counts = server
@@ -121,39 +118,43 @@ func slicesHold(t *testing.T, spec sample.Load, n int, atTheir, timed bool) erro
 
 // Between two slices nothing is sent.
 func TestRestBetweenSlices(t *testing.T) {
-	sent := func(gap int64) int64 {
-		s := sample.Load{Kind: "rr"}
-		client, _ := between(t, s, func(begin int64) Schedule {
-			w := sliced(begin, 3)
-			for i := range w.Slices[2:] {
-				w.Slices[2+i] = w.Slices[2+i].after(gap)
-			}
-			w.Start, w.From, w.To, w.End = w.Start+gap, w.From+gap, w.To+gap, w.End+gap
-			return w
-		}, direct)
-		return client.TotalSent
-	}
-	if short, long := sent(0), sent(int64(time.Second)); long > 4*short {
-		t.Errorf("%d bytes, and %d with a second's rest in the middle", short, long)
-	}
+	inTime(t, func(u testing.TB) {
+		sent := func(gap int64) int64 {
+			s := sample.Load{Kind: "rr"}
+			client, _ := between(u, s, func(begin int64) Schedule {
+				w := sliced(begin, 3)
+				for i := range w.Slices[2:] {
+					w.Slices[2+i] = w.Slices[2+i].after(gap)
+				}
+				w.Start, w.From, w.To, w.End = w.Start+gap, w.From+gap, w.To+gap, w.End+gap
+				return w
+			}, direct)
+			return client.TotalSent
+		}
+		if short, long := sent(0), sent(int64(time.Second)); long > 4*short {
+			u.Errorf("%d bytes, and %d with a second's rest in the middle", short, long)
+		}
+	})
 }
 
 // The times of the slices are in the histogram, the rest between them is not.
 func TestRestIsNoLatency(t *testing.T) {
-	for _, kind := range []string{"rr", "query", "udp-rr"} {
-		client, _ := between(t, sample.Load{Kind: kind}, func(begin int64) Schedule { return sliced(begin, 6) }, direct)
-		over := int64(0)
-		h := client.Latency
-		rest := sliceEach - sliceWork
-		for _, b := range h.Distribution() {
-			if b.From >= rest {
-				over += b.Count
+	inTime(t, func(u testing.TB) {
+		for _, kind := range []string{"rr", "query", "udp-rr"} {
+			client, _ := between(u, sample.Load{Kind: kind}, func(begin int64) Schedule { return sliced(begin, 6) }, direct)
+			over := int64(0)
+			h := client.Latency
+			rest := sliceEach - sliceWork
+			for _, b := range h.Distribution() {
+				if b.From >= rest {
+					over += b.Count
+				}
+			}
+			if over > h.TotalCount()/20 {
+				u.Errorf("%s: %d of %d trips took as long as the rest", kind, over, h.TotalCount())
 			}
 		}
-		if over > h.TotalCount()/20 {
-			t.Errorf("%s: %d of %d trips took as long as the rest", kind, over, h.TotalCount())
-		}
-	}
+	})
 }
 
 func TestMedian(t *testing.T) {

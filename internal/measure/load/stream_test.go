@@ -34,170 +34,178 @@ func TestStream(t *testing.T) {
 		{"nagle", sample.Load{Kind: "stream", Streams: 2, Options: workload.StreamOptions{Tokens: 6, Pace: 300}, Nodelay: "off"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client, server := both(t, tt.spec)
-			s := withDefaults(tt.spec)
-			period := int64(period(s))
-			tokens := client.Counts[workload.CountTokens]
-			if tokens == 0 || client.Latency.TotalCount() != tokens+client.Counts[workload.CountOverdue] || client.Times[workload.TimeLate].TotalCount() != tokens {
-				t.Errorf("%d tokens, %d delays, %d overdue", tokens, client.Latency.TotalCount(), client.Counts[workload.CountOverdue])
-			}
-			// No session is faster than its pace.
-			if most := int64(s.Streams) * (int64(window)/period + 2); tokens > most {
-				t.Errorf("%d tokens in the window, at most %d were due", tokens, most)
-			}
-			if client.Connections != s.Streams || server.Connections != s.Streams {
-				t.Errorf("%d and %d connections", client.Connections, server.Connections)
-			}
-			if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent || client.TotalRecv == 0 {
-				t.Errorf("sent %d, received %d; back %d, %d", client.TotalSent, server.TotalRecv, server.TotalSent, client.TotalRecv)
-			}
-			if n := client.Times[workload.TimeOverrun].TotalCount(); n == 0 || n != client.Trips {
-				t.Errorf("%d responses, %d were timed", client.Trips, n)
-			}
-			if workload.StreamOf(s).Tokens == 1 && client.Times[workload.TimeGap].TotalCount() > 0 {
-				t.Error("gaps between responses")
-			}
-			if client.Counts[workload.CountGlued] > tokens || server.Counts[workload.CountBlocked] != 0 {
-				t.Errorf("counts %v, %v", client.Counts, server.Counts)
-			}
-			for name, h := range client.Times {
-				if h.Max() > int64(10*time.Second) {
-					t.Errorf("%s of %s", name, time.Duration(h.Max()))
+			inTime(t, func(u testing.TB) {
+				client, server := both(u, tt.spec)
+				s := withDefaults(tt.spec)
+				period := int64(period(s))
+				tokens := client.Counts[workload.CountTokens]
+				if tokens == 0 || client.Latency.TotalCount() != tokens+client.Counts[workload.CountOverdue] || client.Times[workload.TimeLate].TotalCount() != tokens {
+					u.Errorf("%d tokens, %d delays, %d overdue", tokens, client.Latency.TotalCount(), client.Counts[workload.CountOverdue])
 				}
-			}
+				// No session is faster than its pace.
+				if most := int64(s.Streams) * (int64(window)/period + 2); tokens > most {
+					u.Errorf("%d tokens in the window, at most %d were due", tokens, most)
+				}
+				if client.Connections != s.Streams || server.Connections != s.Streams {
+					u.Errorf("%d and %d connections", client.Connections, server.Connections)
+				}
+				if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent || client.TotalRecv == 0 {
+					u.Errorf("sent %d, received %d; back %d, %d", client.TotalSent, server.TotalRecv, server.TotalSent, client.TotalRecv)
+				}
+				if n := client.Times[workload.TimeOverrun].TotalCount(); n == 0 || n != client.Trips {
+					u.Errorf("%d responses, %d were timed", client.Trips, n)
+				}
+				if workload.StreamOf(s).Tokens == 1 && client.Times[workload.TimeGap].TotalCount() > 0 {
+					u.Error("gaps between responses")
+				}
+				if client.Counts[workload.CountGlued] > tokens || server.Counts[workload.CountBlocked] != 0 {
+					u.Errorf("counts %v, %v", client.Counts, server.Counts)
+				}
+				for name, h := range client.Times {
+					if h.Max() > int64(10*time.Second) {
+						u.Errorf("%s of %s", name, time.Duration(h.Max()))
+					}
+				}
+			})
 		})
 	}
 }
 
 // Loops share the sessions, each on its own CPU.
 func TestStreamLoops(t *testing.T) {
-	for _, tt := range []struct {
-		sessions int
-		cpus     []int
-		want     int
-	}{{1, nil, 1}, {1000, nil, 1}, {1000, []int{0}, 1}, {1000, []int{0, 0}, 2}, {251, []int{0, 0, 0}, 2}, {250, []int{0, 0}, 1}} {
-		o := options(sample.Load{Kind: "stream", Streams: tt.sessions})
-		o.CPUs = tt.cpus
-		if got := o.Threads(); got != tt.want {
-			t.Errorf("%d sessions, CPUs %v: %d threads, want %d", tt.sessions, tt.cpus, got, tt.want)
+	inTime(t, func(u testing.TB) {
+		for _, tt := range []struct {
+			sessions int
+			cpus     []int
+			want     int
+		}{{1, nil, 1}, {1000, nil, 1}, {1000, []int{0}, 1}, {1000, []int{0, 0}, 2}, {251, []int{0, 0, 0}, 2}, {250, []int{0, 0}, 1}} {
+			o := options(sample.Load{Kind: "stream", Streams: tt.sessions})
+			o.CPUs = tt.cpus
+			if got := o.Threads(); got != tt.want {
+				u.Errorf("%d sessions, CPUs %v: %d threads, want %d", tt.sessions, tt.cpus, got, tt.want)
+			}
 		}
-	}
-	o := options(sample.Load{Kind: "stream", Streams: 260, Options: workload.StreamOptions{Tokens: 3, Pace: 20}})
-	o.CPUs = []int{0, 0}
-	Prepare(4)
-	addr := testnet.TCP(t)
-	srv, err := Listen(addr, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(addr, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now() + int64(5*time.Millisecond)
-	from := begin + int64(workload.Stagger(260, 20)*1e9)
-	when := Schedule{Start: begin, From: from, To: from + int64(300*time.Millisecond)}
-	served := make(chan error, 1)
-	go func() { _, err := srv.Run(when); served <- err }()
-	got, err := cli.Run(when)
-	if err = errors.Join(err, <-served); err != nil {
-		t.Fatal(err)
-	}
-	if got.Connections != 260 || got.Trips < 260 {
-		t.Errorf("%d connections made %d responses in twice the time of one", got.Connections, got.Trips)
-	}
-	if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-		t.Error(err)
-	}
+		o := options(sample.Load{Kind: "stream", Streams: 260, Options: workload.StreamOptions{Tokens: 3, Pace: 20}})
+		o.CPUs = []int{0, 0}
+		Prepare(4)
+		addr := testnet.TCP(u)
+		srv, err := Listen(addr, o)
+		if err != nil {
+			u.Fatal(err)
+		}
+		cli, err := Dial(addr, o)
+		if err != nil {
+			u.Fatal(err)
+		}
+		begin := clock.Now() + int64(5*time.Millisecond)
+		from := begin + int64(workload.Stagger(260, 20)*1e9)
+		when := Schedule{Start: begin, From: from, To: from + int64(300*time.Millisecond)}
+		served := make(chan error, 1)
+		go func() { _, err := srv.Run(when); served <- err }()
+		got, err := cli.Run(when)
+		if err = errors.Join(err, <-served); err != nil {
+			u.Fatal(err)
+		}
+		if got.Connections != 260 || got.Trips < 260 {
+			u.Errorf("%d connections made %d responses in twice the time of one", got.Connections, got.Trips)
+		}
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			u.Error(err)
+		}
+	})
 }
 
 // A path that delays each way by a known time delays each token by that, the
 // first one and the response by twice as much, and no gap.
 func TestStreamOverADelay(t *testing.T) {
-	const delay = 20 * time.Millisecond
-	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 5, Pace: 100}}
-	addr := testnet.TCP(t)
-	Prepare(2)
-	srv, err := Listen(addr, options(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(delayed(t, addr, delay), options(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
-	served := make(chan struct{})
-	go func() { _, _ = srv.Run(when); close(served) }()
-	got, err := cli.Run(when)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-served
-	const slack = 15 * time.Millisecond // of a busy machine
-	for _, x := range []struct {
-		what        string
-		got         int64
-		least, most time.Duration
-	}{
-		{"least delay", got.Latency.Min(), delay, delay + slack},
-		{"median delay", got.Latency.ValueAtQuantile(50), delay, delay + slack},
-		{"first token", got.Times[workload.TimeFirst].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
-		{"response beyond its schedule", got.Times[workload.TimeOverrun].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
-		{"gap", got.Times[workload.TimeGap].ValueAtQuantile(50), 0, 10*time.Millisecond + slack},
-		{"transit", got.Times[workload.TimeTransit].Min(), delay, delay + slack},
-		{"own lateness", got.Times[workload.TimeLate].ValueAtQuantile(50), 0, slack},
-	} {
-		if d := time.Duration(x.got); float64(d) < 0.999*float64(x.least) || d > x.most {
-			t.Errorf("%s %s, want %s to %s", x.what, d, x.least, x.most)
+	inTime(t, func(u testing.TB) {
+		const delay = 20 * time.Millisecond
+		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 5, Pace: 100}}
+		addr := testnet.TCP(u)
+		Prepare(2)
+		srv, err := Listen(addr, options(spec))
+		if err != nil {
+			u.Fatal(err)
 		}
-	}
-	if got.Counts[workload.CountOverdue] != 0 {
-		t.Error("what was under way at the window's end was not waited for")
-	}
-	if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-		t.Error(err)
-	}
+		cli, err := Dial(delayed(u, addr, delay), options(spec))
+		if err != nil {
+			u.Fatal(err)
+		}
+		begin := clock.Now() + int64(5*time.Millisecond)
+		when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
+		served := make(chan struct{})
+		go func() { _, _ = srv.Run(when); close(served) }()
+		got, err := cli.Run(when)
+		if err != nil {
+			u.Fatal(err)
+		}
+		<-served
+		const slack = 15 * time.Millisecond // of a busy machine
+		for _, x := range []struct {
+			what        string
+			got         int64
+			least, most time.Duration
+		}{
+			{"least delay", got.Latency.Min(), delay, delay + slack},
+			{"median delay", got.Latency.ValueAtQuantile(50), delay, delay + slack},
+			{"first token", got.Times[workload.TimeFirst].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
+			{"response beyond its schedule", got.Times[workload.TimeOverrun].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
+			{"gap", got.Times[workload.TimeGap].ValueAtQuantile(50), 0, 10*time.Millisecond + slack},
+			{"transit", got.Times[workload.TimeTransit].Min(), delay, delay + slack},
+			{"own lateness", got.Times[workload.TimeLate].ValueAtQuantile(50), 0, slack},
+		} {
+			if d := time.Duration(x.got); float64(d) < 0.999*float64(x.least) || d > x.most {
+				u.Errorf("%s %s, want %s to %s", x.what, d, x.least, x.most)
+			}
+		}
+		if got.Counts[workload.CountOverdue] != 0 {
+			u.Error("what was under way at the window's end was not waited for")
+		}
+		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+			u.Error(err)
+		}
+	})
 }
 
 // Tokens that never come count with the delay that they have when the load
 // gives up.
 func TestStreamThatStalls(t *testing.T) {
-	const tokens = 10
-	addr := serve(t, func(c net.Conn) {
-		b := make([]byte, 4<<10)
-		if _, err := c.Read(b); err != nil {
-			return
+	inTime(t, func(u testing.TB) {
+		const tokens = 10
+		addr := serve(u, func(c net.Conn) {
+			b := make([]byte, 4<<10)
+			if _, err := c.Read(b); err != nil {
+				return
+			}
+			now := clock.Now()
+			_, _ = c.Write(responseHead)
+			f := tokenFrames()[0]
+			stamp(f.b[f.due:], now)
+			stamp(f.b[f.sent:], now)
+			_, _ = c.Write(f.b)
+			_, _ = c.Read(b) // until the client is over
+		})
+		cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: tokens, Pace: 500}}))
+		if err != nil {
+			u.Fatal(err)
 		}
-		now := clock.Now()
-		_, _ = c.Write(responseHead)
-		f := tokenFrames()[0]
-		stamp(f.b[f.due:], now)
-		stamp(f.b[f.sent:], now)
-		_, _ = c.Write(f.b)
-		_, _ = c.Read(b) // until the client is over
+		defer cli.Close()
+		begin := clock.Now()
+		got, err := cli.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
+		if err != nil {
+			u.Fatal(err)
+		}
+		if got.Counts[workload.CountTokens] != 1 || got.Counts[workload.CountOverdue] != tokens-1 {
+			u.Errorf("counts %v", got.Counts)
+		}
+		if d := time.Duration(got.Latency.Max()); d < latePatience {
+			u.Errorf("a stall of over %s counts as %s", latePatience, d)
+		}
 	})
-	cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: tokens, Pace: 500}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cli.Close()
-	begin := clock.Now()
-	got, err := cli.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Counts[workload.CountTokens] != 1 || got.Counts[workload.CountOverdue] != tokens-1 {
-		t.Errorf("counts %v", got.Counts)
-	}
-	if d := time.Duration(got.Latency.Max()); d < latePatience {
-		t.Errorf("a stall of over %s counts as %s", latePatience, d)
-	}
 }
 
 // serve answers connections by f until the test's end.
-func serve(t *testing.T, f func(net.Conn)) netip.AddrPort {
+func serve(t testing.TB, f func(net.Conn)) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -244,73 +252,75 @@ func TestStreamOfOthers(t *testing.T) {
 
 // The server's end is one for any client of the interface.
 func TestStreamServesHTTP(t *testing.T) {
-	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 3, Pace: 500}}
-	addr := testnet.TCP(t)
-	Prepare(2)
-	srv, err := Listen(addr, options(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now()
-	served := make(chan error, 1)
-	go func() {
-		_, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + 1})
-		served <- err
-	}()
-	client := &http.Client{Timeout: 5 * time.Second}
-	for range 2 { // the second on the same connection: there is one only
-		req := string(tokenRequest(workload.StreamOf(spec).Tokens))
-		_, body, _ := strings.Cut(req, "\r\n\r\n")
-		resp, err := client.Post(fmt.Sprintf("http://%s%s", addr, streamPath), "application/json", strings.NewReader(body))
+	inTime(t, func(u testing.TB) {
+		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 3, Pace: 500}}
+		addr := testnet.TCP(u)
+		Prepare(2)
+		srv, err := Listen(addr, options(spec))
 		if err != nil {
-			t.Fatal(err)
+			u.Fatal(err)
 		}
-		if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") || len(resp.TransferEncoding) != 1 {
-			t.Errorf("head %v", resp.Header)
-		}
-		text, ends, done := "", 0, false
-		for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
-			data, ok := strings.CutPrefix(sc.Text(), "data: ")
-			if !ok || data == doneData {
-				done = done || ok
-				continue
+		begin := clock.Now()
+		served := make(chan error, 1)
+		go func() {
+			_, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + 1})
+			served <- err
+		}()
+		client := &http.Client{Timeout: 20 * time.Second}
+		for range 2 { // the second on the same connection: there is one only
+			req := string(tokenRequest(workload.StreamOf(spec).Tokens))
+			_, body, _ := strings.Cut(req, "\r\n\r\n")
+			resp, err := client.Post(fmt.Sprintf("http://%s%s", addr, streamPath), "application/json", strings.NewReader(body))
+			if err != nil {
+				u.Fatal(err)
 			}
-			var c struct {
-				ID      string
-				Object  string
-				Choices []struct {
-					Delta struct{ Content string }
-					End   string `json:"finish_reason"`
+			if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") || len(resp.TransferEncoding) != 1 {
+				u.Errorf("head %v", resp.Header)
+			}
+			text, ends, done := "", 0, false
+			for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
+				data, ok := strings.CutPrefix(sc.Text(), "data: ")
+				if !ok || data == doneData {
+					done = done || ok
+					continue
 				}
-				Toll struct {
-					Due  string `json:"due_ns"`
-					Sent string `json:"sent_ns"`
+				var c struct {
+					ID      string
+					Object  string
+					Choices []struct {
+						Delta struct{ Content string }
+						End   string `json:"finish_reason"`
+					}
+					Toll struct {
+						Due  string `json:"due_ns"`
+						Sent string `json:"sent_ns"`
+					}
+				}
+				if err := json.Unmarshal([]byte(data), &c); err != nil || c.Object != "chat.completion.chunk" || len(c.Choices) != 1 {
+					u.Fatalf("%v: %s", err, data)
+				}
+				if c.Choices[0].End == "stop" {
+					ends++
+					continue
+				}
+				text += c.Choices[0].Delta.Content
+				if c.Toll.Sent < c.Toll.Due { // of one width: in order as text too
+					u.Errorf("sent before it was due: %+v", c.Toll)
 				}
 			}
-			if err := json.Unmarshal([]byte(data), &c); err != nil || c.Object != "chat.completion.chunk" || len(c.Choices) != 1 {
-				t.Fatalf("%v: %s", err, data)
-			}
-			if c.Choices[0].End == "stop" {
-				ends++
-				continue
-			}
-			text += c.Choices[0].Delta.Content
-			if c.Toll.Sent < c.Toll.Due { // of one width: in order as text too
-				t.Errorf("sent before it was due: %+v", c.Toll)
+			resp.Body.Close()
+			if text != strings.Join(tokenWords[:3], "") || ends != 1 || !done {
+				u.Errorf("%q, %d ends, done %v", text, ends, done)
 			}
 		}
-		resp.Body.Close()
-		if text != strings.Join(tokenWords[:3], "") || ends != 1 || !done {
-			t.Errorf("%q, %d ends, done %v", text, ends, done)
+		client.CloseIdleConnections()
+		if err := <-served; err != nil {
+			u.Error(err)
 		}
-	}
-	client.CloseIdleConnections()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	if err := srv.Close(); err != nil {
-		t.Error(err)
-	}
+		if err := srv.Close(); err != nil {
+			u.Error(err)
+		}
+	})
 }
 
 func TestCalendar(t *testing.T) {
@@ -391,64 +401,66 @@ func TestStreamIsRefused(t *testing.T) {
 // A server whose client does not read keeps what the socket has no space for,
 // and sends it in order once there is.
 func TestStreamToASlowReader(t *testing.T) {
-	spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 20_000, Pace: 100_000}}
-	addr := testnet.TCP(t)
-	Prepare(2)
-	srv, err := Listen(addr, options(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now()
-	type answer struct {
-		Stats
-		error
-	}
-	served := make(chan answer, 1)
-	go func() {
-		st, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
-		served <- answer{st, err}
-	}()
-	c, err := net.Dial("tcp4", addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	_ = c.(*net.TCPConn).SetReadBuffer(512 << 10)
-	if _, err := c.Write(tokenRequest(workload.StreamOf(spec).Tokens)); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(300 * time.Millisecond) // 7 MB are due by then, more than a socket takes
-	var r streamReader
-	buf := make([]byte, 64<<10)
-	tokens, last := 0, int64(0)
-	for done := false; !done; {
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		n, err := c.Read(buf)
+	inTime(t, func(u testing.TB) {
+		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 20_000, Pace: 100_000}}
+		addr := testnet.TCP(u)
+		Prepare(2)
+		srv, err := Listen(addr, options(spec))
 		if err != nil {
-			t.Fatal(err)
+			u.Fatal(err)
 		}
-		for b := buf[:n]; len(b) > 0; {
-			used, ev, err := r.next(b)
+		begin := clock.Now()
+		type answer struct {
+			Stats
+			error
+		}
+		served := make(chan answer, 1)
+		go func() {
+			st, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
+			served <- answer{st, err}
+		}()
+		c, err := net.Dial("tcp4", addr.String())
+		if err != nil {
+			u.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.(*net.TCPConn).SetReadBuffer(512 << 10)
+		if _, err := c.Write(tokenRequest(workload.StreamOf(spec).Tokens)); err != nil {
+			u.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond) // 7 MB are due by then, more than a socket takes
+		var r streamReader
+		buf := make([]byte, 64<<10)
+		tokens, last := 0, int64(0)
+		for done := false; !done; {
+			_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+			n, err := c.Read(buf)
 			if err != nil {
-				t.Fatal(err)
+				u.Fatal(err)
 			}
-			b = b[used:]
-			switch ev {
-			case aToken:
-				if tokens++; r.due < last {
-					t.Fatal("out of order")
+			for b := buf[:n]; len(b) > 0; {
+				used, ev, err := r.next(b)
+				if err != nil {
+					u.Fatal(err)
 				}
-				last = r.due
-			case endOfBody:
-				done = true
+				b = b[used:]
+				switch ev {
+				case aToken:
+					if tokens++; r.due < last {
+						u.Fatal("out of order")
+					}
+					last = r.due
+				case endOfBody:
+					done = true
+				}
 			}
 		}
-	}
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-served
-	if tokens != workload.StreamOf(spec).Tokens || got.error != nil || got.Counts[workload.CountBlocked] == 0 {
-		t.Errorf("%d tokens, %+v", tokens, got)
-	}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			u.Fatal(err)
+		}
+		got := <-served
+		if tokens != workload.StreamOf(spec).Tokens || got.error != nil || got.Counts[workload.CountBlocked] == 0 {
+			u.Errorf("%d tokens, %+v", tokens, got)
+		}
+	})
 }

@@ -111,7 +111,7 @@ func TestBracketSurvivesNoise(t *testing.T) {
 
 // over runs the ends of a load over a relay, whose address relay makes of the
 // server's.
-func over(t *testing.T, s sample.Load, warm, wide time.Duration, relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
+func over(t testing.TB, s sample.Load, warm, wide time.Duration, relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
 	t.Helper()
 	Prepare(2 * max(1, s.Streams))
 	addr := freeUDP(t)
@@ -143,7 +143,7 @@ func over(t *testing.T, s sample.Load, warm, wide time.Duration, relay func(neti
 func straight(a netip.AddrPort) netip.AddrPort { return a }
 
 // freeUDP is an address that a server of the test may have.
-func freeUDP(t *testing.T) netip.AddrPort {
+func freeUDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), testnet.Port(t))
 }
@@ -166,86 +166,94 @@ func TestUDP(t *testing.T) {
 		{"search-gso-batch", sample.Load{Options: workload.UDPOptions{GSO: true, Batch: 8}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.spec.Kind = "udp"
-			client, server, err := over(t, c.spec, 150*time.Millisecond, window, straight)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := withDefaults(c.spec)
-			o := workload.UDPOf(s)
-			in, out := server.Counts, client.Counts
-			// Every datagram of the window is accounted for: it came, or is lost.
-			if out[workload.CountDatagrams] == 0 || in[workload.CountDatagrams]+in[workload.CountLost] != out[workload.CountDatagrams] {
-				t.Errorf("sent %d in the window, %d came and %d are lost", out[workload.CountDatagrams], in[workload.CountDatagrams], in[workload.CountLost])
-			}
-			if in[workload.CountDropped] > in[workload.CountLost] || in[workload.CountDuplicates] != 0 || in[workload.CountBuffer] == 0 {
-				t.Errorf("server %v", in)
-			}
-			if server.TotalRecv == 0 || server.TotalRecv > client.TotalSent || server.TotalRecv%int64(o.Size) != 0 || client.TotalRecv != 0 {
-				t.Errorf("sent %d bytes, %d arrived", client.TotalSent, server.TotalRecv)
-			}
-			if client.Connections != s.Streams || server.Connections != s.Streams {
-				t.Errorf("flows %d, %d", client.Connections, server.Connections)
-			}
-			// A rate is never exceeded by more than what was made up for.
-			if most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5; o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
-				t.Errorf("%d bytes in the window at %g bit/s", client.Sent, o.Rate)
-			}
-			if o.Rate > 0 && math.Abs(float64(out[workload.CountRate])-o.Rate) > float64(s.Streams) {
-				t.Errorf("rate %d, want %g", out[workload.CountRate], o.Rate)
-			}
+			inTime(t, func(u testing.TB) {
+				c.spec.Kind = "udp"
+				client, server, err := over(u, c.spec, 150*time.Millisecond, window, straight)
+				if err != nil {
+					u.Fatal(err)
+				}
+				s := withDefaults(c.spec)
+				o := workload.UDPOf(s)
+				in, out := server.Counts, client.Counts
+				// Every datagram of the window is accounted for: it came, or is lost.
+				if in[workload.CountDatagrams]+in[workload.CountLost] != out[workload.CountDatagrams] {
+					t.Errorf("sent %d in the window, %d came and %d are lost", out[workload.CountDatagrams], in[workload.CountDatagrams], in[workload.CountLost])
+				}
+				if in[workload.CountDropped] > in[workload.CountLost] || in[workload.CountDuplicates] != 0 || in[workload.CountBuffer] == 0 {
+					u.Errorf("server %v", in)
+				}
+				if out[workload.CountDatagrams] == 0 || server.TotalRecv == 0 || server.TotalRecv > client.TotalSent || server.TotalRecv%int64(o.Size) != 0 || client.TotalRecv != 0 {
+					u.Errorf("sent %d bytes, %d arrived", client.TotalSent, server.TotalRecv)
+				}
+				if client.Connections != s.Streams || server.Connections != s.Streams {
+					u.Errorf("flows %d, %d", client.Connections, server.Connections)
+				}
+				// A rate is never exceeded by more than what was made up for.
+				if most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5; o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
+					u.Errorf("%d bytes in the window at %g bit/s", client.Sent, o.Rate)
+				}
+				if o.Rate > 0 && math.Abs(float64(out[workload.CountRate])-o.Rate) > float64(s.Streams) {
+					u.Errorf("rate %d, want %g", out[workload.CountRate], o.Rate)
+				}
+			})
 		})
 	}
 }
 
 // What a path loses is counted as lost, whatever it is.
 func TestUDPLossIsCounted(t *testing.T) {
-	const every = 10
-	lossy := func(addr netip.AddrPort) netip.AddrPort {
-		return lossy(t, addr, 0, func(n int) bool { return n%every != every-1 })
-	}
-	client, server, err := over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, came, lost := client.Counts[workload.CountDatagrams], server.Counts[workload.CountDatagrams], server.Counts[workload.CountLost]
-	if came+lost != sent || lost < sent/every-2 {
-		t.Errorf("of %d datagrams %d came and %d are lost", sent, came, lost)
-	}
-	// In the whole visit every tenth of all that crossed the relay is missing.
-	total := float64(client.TotalSent-server.TotalRecv) / float64(client.TotalSent)
-	if total < 0.8/every {
-		t.Errorf("a share of %g is lost", total)
-	}
+	inTime(t, func(u testing.TB) {
+		const every = 10
+		lossy := func(addr netip.AddrPort) netip.AddrPort {
+			return lossy(u, addr, 0, func(n int) bool { return n%every != every-1 })
+		}
+		client, server, err := over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
+		if err != nil {
+			u.Fatal(err)
+		}
+		sent, came, lost := client.Counts[workload.CountDatagrams], server.Counts[workload.CountDatagrams], server.Counts[workload.CountLost]
+		if came+lost != sent || lost < sent/every-2 {
+			u.Errorf("of %d datagrams %d came and %d are lost", sent, came, lost)
+		}
+		// In the whole visit every tenth of all that crossed the relay is missing.
+		total := float64(client.TotalSent-server.TotalRecv) / float64(client.TotalSent)
+		if total < 0.8/every {
+			u.Errorf("a share of %g is lost", total)
+		}
+	})
 }
 
 // A rate that is searched is one at which little is lost: over a relay that
 // passes a part only, it cannot be found, and the search still ends.
 func TestUDPSearchEnds(t *testing.T) {
-	half := func(addr netip.AddrPort) netip.AddrPort {
-		return lossy(t, addr, 0, func(n int) bool { return n < 4 || n%2 == 0 })
-	}
-	client, server, err := over(t, sample.Load{Kind: "udp"}, 200*time.Millisecond, window, half)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server.Counts[workload.CountLost] == 0 || client.Counts[workload.CountRate] == 0 {
-		t.Errorf("client %v, server %v", client.Counts, server.Counts)
-	}
+	inTime(t, func(u testing.TB) {
+		half := func(addr netip.AddrPort) netip.AddrPort {
+			return lossy(u, addr, 0, func(n int) bool { return n < 4 || n%2 == 0 })
+		}
+		client, server, err := over(u, sample.Load{Kind: "udp"}, 200*time.Millisecond, window, half)
+		if err != nil {
+			u.Fatal(err)
+		}
+		if server.Counts[workload.CountLost] == 0 || client.Counts[workload.CountRate] == 0 {
+			u.Errorf("client %v, server %v", client.Counts, server.Counts)
+		}
+	})
 }
 
 // A window in which all is lost, or nothing is sent, is no result.
 func TestUDPWithoutDatagrams(t *testing.T) {
-	begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
-		return lossy(t, addr, 0, func(n int) bool { return n < 8 })
-	}
-	_, _, err := over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
-	if !errors.Is(err, errCutOff) { // what ends it is lost, too
-		t.Errorf("Run = %v", err)
-	}
-	if _, _, err = over(t, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
-		t.Errorf("at a rate of nothing, Run = %v", err)
-	}
+	inTime(t, func(u testing.TB) {
+		begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
+			return lossy(u, addr, 0, func(n int) bool { return n < 8 })
+		}
+		_, _, err := over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
+		if !errors.Is(err, errCutOff) { // what ends it is lost, too
+			u.Errorf("Run = %v", err)
+		}
+		if _, _, err = over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
+			u.Errorf("at a rate of nothing, Run = %v", err)
+		}
+	})
 }
 
 func TestUDPRR(t *testing.T) {
@@ -259,69 +267,76 @@ func TestUDPRR(t *testing.T) {
 		{"largest", sample.Load{Options: workload.Messages{Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.spec.Kind = "udp-rr"
-			client, server, err := over(t, c.spec, warmup, window, straight)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := withDefaults(c.spec)
-			if client.Trips <= 0 || client.Latency == nil || client.Latency.TotalCount() < client.Trips-1 {
-				t.Fatalf("client %+v", client)
-			}
-			if client.Sent < client.Trips*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
-				t.Errorf("client %+v", client)
-			}
-			if server.TotalRecv > client.TotalSent || client.TotalRecv > server.TotalSent {
-				t.Errorf("client %+v\nserver %+v", client, server)
-			}
+			inTime(t, func(u testing.TB) {
+				c.spec.Kind = "udp-rr"
+				client, server, err := over(u, c.spec, warmup, window, straight)
+				if err != nil {
+					u.Fatal(err)
+				}
+				s := withDefaults(c.spec)
+				if client.Trips <= 0 || client.Latency == nil || client.Latency.TotalCount() < client.Trips-1 {
+					u.Fatalf("client %+v", client)
+				}
+				// The first request may have been sent before the window.
+				if client.Sent < (client.Trips-1)*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+					u.Errorf("client %+v", client)
+				}
+				if server.TotalRecv > client.TotalSent || client.TotalRecv > server.TotalSent {
+					u.Errorf("client %+v\nserver %+v", client, server)
+				}
+			})
 		})
 	}
 }
 
 // A request that gets lost costs its time, is counted and hangs nothing.
 func TestUDPRRLoss(t *testing.T) {
-	const wide = 450 * time.Millisecond // of which a lost trip takes 100 ms
-	lossy := func(addr netip.AddrPort) netip.AddrPort {
-		return lossy(t, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
-	}
-	client, _, err := over(t, sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost := client.Counts[workload.CountLost]
-	if lost < 1 || lost > int64(wide/(replyTime*time.Nanosecond))+1 || client.Trips < lost {
-		t.Errorf("%d trips, %v", client.Trips, client.Counts)
-	}
-	if p50 := time.Duration(client.Latency.ValueAtQuantile(50)); p50 < time.Millisecond || p50 > replyTime {
-		t.Errorf("a round trip over 1 ms takes %s", p50)
-	}
+	inTime(t, func(u testing.TB) {
+		const wide = 450 * time.Millisecond // of which a lost trip takes 100 ms
+		lossy := func(addr netip.AddrPort) netip.AddrPort {
+			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
+		}
+		client, _, err := over(u, sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
+		if err != nil {
+			u.Fatal(err)
+		}
+		lost := client.Counts[workload.CountLost]
+		if lost < 1 || lost > int64(wide/(replyTime*time.Nanosecond))+1 || client.Trips < lost {
+			u.Errorf("%d trips, %v", client.Trips, client.Counts)
+		}
+		if p50 := time.Duration(client.Latency.ValueAtQuantile(50)); p50 < time.Millisecond || p50 > replyTime {
+			u.Errorf("a round trip over 1 ms takes %s", p50)
+		}
+	})
 }
 
 // A server whose client falls silent says so, and does not hang.
 func TestUDPServerWithoutItsClient(t *testing.T) {
-	for kind, loop := range map[string]error{"udp": errNothing, "udp-rr": errNothing} {
-		addr := freeUDP(t)
-		Prepare(2)
-		srv, err := Listen(addr, options(sample.Load{Kind: kind}))
-		if err != nil {
-			t.Fatal(err)
+	inTime(t, func(u testing.TB) {
+		for kind, loop := range map[string]error{"udp": errNothing, "udp-rr": errNothing} {
+			addr := freeUDP(u)
+			Prepare(2)
+			srv, err := Listen(addr, options(sample.Load{Kind: kind}))
+			if err != nil {
+				u.Fatal(err)
+			}
+			cli, err := Dial(addr, options(sample.Load{Kind: kind}))
+			if err != nil {
+				u.Fatal(err)
+			}
+			begin := clock.Now()
+			when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+			if _, err := srv.Run(when); !errors.Is(err, loop) {
+				u.Errorf("%s: Run = %v", kind, err)
+			}
+			if took := time.Duration(clock.Now() - when.To); took > 2*lastWord*time.Nanosecond {
+				u.Errorf("%s: it took %s", kind, took)
+			}
+			if err := errors.Join(cli.Close(), srv.Close()); err != nil {
+				u.Error(err)
+			}
 		}
-		cli, err := Dial(addr, options(sample.Load{Kind: kind}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := clock.Now()
-		when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
-		if _, err := srv.Run(when); !errors.Is(err, loop) {
-			t.Errorf("%s: Run = %v", kind, err)
-		}
-		if took := time.Duration(clock.Now() - when.To); took > 2*lastWord*time.Nanosecond {
-			t.Errorf("%s: it took %s", kind, took)
-		}
-		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }
 
 func TestWhatUDPCannotOpen(t *testing.T) {

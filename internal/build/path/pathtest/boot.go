@@ -53,7 +53,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		// Until its processes have ended its files cannot be removed.
-		for deadline := time.Now().Add(10 * time.Second); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if _, err := os.Stat("/proc/" + first); err != nil {
 				break
 			}

@@ -338,7 +338,7 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		after := Observe(t)
 		after.fill(before)
 		if diff = cmp.Diff(before, after); diff == "" {

@@ -26,7 +26,7 @@ const (
 const (
 	datagrams     = 200 // one after the other: more than a hop may count of other traffic
 	datagramBytes = 1300
-	answerTime    = 200 * time.Millisecond
+	answerTime    = time.Second // of a busy machine: what is sent again is more than the path has to carry
 )
 
 // serveUDP sends back what comes, until its input ends.
