@@ -9,8 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Limits of the reader, so that a hostile file costs bounded memory and time.
@@ -98,57 +96,21 @@ var ErrEmpty = errors.New("no header: this is not a toll results file, or the ru
 // Read reads a results file. A last line that was cut off is left out and
 // reported as Truncated; anything else that does not fit is a *syntaxError.
 func Read(r io.Reader) (*File, error) {
-	f := &File{Truncated: true, End: End{Reason: EndedCutShort}}
+	g := NewGrowing()
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 64<<10), maxLine)
-	n, seen := 0, false
-	var pending error // a bad line is only forgiven if it is the last
 	for sc.Scan() {
-		n++
-		if pending != nil {
-			return nil, pending
-		}
-		if len(sc.Bytes()) == 0 {
-			continue
-		}
-		if !f.Truncated {
-			return nil, &syntaxError{n, errors.New("a record after the end")}
-		}
-		var l line
-		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
-			pending = &syntaxError{n, err}
-			continue
-		}
-		if !printable.Plain(sc.Bytes()) { // the door for text of files
-			printable.Fields(&l)
-		}
-		if err := f.add(l, &seen); errors.Is(err, ErrEmpty) {
+		if err := g.line(sc.Bytes()); err != nil {
 			return nil, err
-		} else if err != nil {
-			return nil, &syntaxError{n, err}
 		}
 	}
 	if err := sc.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("longer than %d MiB", maxLine>>20)
+			err = errTooLong
 		}
-		return nil, &syntaxError{n + 1, err}
+		return nil, &syntaxError{g.lines + 1, err}
 	}
-	if !seen {
-		if pending != nil {
-			return nil, fmt.Errorf("%w (%w)", ErrEmpty, pending)
-		}
-		return nil, ErrEmpty
-	}
-	if !f.Truncated {
-		return f, pending
-	}
-	if f.Header.Plan.Mesh != nil {
-		f.End.Rounds, f.End.Sweeps = f.completeMesh()
-	} else {
-		f.End.Rounds = f.completeRounds()
-	}
-	return f, nil
+	return g.File()
 }
 
 func (f *File) add(l line, seen *bool) error {

@@ -1,0 +1,98 @@
+package sample
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Growing is a results file that is read while it is written: the bytes are written to it as
+// they come. It is not safe for concurrent use.
+type Growing struct {
+	file    File
+	seen    bool   // the header
+	lines   int    // that have been read
+	pending error  // of a bad line, which is only forgiven if it is the last
+	cut     []byte // the line whose end has not come
+}
+
+// NewGrowing is a file of which nothing has come.
+func NewGrowing() *Growing {
+	return &Growing{file: File{Truncated: true, End: End{Reason: EndedCutShort}}}
+}
+
+var errTooLong = fmt.Errorf("longer than %d MiB", maxLine>>20)
+
+// Write reads the lines that end in b. An error is a *syntaxError; what came before is good.
+func (g *Growing) Write(b []byte) (int, error) {
+	n := len(b)
+	for {
+		end := bytes.IndexByte(b, '\n')
+		if len(g.cut)+max(end, 0) > maxLine || end < 0 && len(g.cut)+len(b) > maxLine {
+			return 0, &syntaxError{g.lines + 1, errTooLong}
+		}
+		if end < 0 {
+			g.cut = append(g.cut, b...)
+			return n, nil
+		}
+		whole := b[:end]
+		if len(g.cut) > 0 {
+			g.cut = append(g.cut, whole...)
+			whole = g.cut
+		}
+		err := g.line(bytes.TrimSuffix(whole, []byte{'\r'}))
+		g.cut, b = g.cut[:0], b[end+1:]
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// line reads a line.
+func (g *Growing) line(b []byte) error {
+	g.lines++
+	switch {
+	case g.pending != nil:
+		return g.pending
+	case len(b) == 0:
+		return nil
+	case !g.file.Truncated:
+		return &syntaxError{g.lines, errors.New("a record after the end")}
+	}
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		g.pending = &syntaxError{g.lines, err}
+		return nil
+	}
+	if !printable.Plain(b) { // the door for text of files
+		printable.Fields(&l)
+	}
+	err := g.file.add(l, &g.seen)
+	if err == nil || errors.Is(err, ErrEmpty) {
+		return err
+	}
+	return &syntaxError{g.lines, err}
+}
+
+// File is what has come so far; ErrEmpty as long as that is no header. What comes later
+// does not change it.
+func (g *Growing) File() (*File, error) {
+	switch {
+	case !g.seen && g.pending != nil:
+		return nil, fmt.Errorf("%w (%w)", ErrEmpty, g.pending)
+	case !g.seen:
+		return nil, ErrEmpty
+	}
+	f := g.file
+	switch {
+	case !f.Truncated:
+	case f.Header.Plan.Mesh != nil:
+		f.End.Rounds, f.End.Sweeps = f.completeMesh()
+	default:
+		f.End.Rounds = f.completeRounds()
+	}
+	return &f, nil
+}
