@@ -39,7 +39,7 @@ func commands(t *testing.T) map[string][]string {
 		"run":    {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
 		"stream": {"http://127.0.0.1:1", "--dry-run"}, "sql": {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
-		"report": {none}, "predict": {"--results", none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
+		"report": {none}, "view": {none}, "predict": {"--results", none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
 		"history": {none}, "explain": {"nothing"},
 	}
 	for _, c := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {

@@ -27,7 +27,7 @@ const (
 // exitCodes are what help says of them.
 var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
-	{"1", "the run could not start or go on; what was measured is printed"},
+	{"1", "the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
 	{"2", "the command line cannot be understood, or --save or --output names a file that exists, without --force"},
 	{"3", "nothing of what was asked for can be measured here: the error names what is missing"},
 	{"4", "measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; toll ports PORT: nobody serves the port"},

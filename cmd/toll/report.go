@@ -56,20 +56,12 @@ func judgeFile(e env, f *sample.File) judge.Report {
 func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	in, size := stdin, int64(0)
 	if name != "-" {
-		f, kept, err := openRun(name)
-		if !kept {
-			f, err = os.Open(name)
-		}
-		if kept && err != nil {
+		f, n, err := openResults(name)
+		if err != nil {
 			return nil, err
-		} else if err != nil {
-			return nil, &failure{exitBadFile, err, "toll compare --save " + name + " makes one"}
 		}
 		defer f.Close()
-		in = f
-		if info, err := f.Stat(); err == nil {
-			size = info.Size()
-		}
+		in, size = f, max(0, n)
 	}
 	bar := newProgress(e.stderr, false)
 	f, err := sample.Read(bar.reading(in, size))
@@ -78,4 +70,23 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 		return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), "a results file is what toll compare --save writes"}
 	}
 	return f, nil
+}
+
+// openResults opens a results file, or a run of the history, and says how many bytes it has; -1:
+// it is no regular file.
+func openResults(name string) (f *os.File, size int64, err error) {
+	f, kept, err := openRun(name)
+	if !kept {
+		f, err = os.Open(name)
+	}
+	switch {
+	case kept && err != nil:
+		return nil, 0, err
+	case err != nil:
+		return nil, 0, &failure{exitBadFile, err, "toll compare --save " + name + " makes one"}
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f, info.Size(), nil
+	}
+	return f, -1, nil
 }

@@ -254,6 +254,7 @@ func (p *printer) grid(g grid) {
 		for i, c := range r.Cells {
 			texts[i] = p.styled(c.Style, texts[i])
 		}
+		p.marks = append(p.marks, Mark{p.section, n, p.lines})
 		p.row(g, texts, r.Style)
 		for _, text := range g.below[n] {
 			p.line(spaces(g.Level+1) + p.styled(document.Faint, text))

@@ -16,20 +16,6 @@ import (
 // A ladder's tables show no tails.
 var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail", detailed: "CPU, paths"}
 
-// briefSteps are the sections of a ladder's summary: for each load what each part costs in
-// the metric that decides.
-func briefSteps(r *analysis.Report, steps []ladder.Step) []document.Section {
-	var out []document.Section
-	for _, l := range r.Plan.Loads {
-		for _, on := range sides(steps) {
-			if slices.ContainsFunc(on, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
-				out = append(out, briefStep(r, on, l))
-			}
-		}
-	}
-	return out
-}
-
 // sides are the steps by placement and backend.
 func sides(steps []ladder.Step) [][]ladder.Step {
 	var out [][]ladder.Step

@@ -15,11 +15,18 @@ type printer struct {
 	width  int
 	color  bool
 	shared map[string]document.Layout // of tables with one layout
+
+	lines   int    // so far
+	section int    // that is being printed
+	marks   []Mark // of rows
 }
 
 func newPrinter(o Options) *printer { return &printer{width: o.Width, color: o.Color} }
 
-func (p *printer) line(s string) { p.b.WriteString(s + "\n") }
+func (p *printer) line(s string) {
+	p.b.WriteString(s + "\n")
+	p.lines++
+}
 
 // attributes are those of text on a terminal (ECMA-48, SGR).
 var attributes = map[document.Style]string{document.Strong: "1", document.Faint: "2",

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
-	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -26,12 +25,8 @@ func Summary(r judge.Report) document.Document {
 		return Report(r)
 	}
 	d := document.Document{Kind: document.AReport, Value: r, Sections: []document.Section{answerSection(base.Answer)}}
-	if l, ok := r.(*ladder.Report); ok {
-		d.Sections = append(d.Sections, briefSteps(base, l.Steps)...)
-	} else {
-		for _, g := range groups(base.Cells) {
-			d.Sections = append(d.Sections, briefly(base, g))
-		}
+	for _, p := range Parts(r) {
+		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
 	if w := warnings(base); len(w) > 0 {

@@ -28,7 +28,8 @@ func writeTable(w io.Writer, d document.Document, o Options) error {
 // document prints sections, with an empty line between them.
 func (p *printer) document(d document.Document) {
 	p.fitTogether(d)
-	for _, s := range d.Sections {
+	for n, s := range d.Sections {
+		p.section = n
 		if len(s.Title) == 0 && len(s.Blocks) == 0 {
 			continue
 		}

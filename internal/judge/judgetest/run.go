@@ -16,7 +16,7 @@ import (
 // Run builds a results file with known numbers: every window lasts a second, on a
 // machine of two CPUs, one half busy and the other 0.3.
 type Run struct {
-	T    *testing.T
+	T    testing.TB
 	File *sample.File
 }
 
@@ -48,7 +48,7 @@ func Trio(m mode.Name, load string) []sample.Cell {
 }
 
 // New is a run of the cells, without visits yet.
-func New(t *testing.T, cells ...sample.Cell) *Run {
+func New(t testing.TB, cells ...sample.Cell) *Run {
 	t.Helper()
 	r := &Run{T: t, File: &sample.File{
 		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),

@@ -1,0 +1,259 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Details is the document of one row of a judged run: what each of its cells cost, its
+// percentiles, what its hops counted, who spent CPU time, and how it went round by round.
+func Details(r judge.Report, row PartRow) document.Document {
+	base := r.Base()
+	d := document.Document{Kind: document.AReport, Value: r}
+	for _, c := range row.Cells {
+		d.Sections = append(d.Sections, cellHead(base, c))
+		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c), parties(base, c), cpuTable(c), doubts(c)} {
+			if len(s.Blocks) > 0 {
+				d.Sections = append(d.Sections, s)
+			}
+		}
+	}
+	return d
+}
+
+// cellHead says what the cell is and what it has of the baseline.
+func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
+	l := loadOf(r, c.Load)
+	w := workload.Of(l)
+	title := document.Strongly(c.Name())
+	if phrase := c.Phrase(); phrase != c.Name() {
+		title = title.Then(document.Facts+phrase, document.Plain)
+	}
+	s := document.Section{Title: title}
+	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)+", "+w.Words(l), document.Words))
+	unit, scale := fitting(r, c.Load, c.Primary)
+	m := c.Metrics[c.Primary]
+	facts := []string{digits(m.Median*scale) + " " + unit}
+	if m.Low < m.High {
+		facts[0] += fmt.Sprintf(" (%s–%s)", digits(m.Low*scale), digits(m.High*scale))
+	}
+	style := document.Plain
+	switch x := m.Ratio; {
+	case c.Baseline:
+		facts = append(facts, "the baseline")
+	case x != nil:
+		facts = append(facts, x.Percent()+" of "+x.To, string(x.Verdict))
+		style = styleOf(x.Verdict)
+	}
+	if p := m.Price; p != nil && !c.Baseline {
+		facts = append(facts, "adds "+p.Amount())
+	}
+	if c.LimitedBy != "" {
+		facts = append(facts, "limited by "+limitedBy(c))
+	}
+	if c.Dial != "" {
+		facts = append(facts, "dials "+c.Dial)
+	}
+	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(facts, document.Facts)), Break: document.Facts, Style: style})
+	return s
+}
+
+// bars are levels from the lowest to the highest.
+var bars = []rune("▁▂▃▄▅▆▇█")
+
+const mostBars = 56 // columns of a strip
+
+// strip draws the cell's own metric round by round, and the baseline's below it on the same
+// scale.
+func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
+	own := c.Metrics[c.Primary]
+	if len(own.Rounds) < 2 {
+		return s
+	}
+	unit, scale := fitting(r, c.Load, c.Primary)
+	low, high := slices.Min(own.Rounds), slices.Max(own.Rounds)
+	rows := []analysis.Cell{c}
+	if b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool { return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape }); b >= 0 && !c.Baseline {
+		if of := r.Cells[b].Metrics[c.Primary]; len(of.Rounds) > 1 {
+			rows = append(rows, r.Cells[b])
+			low, high = min(low, slices.Min(of.Rounds)), max(high, slices.Max(of.Rounds))
+		}
+	}
+	names := 0
+	for _, x := range rows {
+		names = max(names, width(x.Name()))
+	}
+	s = document.Section{Title: document.Strongly("Round by round").
+		Then(fmt.Sprintf(", %s to %s %s", digits(low*scale), digits(high*scale), unit), document.Faint)}
+	for _, x := range rows {
+		m := x.Metrics[c.Primary]
+		s.Add(document.Paragraph{Level: 1, Break: document.Never, Text: document.Plainly(align(x.Name(), names, false)+"  ").
+			Then(drawnRounds(m.Rounds, m.At, low, high), document.Plain)})
+	}
+	return s
+}
+
+// drawnRounds are bars of values from low to high; a dot is a round that has none. Of many
+// rounds every second, third … is drawn.
+func drawnRounds(values []float64, at []int, low, high float64) string {
+	last := len(values) - 1
+	if at != nil && len(at) == len(values) {
+		last = at[len(at)-1]
+	}
+	every := 1 + last/mostBars
+	out := []rune(strings.Repeat("·", 1+last/every))
+	for i, x := range values {
+		round := i
+		if at != nil && i < len(at) {
+			round = at[i]
+		}
+		if round%every != 0 || round < 0 || round/every >= len(out) {
+			continue
+		}
+		level := len(bars) / 2
+		if high > low {
+			level = int((x - low) / (high - low) * float64(len(bars)-1))
+		}
+		out[round/every] = bars[min(max(0, level), len(bars)-1)]
+	}
+	return string(out)
+}
+
+// tellingPercentiles are those that a row's details have.
+var tellingPercentiles = []float64{1, 25, 50, 75, 90, 95, 99, 99.9, 99.99}
+
+// percentiles are the latencies beside the baseline's.
+func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
+	if len(c.Latencies) == 0 {
+		return s
+	}
+	var of []analysis.Quantile
+	t := document.Table{Level: 1, Columns: []document.Column{figures("", "percentile"), figures("", "µs")}}
+	b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool { return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape })
+	if b >= 0 && !c.Baseline {
+		of = r.Cells[b].Latencies
+		t.Columns = append(t.Columns, figures("", r.Cells[b].Name()))
+	}
+	for _, q := range c.Latencies {
+		if !slices.Contains(tellingPercentiles, q.Percentile) {
+			continue
+		}
+		row := document.Texts(fmt.Sprintf("%g", q.Percentile), digits(q.Seconds*micro))
+		if len(t.Columns) > 2 {
+			text := "-"
+			if i := slices.IndexFunc(of, func(o analysis.Quantile) bool { return o.Percentile == q.Percentile }); i >= 0 {
+				text = digits(of[i].Seconds * micro)
+			}
+			row = append(row, document.Cell{Text: text})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: row})
+	}
+	return document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
+}
+
+// hopTable is what each hop counted in all good visits together.
+func hopTable(c analysis.Cell) (s document.Section) {
+	if len(c.Counted) == 0 {
+		return s
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "hop"),
+		{Head: [2]string{"", "device"}, Cut: document.CutMiddle, Least: leastPhrase}, {Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastPhrase},
+		figures("bytes", "→"), figures("packets", "→"), figures("bytes", "←"), figures("packets", "←")}}
+	for _, h := range c.Counted {
+		kind, row := h.Kind, document.Row{}
+		if h.Guard {
+			kind, row.Style = "not "+kind, document.Faint
+		}
+		row.Cells = document.Texts(kind, h.Name, h.Where, humane(h.ForwardBytes), humane(h.ForwardPackets), humane(h.BackwardBytes), humane(h.BackwardPackets))
+		if h.ForwardBytes+h.BackwardBytes == 0 && h.Hits > 0 {
+			row.Cells[4].Text = humane(h.Hits)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	text := document.Text{{Text: "Witnessed: every hop counted the bytes of the load; what begins with \"not\" must stay quiet.", Style: document.Good}}
+	if !c.Witnessed {
+		text = document.Text{{Text: "Not witnessed.", Style: document.Bad}}
+	}
+	return document.Section{Title: document.Strongly("Path").Then(", all good visits together", document.Faint),
+		Blocks: []document.Block{t, document.Paragraph{Level: 1, Text: text, Break: document.Words}}}
+}
+
+// humane is a count with three digits: 1.24 M.
+func humane(n uint64) string {
+	const thousand = 1000
+	x := float64(n)
+	for _, prefix := range []string{"", " k", " M", " G", " T"} {
+		switch {
+		case x < thousand && prefix == "":
+			return fmt.Sprint(n)
+		case x < thousand || prefix == " T":
+			return digits(x) + prefix
+		}
+		x /= thousand
+	}
+	return ""
+}
+
+// parties say who spent the CPU time.
+func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
+	of := c.CPU
+	sum := of.Client + of.Server + of.Proxy + of.Rest
+	if !(sum > 0) {
+		return s
+	}
+	scale, unit := float64(perGB), "s a gigabyte"
+	if of.Unit == "s" {
+		scale, unit = micro, "µs a round trip"
+	}
+	t := document.Table{Level: 1, Columns: []document.Column{texts("", "by"), figures("", unit), figures("", "%"), texts("", "")}}
+	for _, p := range []struct {
+		name string
+		x    float64
+	}{{"client", of.Client}, {"server", of.Server}, {"proxy", of.Proxy}, {"the rest of the machine", of.Rest}, {"all", sum}} {
+		if p.x == 0 && p.name == "proxy" {
+			continue
+		}
+		const columns = 20
+		n := min(max(0, int(p.x/sum*columns)), columns)
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(p.name, digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum), strings.Repeat("█", n))})
+	}
+	return document.Section{Title: document.Strongly("CPU time"), Blocks: []document.Block{t}}
+}
+
+// cpuTable is how each CPU spent its time.
+func cpuTable(c analysis.Cell) (s document.Section) {
+	if len(c.CPUs) == 0 {
+		return s
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle, Least: leastPhrase}}}
+	for _, kind := range []string{"user", "system", "irq", "softirq", "steal", "idle"} {
+		t.Columns = append(t.Columns, figures("%", kind))
+	}
+	for _, u := range c.CPUs {
+		cells := document.Texts(strings.TrimSpace(fmt.Sprintf("%s %d", u.Machine, u.CPU)))
+		for _, x := range []float64{u.User, u.System, u.IRQ, u.SoftIRQ, u.Steal, u.Idle} {
+			cells = append(cells, document.Cell{Text: fmt.Sprintf("%.1f", percent*x)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return document.Section{Title: document.Strongly("CPUs").Then(", in the windows", document.Faint), Blocks: []document.Block{t}}
+}
+
+// doubts are the cell's warnings.
+func doubts(c analysis.Cell) (s document.Section) {
+	var items []string
+	for _, w := range c.Warnings {
+		items = append(items, w.Text)
+	}
+	if len(items) == 0 {
+		return s
+	}
+	return list(document.Warnings, "Warnings", items)
+}

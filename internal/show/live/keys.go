@@ -1,0 +1,135 @@
+package live
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/show"
+)
+
+// press takes a key.
+func (m *Model) press(k string) {
+	if m.asking {
+		m.answer(k)
+		return
+	}
+	switch k {
+	case "q":
+		if m.running {
+			m.asking = true
+		} else {
+			m.outcome = Closed
+		}
+		return
+	case "?", "h":
+		m.turn(help)
+		return
+	case "w":
+		m.turn(doubts)
+		return
+	case "esc", "left", "backspace":
+		m.page = tables
+		m.follow = true
+		return
+	}
+	if m.page == tables {
+		m.pressTables(k)
+		return
+	}
+	m.pressText(k)
+}
+
+// answer takes the answer to what is to become of a run.
+func (m *Model) answer(k string) {
+	switch k {
+	case "s":
+		m.outcome = Stopped
+	case "p":
+		m.outcome = Closed
+	case "esc", "q", "c", "n", "enter":
+		m.asking = false
+	}
+}
+
+// turn shows a page, or the tables again if it is shown already.
+func (m *Model) turn(to page) {
+	if m.page == to {
+		m.page, m.follow = tables, true
+		return
+	}
+	m.page = to
+	m.scroll[to] = 0
+}
+
+// pressTables takes a key where the tables are shown.
+func (m *Model) pressTables(k string) {
+	switch k {
+	case "down", "j", "tab":
+		m.move(1)
+	case "up", "k", "shift+tab":
+		m.move(-1)
+	case "pgdown", "space", "ctrl+d":
+		m.move(max(1, m.body()/2))
+	case "pgup", "ctrl+u":
+		m.move(-max(1, m.body()/2))
+	case "home", "g":
+		m.move(-len(m.keys()))
+		m.scroll[tables] = 0
+	case "end", "G":
+		m.move(len(m.keys()))
+		m.scroll[tables], m.follow = unbounded, false
+	case "enter", "right", "l":
+		if m.row() != nil {
+			m.turn(details)
+		}
+	case "s":
+		at := slices.Index(show.Sortings, m.sorting)
+		m.sort(show.Sortings[(at+1)%len(show.Sortings)], false)
+	case "r":
+		m.sort(m.sorting, !m.reversed)
+	}
+	for n, s := range show.Sortings {
+		if k == string(rune('1'+n)) {
+			m.sort(s, false)
+		}
+	}
+}
+
+func (m *Model) sort(by show.Sorting, reversed bool) {
+	m.sorting, m.reversed, m.follow = by, reversed, true
+}
+
+// move picks the row that is so many further down.
+func (m *Model) move(by int) {
+	all := m.keys()
+	at := slices.Index(all, m.at)
+	to := min(max(0, at+by), len(all)-1)
+	if len(all) == 0 || to == at { // what is above or below the rows
+		m.scroll[tables], m.follow = m.scroll[tables]+by, false
+		return
+	}
+	m.at, m.follow = all[to], true
+}
+
+// unbounded is beyond the last line of any page.
+const unbounded = 1 << 30
+
+// pressText takes a key where text is shown, which it scrolls.
+func (m *Model) pressText(k string) {
+	top := &m.scroll[m.page]
+	switch k {
+	case "down", "j":
+		*top++
+	case "up", "k":
+		*top--
+	case "pgdown", "space", "ctrl+d", "right":
+		*top += max(1, m.body()-1)
+	case "pgup", "ctrl+u":
+		*top -= max(1, m.body()-1)
+	case "home", "g":
+		*top = 0
+	case "end", "G":
+		*top = unbounded
+	case "enter":
+		m.page, m.follow = tables, true
+	}
+}

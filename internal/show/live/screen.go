@@ -1,0 +1,268 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// View is the screen as bubbletea has it.
+func (m Model) View() tea.View {
+	v := tea.NewView(strings.Join(m.Lines(), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// footLines are below the body.
+const footLines = 2
+
+// headLines are above the body: on a low screen without an empty one.
+func (m Model) headLines() int {
+	const low, tight, roomy = 20, 2, 3
+	if m.height < low {
+		return tight
+	}
+	return roomy
+}
+
+// body is how many lines the tables or the text have.
+func (m Model) body() int { return max(0, m.height-m.headLines()-footLines) }
+
+// Lines are the screen's lines, as many as it has; none is wider than it is.
+func (m Model) Lines() []string {
+	lines := append(m.head(), make([]string, m.headLines()-len(m.head()))...)
+	lines = append(lines, m.shown()...)
+	for len(lines) < m.height-footLines {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.foot()...)
+	if len(lines) > m.height {
+		lines = lines[:max(0, m.height)]
+	}
+	for i, l := range lines {
+		if ansi.StringWidth(l) > m.width {
+			lines[i] = ansi.Truncate(l, max(0, m.width), "…")
+		}
+	}
+	return lines
+}
+
+// head says what is shown, and where a run is.
+func (m Model) head() []string {
+	right := ""
+	switch {
+	case m.step != nil:
+		right = fmt.Sprintf("%.0f s left", max(0, m.step.Total-m.step.Elapsed))
+	case m.note != "":
+		right = m.note
+	}
+	name := ansi.Truncate(m.name, max(0, m.width-ansi.StringWidth(right)-2), "…")
+	space := max(1, m.width-ansi.StringWidth(name)-ansi.StringWidth(right))
+	first := m.strong(name) + strings.Repeat(" ", space) + right
+	switch {
+	case m.step != nil:
+		return []string{first, m.faint(m.bar() + m.step.Next)}
+	case m.report != nil && m.note != "":
+		return []string{first, m.faint(fmt.Sprintf("%d complete rounds so far", m.report.Base().Plan.Rounds))}
+	case m.report != nil:
+		return []string{first, m.faint(show.RunFacts(m.report))}
+	}
+	return []string{first, ""}
+}
+
+// bar is how much of the time is over.
+func (m Model) bar() string {
+	const cells, roomy = 10, 50
+	if m.width < roomy || !(m.step.Total > 0) {
+		return ""
+	}
+	done := min(max(0, int(cells*m.step.Elapsed/m.step.Total)), cells)
+	return "[" + strings.Repeat("█", done) + strings.Repeat("░", cells-done) + "] "
+}
+
+// shown are the lines of the page that fit.
+func (m Model) shown() []string {
+	if m.asking {
+		return m.question()
+	}
+	top := m.scroll[m.page]
+	return m.lines[min(top, len(m.lines)):min(len(m.lines), top+m.body())]
+}
+
+// settle makes the page's lines, and brings what is picked among those that are shown.
+func (m *Model) settle() {
+	top := &m.scroll[m.page]
+	if m.page != tables {
+		m.lines = m.text(m.page)
+	} else {
+		var first, last int
+		m.lines, first, last = m.tableLines()
+		switch {
+		case !m.follow || first < 0:
+		case last < m.body() && m.at == m.keys()[0]: // with what is above the tables
+			*top = 0
+		case first < *top:
+			*top = first
+		case last >= *top+m.body():
+			*top = last - m.body() + 1
+		}
+	}
+	*top = max(0, min(*top, len(m.lines)-m.body()))
+}
+
+// tableLines are the tables with what is beside them, and where the picked row stands; -1:
+// there is none.
+func (m Model) tableLines() (lines []string, first, last int) {
+	if m.report == nil {
+		return []string{"", "  Nothing is measured yet."}, -1, -1
+	}
+	opts := show.Options{Color: m.color, Width: max(1, m.width)}
+	if len(m.parts) == 0 { // a mesh, or nothing has a result
+		lines, _ = show.Lines(show.Report(m.report), opts)
+		return lines, -1, -1
+	}
+	d := document.Document{Kind: document.AReport, Value: m.report}
+	before, behind := show.Beside(m.report)
+	if !m.running { // while a run goes on an answer would change all the time
+		d.Sections = append(d.Sections, before...)
+	}
+	from := len(d.Sections)
+	parts := m.sorted()
+	for _, p := range parts {
+		d.Sections = append(d.Sections, p.Section)
+	}
+	d.Sections = append(d.Sections, behind...)
+	lines, marks := show.Lines(d, opts)
+	first, last = -1, -1
+	keys := m.keys()
+	for _, mark := range marks {
+		n := mark.Section - from
+		if n < 0 || n >= len(parts) || mark.Row >= len(parts[n].Rows) {
+			continue
+		}
+		before := 0
+		for _, p := range parts[:n] {
+			before += len(p.Rows)
+		}
+		if keys[before+mark.Row] != m.at {
+			continue
+		}
+		lines[mark.Line] = m.picked(lines[mark.Line])
+		last = mark.Line
+		switch {
+		case first >= 0:
+		case mark.Row == 0: // with its title and heads
+			first = max(0, last-titleLines)
+		default:
+			first = last
+		}
+	}
+	return lines, first, last
+}
+
+const titleLines = 3
+
+// picked is the line of the row that is picked.
+func (m Model) picked(line string) string {
+	plain := ansi.Strip(line)
+	plain = "▸" + strings.TrimPrefix(plain, " ")
+	if !m.color {
+		return plain
+	}
+	return "\x1b[7m" + plain + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(plain))) + "\x1b[0m"
+}
+
+// text are the lines of a page of text.
+func (m Model) text(p page) []string {
+	opts := show.Options{Color: m.color, Width: max(1, m.width)}
+	var d document.Document
+	switch p {
+	case details:
+		row := m.row()
+		if row == nil {
+			return []string{"  This row has no result any more."}
+		}
+		d = show.Details(m.report, *row)
+	case doubts:
+		d = m.doubtsPage()
+	case help:
+		d = m.helpPage()
+	}
+	lines, _ := show.Lines(d, opts)
+	return lines
+}
+
+// doubtsPage lists what is not measured, and the warnings.
+func (m Model) doubtsPage() document.Document {
+	none := document.Document{Sections: []document.Section{{Blocks: []document.Block{
+		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings."), Break: document.Words}}}}}
+	if m.report == nil {
+		return none
+	}
+	_, behind := show.Beside(m.report)
+	if len(behind) == 0 {
+		return none
+	}
+	return document.Document{Sections: behind}
+}
+
+// question asks what is to become of the run.
+func (m Model) question() []string {
+	return []string{"", m.strong("  Stop the run?"), "",
+		"  s    stop now, and print what there is (as Ctrl-C does)",
+		"  p    close this screen; the run goes on with the line of progress",
+		"  Esc  go on"}
+}
+
+// foot says what the newest warning is, and the keys.
+func (m Model) foot() []string {
+	if m.asking {
+		return []string{"", m.faint("s stop  p progress line  Esc go on")}
+	}
+	return []string{m.status(), m.faint(m.keyLine())}
+}
+
+func (m Model) status() string {
+	n := 0
+	if m.report != nil {
+		n = len(show.Doubts(m.report))
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return m.doubtful("! " + m.newest)
+	}
+	return m.doubtful(fmt.Sprintf("! %d warnings (w): %s", n, m.newest))
+}
+
+func (m Model) keyLine() string {
+	if m.page != tables {
+		return "↑↓ scroll  Esc back  ? help  q quit"
+	}
+	order := string(m.sorting)
+	if m.reversed {
+		order += ", reversed"
+	}
+	keys := fmt.Sprintf("↑↓ row  Enter details  s sort (%s)  ? help  q quit", order)
+	if more := "  keys act between epochs"; m.running && ansi.StringWidth(keys+more) <= m.width {
+		keys += more
+	}
+	return keys
+}
+
+func (m Model) strong(s string) string   { return m.styled("1", s) }
+func (m Model) faint(s string) string    { return m.styled("2", s) }
+func (m Model) doubtful(s string) string { return m.styled("33", s) }
+
+func (m Model) styled(attribute, s string) string {
+	if !m.color || s == "" {
+		return s
+	}
+	return "\x1b[" + attribute + "m" + s + "\x1b[0m"
+}

@@ -1,0 +1,129 @@
+// Package terminal draws a screen on a terminal, and reads its keys. bubbletea reads and
+// decodes the keys and runs the model; it does not draw, because its renderer wakes sixty
+// times a second, which a measurement beside it would notice.
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is a terminal whose screen and keys are ours until it is closed.
+type Terminal struct {
+	out   *os.File
+	keys  *os.File
+	owned bool // keys is to be closed
+	saved *unix.Termios
+	drawn []string // the lines on the screen; nil: not known
+}
+
+// ErrNone is that there is no terminal to draw on, or to read keys from.
+var ErrNone = errors.New("there is no terminal")
+
+// Open takes the terminal that out is, whose keys come from in if that is one, too, and
+// else from the terminal that the process has.
+func Open(in, out *os.File) (*Terminal, error) {
+	if !is(out) {
+		return nil, ErrNone
+	}
+	t := &Terminal{out: out, keys: in}
+	if !is(in) {
+		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%w to read keys from: %w", ErrNone, err)
+		}
+		t.keys, t.owned = f, true
+	}
+	saved, err := unix.IoctlGetTermios(int(t.keys.Fd()), unix.TCGETS)
+	if err == nil {
+		t.saved = saved
+		err = unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETS, raw(*saved))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("set up the terminal: %w", err), t.release())
+	}
+	_, err = t.out.WriteString(ansi.SetModeAltScreenSaveCursor + ansi.HideCursor + ansi.EraseEntireScreen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("draw on the terminal: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// raw is without lines and echo. Ctrl-C is a signal as ever; Ctrl-Z is none, because a
+// stopped toll would leave this screen to the shell.
+func raw(t unix.Termios) *unix.Termios {
+	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT | unix.INPCK
+	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VSUSP] = 1, 0, 0
+	return &t
+}
+
+func is(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Size is how many columns and lines the terminal has.
+func (t *Terminal) Size() (columns, lines int) {
+	const usualColumns, usualLines = 80, 24
+	s, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || s.Col == 0 || s.Row == 0 {
+		return usualColumns, usualLines
+	}
+	return int(s.Col), int(s.Row)
+}
+
+// Draw draws the lines that differ from those on the screen.
+func (t *Terminal) Draw(lines []string) error {
+	var b strings.Builder
+	b.WriteString(ansi.SetModeSynchronizedOutput)
+	if t.drawn == nil {
+		b.WriteString(ansi.EraseEntireScreen)
+	}
+	changed := t.drawn == nil
+	for i, l := range lines {
+		if i < len(t.drawn) && t.drawn[i] == l {
+			continue
+		}
+		changed = true
+		b.WriteString(ansi.CursorPosition(1, i+1) + l + ansi.ResetStyle + ansi.EraseLineRight)
+	}
+	if len(lines) < len(t.drawn) {
+		changed = true
+		b.WriteString(ansi.CursorPosition(1, len(lines)+1) + ansi.EraseScreenBelow)
+	}
+	if !changed {
+		return nil
+	}
+	b.WriteString(ansi.ResetModeSynchronizedOutput)
+	t.drawn = append([]string{}, lines...)
+	_, err := t.out.WriteString(b.String())
+	return err
+}
+
+// Forget has everything drawn again: the terminal has another size.
+func (t *Terminal) Forget() { t.drawn = nil }
+
+// Close gives the terminal back as it was.
+func (t *Terminal) Close() error {
+	_, err := t.out.WriteString(ansi.ResetModeSynchronizedOutput + ansi.ResetStyle + ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
+	return errors.Join(err, t.release())
+}
+
+func (t *Terminal) release() (err error) {
+	if t.saved != nil { // what was typed is not left for the shell
+		err = unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETSF, t.saved)
+	}
+	if t.owned {
+		err = errors.Join(err, t.keys.Close())
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package show
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Part is a table of a judged run, whose rows can be sorted and looked at one by one.
+type Part struct {
+	Section document.Section // its tables have a row for each of Rows
+	Rows    []PartRow
+}
+
+// PartRow is what a row of a part is about.
+type PartRow struct {
+	Name    string
+	Cells   []analysis.Cell // one; none: it has no result
+	Value   float64         // of the cell's own metric, in base units
+	Higher  bool            // a higher value is better
+	Price   float64         // the more, the dearer; that of the baseline is -Inf
+	Verdict stats.Verdict   // "": it has none
+}
+
+// Parts are the tables of a run's summary. A mesh, and a run without an answer, has none.
+func Parts(r judge.Report) []Part {
+	base := r.Base()
+	switch r := r.(type) {
+	case *mesh.Report:
+		return nil
+	case *ladder.Report:
+		return ladderParts(base, r.Steps)
+	}
+	if base.Answer == nil {
+		return nil
+	}
+	var out []Part
+	for _, g := range groups(base.Cells) {
+		p := Part{Section: briefly(base, g)}
+		for _, c := range g {
+			p.Rows = append(p.Rows, rowOf(c))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func rowOf(c analysis.Cell) PartRow {
+	m := c.Metrics[c.Primary]
+	return PartRow{Name: c.Name(), Cells: []analysis.Cell{c}, Value: m.Median, Higher: m.Higher, Price: c.Toll(), Verdict: verdictOf(c)}
+}
+
+// ladderParts are for each load what each part costs in the metric that decides.
+func ladderParts(r *analysis.Report, steps []ladder.Step) []Part {
+	var out []Part
+	if r.Answer == nil {
+		return nil
+	}
+	for _, l := range r.Plan.Loads {
+		for _, side := range sides(steps) {
+			if !slices.ContainsFunc(side, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
+				continue
+			}
+			p := Part{Section: briefStep(r, side, l)}
+			for _, s := range side {
+				p.Rows = append(p.Rows, stepRow(r, s, l.Kind))
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
+	row := PartRow{Name: s.Label, Price: math.Inf(-1)}
+	c, ok := cellOf(r, s, load)
+	if !ok {
+		return row
+	}
+	m := c.Metrics[c.Primary]
+	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher
+	if price, ok := s.Prices[c.Primary]; ok {
+		row.Price, row.Verdict = price.Median, price.Verdict
+		if price.Unit == analysis.RatioUnit && row.Higher {
+			row.Price = -price.Median
+		}
+	}
+	return row
+}
+
+// Sorting is an order of a part's rows.
+type Sorting string
+
+// The orders. AsReported is that of the report; the others begin with what is best.
+const (
+	AsReported Sorting = "report"
+	ByMode     Sorting = "mode"
+	ByValue    Sorting = "value"
+	ByVerdict  Sorting = "verdict"
+	ByPrice    Sorting = "price"
+)
+
+// Sortings are all orders.
+var Sortings = []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice}
+
+// verdictOrder is from the best to the worst, with those that say nothing in between.
+var verdictOrder = []stats.Verdict{stats.Better, stats.Gains, "", stats.Same, stats.Nothing, stats.Unclear, stats.Costs, stats.Worse}
+
+// compare orders two rows.
+func (s Sorting) compare(a, b PartRow) int {
+	switch s {
+	case ByMode:
+		return cmp.Compare(a.Name, b.Name)
+	case ByValue:
+		if a.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Value, b.Value)
+	case ByVerdict:
+		return cmp.Or(cmp.Compare(slices.Index(verdictOrder, a.Verdict), slices.Index(verdictOrder, b.Verdict)), cmp.Compare(a.Price, b.Price))
+	case ByPrice:
+		return cmp.Compare(a.Price, b.Price)
+	}
+	return 0
+}
+
+// Sorted is the part with its rows in that order, or in the opposite one.
+func (p Part) Sorted(by Sorting, reversed bool) Part {
+	order := make([]int, len(p.Rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return by.compare(p.Rows[i], p.Rows[k]) })
+	if reversed {
+		slices.Reverse(order)
+	}
+	out := Part{Section: p.Section}
+	out.Section.Blocks = slices.Clone(p.Section.Blocks)
+	for _, i := range order {
+		out.Rows = append(out.Rows, p.Rows[i])
+	}
+	for n, b := range out.Section.Blocks {
+		t, is := b.(document.Table)
+		if !is || len(t.Rows) != len(order) {
+			continue
+		}
+		t.Rows = ordered(t.Rows, order)
+		out.Section.Blocks[n] = t
+	}
+	return out
+}
+
+// ordered are the rows in another order. What stands above a row is of those that follow it,
+// too, and goes with them.
+func ordered(rows []document.Row, order []int) []document.Row {
+	above := make([]document.Text, len(rows))
+	for i, r := range rows {
+		above[i] = r.Above
+		if i > 0 && len(r.Above) == 0 {
+			above[i] = above[i-1]
+		}
+	}
+	out := make([]document.Row, len(order))
+	for at, i := range order {
+		out[at] = rows[i]
+		if out[at].Above = above[i]; at > 0 && above[i].String() == above[order[at-1]].String() {
+			out[at].Above = nil
+		}
+	}
+	return out
+}
+
+// Beside are what a judged run says besides its tables: before them the answer, behind them
+// what has no result, and the doubts.
+func Beside(r judge.Report) (before, behind []document.Section) {
+	base := r.Base()
+	if base.Answer != nil {
+		before = append(before, answerSection(base.Answer))
+	}
+	if len(base.Findings) > 0 && base.Answer == nil {
+		behind = append(behind, document.Section{Blocks: []document.Block{document.List{Topic: document.Findings, Items: base.Findings, Level: 1}}})
+	}
+	return before, append(append(behind, absent(base)...), warnings(base)...)
+}
+
+// Doubts are the run's warnings, each once.
+func Doubts(r judge.Report) []string {
+	for _, s := range warnings(r.Base()) {
+		return s.Blocks[0].(document.List).Items
+	}
+	return nil
+}
+
+// RunFacts are how long a run took, how it ended and how noisy it was.
+func RunFacts(r judge.Report) string { return runText(r.Base()) }
