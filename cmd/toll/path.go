@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
@@ -84,6 +85,9 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	between, err := parseWire(f.wire)
 	if err != nil {
 		return err
+	}
+	if f.wire != "" && on == sample.Lab && !lab.Applies(between, route.Mode, route.From, route.To) {
+		return idleWire([]string{string(route.From)})
 	}
 	if err := pathHeadroom(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -44,6 +45,29 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	}
 	r.Rounds, r.Budget, r.Precision, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.pin, f.seed
 	return r, f.slicing.into(&r, f.loads.given)
+}
+
+// wireApplies refuses a wire that makes no difference to any path of the plan.
+func (f *runFlags) wireApplies(p sample.Plan) error {
+	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) { // fit refuses it of others
+		return nil
+	}
+	var from []string
+	for _, c := range p.Cells {
+		if lab.Applies(*p.Wire, mode.Name(c.Mode), mode.Placement(c.From), mode.Target(c.To)) {
+			return nil
+		}
+		if !slices.Contains(from, c.From) {
+			from = append(from, c.From)
+		}
+	}
+	return idleWire(from)
+}
+
+// idleWire is the error of a wire that no path from there crosses.
+func idleWire(from []string) error {
+	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s", strings.Join(from, ", ")),
+		"leave --wire out, or add --from remote")
 }
 
 // Bounds of --window.

@@ -131,6 +131,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		}
 		return usage(err, hint)
 	}
+	if err := f.wireApplies(p); err != nil {
+		return err
+	}
 	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}

@@ -2,10 +2,10 @@ package show
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -83,60 +83,31 @@ func Trends(t *trend.Trends) document.Document {
 		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{
 			paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work), document.Words), trendTable(l)}})
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; ┊: the baseline. "+
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
 		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff @2 @1 says what differs, and judges it.", document.Words)}})
 	return d
 }
 
-// trendColumns is how many columns a trend's picture has.
-const trendColumns = 24
-
 // trendTable has a row for each run, with the interval on a scale that all rows share.
 func trendTable(l trend.Trend) document.Table {
-	low, high := 1.0, 1.0 // the baseline is on the scale
+	const ratio = 2 // the column
+	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},
+		Layouts: []document.Layout{{}, {Tight: true}, {Bare: true}, {Bare: true, Tight: true}}}
 	for _, p := range l.Points {
-		low, high = min(low, p.Low), max(high, p.High)
-	}
-	picture := document.Column{Head: [2]string{"", scaleHead(low, high)}, Width: trendColumns}
-	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), picture, texts("", "ratio"), texts("", "verdict")},
-		Layouts: []document.Layout{{}, {Tight: true}}}
-	for _, p := range l.Points {
-		lower, upper := p.Low, p.High
-		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started), drawnPoint(p, low, high)), Style: styleOf(p.Verdict)}
-		text := fmt.Sprintf("%.2f (%.2f–%.2f)", p.Median, p.Low, p.High)
-		if p.N < 2 {
-			text = fmt.Sprintf("%.2f (?)", p.Median)
+		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)), Style: styleOf(p.Verdict)}
+		n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict)}
+		text := fmt.Sprintf("%.2f (?)", p.Median)
+		if p.N > 1 {
+			lower, upper := p.Low, p.High
+			text, n.Low, n.High = fmt.Sprintf("%.2f (%.2f–%.2f)", p.Median, p.Low, p.High), &lower, &upper
 		}
-		row.Cells = append(row.Cells, document.Cell{Text: text, Number: &document.Number{Value: p.Median, Low: &lower, High: &upper, Unit: "ratio", Verdict: string(p.Verdict)}},
-			document.Cell{Text: string(p.Verdict)})
+		row.Cells = append(row.Cells, document.Cell{Text: text, Number: &n}, document.Cell{Text: string(p.Verdict)})
 		if len(p.Changed) > 0 {
 			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	t.Plot = &document.Plot{Column: ratio, Before: ratio, Baseline: 1, Scale: 1, Least: leastPlot}
+	t.Plot.Show(t.Rows)
 	return t
-}
-
-// scaleHead are the ends of a scale above its columns.
-func scaleHead(low, high float64) string {
-	a, b := fmt.Sprintf("%.2f", low), fmt.Sprintf("%.2f", high)
-	return a + strings.Repeat(" ", max(1, trendColumns-len(a)-len(b))) + b
-}
-
-// drawnPoint draws a point's interval on a scale.
-func drawnPoint(p trend.Point, low, high float64) string {
-	at := func(x float64) int {
-		if !(high > low) {
-			return 0
-		}
-		k := int(math.Round((trendColumns - 1) * (min(max(x, low), high) - low) / (high - low)))
-		return min(max(k, 0), trendColumns-1) // of a scale as wide as floats go
-	}
-	out := []rune(strings.Repeat(" ", trendColumns))
-	out[at(1)] = '┊'
-	for k := at(p.Low); p.N > 1 && k <= at(p.High); k++ {
-		out[k] = '─'
-	}
-	out[at(p.Median)] = '●'
-	return strings.TrimRight(string(out), " ")
 }

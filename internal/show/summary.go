@@ -168,18 +168,7 @@ func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot 
 		return nil
 	}
 	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent, Least: leastPlot}
-	p.From, p.To = 1, 1
-	for _, row := range t.Rows {
-		n := row.Cells[at].Number
-		if n == nil {
-			continue
-		}
-		low, high := n.Value, n.Value
-		if n.Low != nil && n.High != nil {
-			low, high = min(low, *n.Low), max(high, *n.High)
-		}
-		p.From, p.To = min(p.From, low), max(p.To, high)
-	}
+	p.Show(t.Rows)
 	return &p
 }
 

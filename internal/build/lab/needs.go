@@ -53,7 +53,7 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	if !r.bare {
 		out = append(out, needForwarding, needNAT)
 	}
-	if l.Wire != (sample.Wire{}) {
+	if l.Wire != (sample.Wire{}) && crossesWire(s.Mode, s.From, s.To) {
 		out = append(out, needWire)
 	}
 	out = append(out, r.needs...)

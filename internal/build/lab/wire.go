@@ -75,8 +75,25 @@ func ParseWire(text string) (w sample.Wire, err error) {
 	return w, nil
 }
 
+// crossesWire reports whether the mode's path from there goes from one machine to the other.
+func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
+	known, _ := mode.Find(m)
+	r, ok := known.Route(from, to)
+	return ok && slices.Contains(r.Hops, mode.HopWire)
+}
+
+// Applies reports whether a wire like that makes a difference to the mode's path from
+// there: the path crosses it, or has a device whose MTU is the card's.
+func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
+	known, _ := mode.Find(m)
+	r, _ := known.Route(from, to)
+	card := recipes[m].onSwitch || slices.Contains(r.Hops, mode.HopMacvlan) || slices.Contains(r.Hops, mode.HopIPvlan)
+	return crossesWire(m, from, to) || w.MTU > 0 && card
+}
+
 // layWire joins the machines by a veth pair, which is the card of each. Each
-// end shapes what it sends.
+// end shapes what it sends, if the path goes there: a kernel that cannot shape can build
+// the other paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
@@ -96,13 +113,16 @@ func (s *site) layWire() error {
 			if err := addressed(wireName, m.addr); err != nil {
 				return err
 			}
+			if !s.crossesWire() {
+				return nil
+			}
 			return link.SetShape(wireName, link.Shape{Rate: w.Rate, Delay: w.OneWay()})
 		})
 		if err != nil {
 			return fmt.Errorf("build the wire: %w", err)
 		}
 	}
-	if t := w.String(); t != "" {
+	if t := w.String(); t != "" && s.crossesWire() {
 		s.path.Facts["wire"] = t
 	}
 	return nil
@@ -114,6 +134,8 @@ func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""
 	switch {
+	case !s.crossesWire():
+		return nil
 	case w.Delay > 0:
 		want = "netem"
 	case w.Rate > 0:
@@ -134,6 +156,11 @@ func (s *site) checkWire() error {
 		}
 	}
 	return nil
+}
+
+func (s *site) crossesWire() bool {
+	spec := s.path.Spec
+	return crossesWire(spec.Mode, spec.From, spec.To)
 }
 
 // guardWire makes the wire a guard of paths that do not cross it.

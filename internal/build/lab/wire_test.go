@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -164,5 +165,78 @@ func TestWireIsDelayed(t *testing.T) {
 	// The handshake alone is a round trip, the bytes and their checksum one more.
 	if took := time.Since(began); took < 4*delay {
 		t.Errorf("an exchange took %s over a wire with a delay of %s each way", took, delay)
+	}
+}
+
+// A path that does not cross the wire needs nothing of it: it is built on a kernel that
+// cannot shape it, and its own end is left as it is.
+func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
+	l.mu.Lock()
+	if l.tried == nil {
+		l.tried = map[need]error{}
+	}
+	l.tried[needWire] = &path.UnsupportedError{Missing: "the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM)"}
+	l.mu.Unlock()
+	for _, tt := range []struct {
+		spec path.Spec
+		ok   bool
+	}{
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}, true},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}, true},
+		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress}, false},
+	} {
+		err := l.Check(context.Background(), tt.spec)
+		var u *path.UnsupportedError
+		if tt.ok != (err == nil) || !tt.ok && !errors.As(err, &u) {
+			t.Errorf("%v: %v", tt.spec, err)
+			continue
+		}
+		if !tt.ok {
+			continue
+		}
+		p := build(t, l, tt.spec)
+		if w, ok := p.Facts["wire"]; ok {
+			t.Errorf("%v says of a wire that it does not cross: %s", tt.spec, w)
+		}
+		for _, m := range []*machine{s.a, s.b} {
+			err := m.ns.Do(func() error {
+				info, err := link.Describe(wireName)
+				if err == nil && (info.Qdisc == "netem" || info.Qdisc == "tbf" || info.MTU != 1600) {
+					err = fmt.Errorf("its wire has the queueing discipline %q and an MTU of %d", info.Qdisc, info.MTU)
+				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("%v, %s: %v", tt.spec, m.name, err)
+			}
+		}
+	}
+}
+
+// Of a wire that makes no difference to a path the lab says so.
+func TestWireApplies(t *testing.T) {
+	fast, large := sample.Wire{Rate: 1e9}, sample.Wire{MTU: 9000}
+	for _, tt := range []struct {
+		w    sample.Wire
+		m    mode.Name
+		from mode.Placement
+		to   mode.Target
+		want bool
+	}{
+		{fast, mode.Bridge, mode.FromHost, mode.ToContainer, false},
+		{large, mode.Bridge, mode.FromHost, mode.ToContainer, false},
+		{fast, mode.Host, mode.FromRemote, mode.ToAddress, true},
+		{large, mode.Host, mode.FromRemote, mode.ToAddress, true},
+		{fast, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, false},
+		{large, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, true}, // a sub-interface's is the card's
+		{fast, mode.MacvlanVEPA, mode.FromContainer, mode.ToContainer, true},    // to the switch and back
+		{large, mode.Pipework, mode.FromContainer, mode.ToContainer, true},
+		{fast, mode.Pipework, mode.FromContainer, mode.ToContainer, false},
+	} {
+		if got := Applies(tt.w, tt.m, tt.from, tt.to); got != tt.want {
+			t.Errorf("%+v to %s from %s: %t", tt.w, tt.m, tt.from, got)
+		}
 	}
 }

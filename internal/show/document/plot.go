@@ -17,6 +17,22 @@ type Plot struct {
 	Least    int     // columns of text; with fewer it is not drawn
 }
 
+// Show makes the plot wide enough for the rows' numbers with their intervals, and for the
+// baseline.
+func (p *Plot) Show(rows []Row) {
+	p.From, p.To = p.Baseline, p.Baseline
+	for _, r := range rows {
+		n := r.Cells[p.Column].Number
+		if n == nil {
+			continue
+		}
+		p.From, p.To = min(p.From, n.Value), max(p.To, n.Value)
+		if n.Low != nil && n.High != nil {
+			p.From, p.To = min(p.From, *n.Low), max(p.To, *n.High)
+		}
+	}
+}
+
 // Axis is a plot's scale, with a label at each multiple of Step.
 type Axis struct{ Low, High, Step float64 }
 
