@@ -2,6 +2,7 @@ package explain
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -139,4 +140,28 @@ func FuzzParse(f *testing.F) {
 			_ = e.Title()
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "write the glossary anew")
+
+// The manual's glossary is made of the same texts.
+func TestGlossary(t *testing.T) {
+	const page = "../../../docs/glossary.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(Glossary()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != Glossary() {
+		t.Error("docs/glossary.md is not what words.txt and the catalogues say: go generate ./internal/show/explain")
+	}
+	for _, w := range []string{"| better |", "| baseline |", "| throughput, Gbit/s", "| few-rounds |", "| placement |"} {
+		if !strings.Contains(string(text), w) {
+			t.Errorf("the glossary lacks %q", w)
+		}
+	}
 }
