@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -38,7 +37,7 @@ func TestAgent(t *testing.T) {
 
 // agentOf runs an agent by a program, which sees the bundle's file by another name.
 func agentOf(t *testing.T, secret, bundle string, program ...string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	key, err := agent.NewKey()
 	if err != nil {

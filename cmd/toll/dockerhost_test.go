@@ -58,7 +58,7 @@ func startEngine(t *testing.T, flags string) *dockerHost {
 	}
 	defer log.Close()
 	m := pathtest.Boot(t, engineBoot, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = log, log }, e.dir, flags)
-	if testwait.Met(20*time.Second, func() bool {
+	if testwait.Met(patience, func() bool {
 		if e.pid = m.First(); e.pid == "" {
 			return false
 		}
@@ -114,7 +114,7 @@ func (e *dockerHost) start(ready string, args ...string) {
 		_ = cmd.Wait()
 	})
 	b := make([]byte, 100)
-	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(patience))
 	if n, err := r.Read(b); err != nil || !strings.Contains(string(b[:n]), ready) {
 		e.t.Fatalf("%v: %q, %v", args, b[:n], err)
 	}

@@ -94,7 +94,7 @@ func TestInterruptedWhileItReads(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			testwait.InCall(t, 20*time.Second, cmd.Process.Pid, syscall.SYS_OPENAT, syscall.SYS_READ)
+			testwait.InCall(t, patience, cmd.Process.Pid, syscall.SYS_OPENAT, syscall.SYS_READ)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -105,7 +105,7 @@ func TestInterruptedWhileItReads(t *testing.T) {
 				if cmd.ProcessState.ExitCode() != exitSignalled+int(syscall.SIGINT) {
 					t.Errorf("it ended so: %v", err)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(patience):
 				_ = cmd.Process.Kill()
 				t.Error("the first signal is lost")
 			}

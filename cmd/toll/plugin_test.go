@@ -87,7 +87,7 @@ func TestEndWithDocker(t *testing.T) {
 	docker.Close()
 	select {
 	case <-ctx.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("not ended")
 	}
 	if err, want := context.Cause(ctx), (signaled{syscall.SIGTERM}); !errors.Is(err, want) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
@@ -239,7 +238,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	var r *ports.Report
 	var traps map[string]ports.Trap
 	starting := func(row ports.Row) bool { return row.Port == 8092 }
-	testwait.Met(20*time.Second, func() bool { // until one is made between two starts, when no proxy of its is there
+	testwait.Met(patience, func() bool { // until one is made between two starts, when no proxy of its is there
 		r = listPorts(e, bin)
 		traps = trapsOf(r)
 		return traps[ports.Restarting].Code != "" && !slices.ContainsFunc(r.Ports, starting)

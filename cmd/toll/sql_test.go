@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -55,7 +54,7 @@ func TestSQLInTheLab(t *testing.T) {
 		"--server", labPostgres, "--ready", pgReady, "--client", bin+" sql --dsn postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
 		"--metric", `page:s:lower="latency_p50": \{\s*"unit": "s",\s*"median": ([\d.e-]+)`,
 		"--metric", `pages:/s="transactions": \{[^}]*?"median": ([\d.e+]+)`, "--save", file, "--format", "json")
-	code, took := r.wait(t, 2*time.Minute)
+	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
 	if code != exitOK || r.errOut.Len() > 0 {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
@@ -95,7 +94,7 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 		" --dsn nat=postgres://postgres@198.18.0.1:8080/postgres --dsn direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to", "loopback", "--rounds", "1", "--seed", "3", "--no-root",
 		"--server", labPostgres, "--ready", pgReady, "--client", client, "--save", file)
-	code, took := r.wait(t, 2*time.Minute)
+	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
 	// The witness rightly objects: not all went through the proxy.
 	if out := r.out.String(); code != exitFailed || !strings.Contains(out, "the path was not witnessed") {

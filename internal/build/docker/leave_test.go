@@ -133,7 +133,7 @@ func startMid(t *testing.T) *midRun {
 // waitFor waits for a sign of the run's, which it kills if there is none.
 func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	if !testwait.Met(time.Minute, met) {
+	if !testwait.Met(3*time.Minute, met) {
 		_ = r.cmd.Process.Kill()
 		_ = r.cmd.Wait()
 		t.Fatalf("no sign of %s:\n%s", what, r.out)
@@ -156,7 +156,7 @@ func (r *midRun) interrupt(t *testing.T) int {
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	end := time.AfterFunc(time.Minute, func() { _ = r.cmd.Process.Kill() })
+	end := time.AfterFunc(3*time.Minute, func() { _ = r.cmd.Process.Kill() })
 	defer end.Stop()
 	_ = r.cmd.Wait()
 	return r.cmd.ProcessState.ExitCode()

@@ -135,7 +135,7 @@ func (c *cluster) run(t *testing.T, node int, args ...string) string {
 }
 
 // toll runs toll on a node and returns its exit code and what it said.
-func (c *cluster) toll(t *testing.T, node int, program string, args ...string) (code int, out, errOut string) {
+func (c *cluster) toll(t testing.TB, node int, program string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	cmd := c.on(node, append([]string{program}, args...)...)
