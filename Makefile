@@ -88,6 +88,10 @@ KERNEL_TESTS ?= TestConformance$$
 test-kernels: vm-deps ## run the conformance suite under several of Debian's kernels in qemu; KERNELS='bookworm trixie' chooses them, KERNEL_TESTS the tests
 	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
+.PHONY: test-vm-fast
+test-vm-fast: vm-deps ## load and try the BPF programs of toll fast under several of Debian's kernels in qemu; KERNELS chooses them
+	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do GO='$(GO)' KERNEL=$$k test/vm/run -f || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done
+
 .PHONY: test-vm-swarm
 test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there; no part of make test
 	@GO='$(GO)' test/vm/run -s || { [ $$? = 77 ] && [ "$$CI" != true ]; }
@@ -117,6 +121,16 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 	@command -v npm >/dev/null || { echo 'npm is missing: not compared'; [ "$$CI" != true ]; exit; }; \
 		made=$$(mktemp) && trap 'rm -f "$$made"' EXIT && cd $(PAGE)/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
+
+# The BPF programs of toll fast. The objects are committed: building toll needs no clang. Debian 12's clang made them.
+BPF = internal/build/kernel/shortcut
+.PHONY: bpf bpf-check
+bpf: ## make the BPF objects anew (clang 14, llvm-strip, libbpf's headers)
+	cd $(BPF) && $(GO) generate .
+bpf-check: ## build those objects and compare them with the committed ones
+	@clang --version 2>/dev/null | grep -q 'version 14\.' && [ -e /usr/include/bpf/bpf_helpers.h ] || { echo 'clang 14 and libbpf-dev are not here: not compared'; [ "$$CI" != true ]; exit; }; \
+		made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp $(BPF)/object_* "$$made" && $(MAKE) --no-print-directory bpf && code=0 && \
+		for f in "$$made"/*; do cmp "$$f" $(BPF)/$${f##*/} || { code=1; cp "$$f" $(BPF); }; done && [ $$code = 0 ] && echo 'The BPF objects are what their source makes.'
 
 .PHONY: vulnerabilities
 vulnerabilities: ## look for known vulnerabilities in what toll calls (govulncheck; asks vuln.go.dev)

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -87,4 +88,24 @@ func Policies() (string, error) {
 		all = append(all, r.String())
 	}
 	return list(all), nil
+}
+
+// RoutedBySocket reports whether a policy rule asks for what two programs' sockets may
+// differ in: user, ports, protocol or type of service. Marks are not among it.
+func RoutedBySocket() (bool, error) {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
+		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+			continue // without IPv6, or without policy rules
+		}
+		if err != nil {
+			return false, fmt.Errorf("list policy rules: %w", err)
+		}
+		for _, r := range rules {
+			if r.UIDRange != nil || r.Sport != nil || r.Dport != nil || r.IPProto != 0 || r.Tos != 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

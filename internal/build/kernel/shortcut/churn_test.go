@@ -1,0 +1,105 @@
+package shortcut
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+// A container's address is another's again and again, each with a port of its own, while
+// clients ask for both ports all the time. Nothing is ever taken from the table: as if
+// whoever keeps it had died. No client reaches the other container.
+func TestAddressIsReused(t *testing.T) {
+	m := newMachine(t)
+	cycles := 100
+	if n, err := strconv.Atoi(os.Getenv("BRIDGETOLL_TEST_CHURN")); err == nil {
+		cycles = n
+	}
+	target := netip.AddrPortFrom(boxAddr4.Addr(), 81)
+	ports := []string{"127.0.0.1:7081", "127.0.0.1:7082"}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	var right, byProxy, none atomic.Int64
+	for i := range 4 {
+		want := fmt.Sprintf("container%d for 172.31.9.1", i%2)
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				switch got := m.askApart(ports[i%2]); {
+				case got == want:
+					right.Add(1)
+				case got == "proxy":
+					byProxy.Add(1)
+				case strings.Contains(got, "container"):
+					t.Errorf("%s: %s answered", ports[i%2], got)
+					return
+				default: // nobody listens, or the container is going
+					none.Add(1)
+				}
+			}
+		})
+	}
+	for i := range cycles {
+		// As the engine does: the container, then its proxy; the proxy goes first.
+		l := serve(t, m.box, fmt.Sprintf("172.31.9.2:%d", target.Port()), fmt.Sprintf("container%d", i%2))
+		p := m.proxy(t, ports[i%2])
+		m.add(t, ports[i%2], target, p)
+		n := right.Load()
+		if !testwait.Met(10*time.Second, func() bool { return right.Load() > n }) {
+			t.Errorf("cycle %d: nobody took the shortcut", i)
+		}
+		if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, p.PID, &st, unix.WEXITED|unix.WNOWAIT, nil); err != nil { // who started it reaps it
+			t.Fatal(err)
+		}
+		l.Close()
+		if t.Failed() {
+			break
+		}
+	}
+	close(stop)
+	all.Wait()
+	t.Logf("%d cycles: %d connections reached the right container, %d docker-proxy, %d nobody", cycles, right.Load(), byProxy.Load(), none.Load())
+}
+
+// askApart is ask without the namespace's thread, which would have clients wait for each
+// other: only the socket is made there.
+func (m *machine) askApart(at string) string {
+	var fd int
+	if err := m.host.Do(func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		return err
+	}); err != nil {
+		return err.Error()
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	to := netip.MustParseAddrPort(at)
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+		return err.Error()
+	}
+	c, err := net.FileConn(f)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	return answer(c)
+}

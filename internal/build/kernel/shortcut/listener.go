@@ -1,0 +1,139 @@
+package shortcut
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+)
+
+// Listener is a process's listening socket.
+type Listener struct {
+	PID   int
+	Inode uint32
+	// Command is the process's command line as it was read when the socket was judged.
+	Command []string
+}
+
+// ErrChanged says that a listener is no longer what it was taken for.
+var ErrChanged = errors.New("the listener has changed meanwhile")
+
+// Add makes a shortcut: clients who dial e.Dial and would reach the listener go to
+// e.Target. The listener is that of a process of root's in this network namespace; if it
+// is not there any more, or the process is another one, the error wraps ErrChanged.
+//
+// The socket is held by toll, too, for some microseconds: the process's end in just
+// that time is noticed, and the mark taken back.
+func (t *Table) Add(e Entry, l Listener) error {
+	if !e.Dial.Addr().IsLoopback() {
+		return fmt.Errorf("%s is no loopback address", e.Dial)
+	}
+	if err := t.mark(e.Target, l); err != nil {
+		return err
+	}
+	key := toEndpoint(e.Dial)
+	var old objectShortcut
+	target := toEndpoint(e.Target)
+	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == target {
+		return nil // its count goes on
+	}
+	if err := t.maps.Shortcuts.Put(key, objectShortcut{Target: target}); err != nil {
+		return fmt.Errorf("write BPF map: %w", err)
+	}
+	return nil
+}
+
+// mark writes to a listening socket what it leads to.
+func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
+	pidfd, err := unix.PidfdOpen(l.PID, 0)
+	if err != nil {
+		return fmt.Errorf("open process %d: %w: %w", l.PID, ErrChanged, err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(pidfd)) }()
+	if err := l.same(); err != nil {
+		return err
+	}
+	theirs, err := l.descriptor()
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdGetfd(pidfd, theirs, 0)
+	if err != nil {
+		return fmt.Errorf("take socket of process %d: %w: %w", l.PID, ErrChanged, err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Ino != uint64(l.Inode) {
+		return fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
+	}
+	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
+		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP, of which TCP is a part
+	}
+	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil || shared != 0 {
+		return fmt.Errorf("others may listen beside process %d: %w", l.PID, ErrChanged)
+	}
+	var now objectEndpoint
+	want := toEndpoint(target)
+	if err := t.maps.Listeners.Lookup(int32(fd), &now); err == nil && now == want {
+		return nil
+	}
+	if err := t.maps.Listeners.Update(int32(fd), want, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("mark socket of process %d: %w", l.PID, err)
+	}
+	if gone(pidfd) {
+		return errors.Join(fmt.Errorf("process %d: %w", l.PID, ErrChanged), t.maps.Listeners.Delete(int32(fd)))
+	}
+	return nil
+}
+
+// same reports whether the process is still the one that was judged: root's, in this
+// network namespace, with the same command line.
+func (l Listener) same() error {
+	dir := "/proc/" + strconv.Itoa(l.PID)
+	line, err := os.ReadFile(dir + "/cmdline")
+	if err != nil || strings.TrimRight(string(line), "\x00") != strings.Join(l.Command, "\x00") {
+		return fmt.Errorf("process %d: %w", l.PID, ErrChanged)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Uid != 0 {
+		return fmt.Errorf("process %d is not root's: %w", l.PID, ErrChanged)
+	}
+	here, err := netns.ID(unix.Gettid())
+	if err != nil {
+		return err
+	}
+	if there, err := netns.ID(l.PID); err != nil || there != here {
+		return fmt.Errorf("process %d is in another network namespace: %w", l.PID, ErrChanged)
+	}
+	return nil
+}
+
+// descriptor finds the number that the process has the socket under.
+func (l Listener) descriptor() (int, error) {
+	dir := "/proc/" + strconv.Itoa(l.PID) + "/fd"
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", l.PID, ErrChanged)
+	}
+	want := fmt.Sprintf("socket:[%d]", l.Inode)
+	for _, e := range all {
+		if to, err := os.Readlink(dir + "/" + e.Name()); err == nil && to == want {
+			return strconv.Atoi(e.Name())
+		}
+	}
+	return 0, fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
+}
+
+// gone reports whether a process has ended.
+func gone(pidfd int) bool {
+	p := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0
+}
