@@ -3,13 +3,23 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
+	"github.com/bridgetoll/bridgetoll/internal/fast"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
+
+// cleanFast ends toll fast where nobody renews it.
+func cleanFast() (ended bool, err error) {
+	if os.Geteuid() != 0 || !fast.Abandoned() {
+		return false, nil
+	}
+	return true, fast.TurnOff()
+}
 
 func newClean(e env) *cobra.Command {
 	var d dockerapi.Clean
@@ -41,7 +51,12 @@ label and belongs to a toll that is gone.`,
 			for _, l := range d.Left {
 				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
 			}
-			if err := errors.Join(err, dockerErr); err != nil {
+			ended, fastErr := cleanFast()
+			if ended {
+				removed = append(removed, "")
+				fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast, which nobody renewed")
+			}
+			if err := errors.Join(err, dockerErr, fastErr); err != nil {
 				return err
 			}
 			if len(killed)+len(removed)+len(d.Left) == 0 {

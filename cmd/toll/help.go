@@ -25,6 +25,7 @@ var commandGroups = []named{
 	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
 	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
 	{"See where packets go", []string{"path", "ports", "modes"}},
+	{"Make it faster", []string{"fast"}},
 	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
 	{"Other commands", []string{"explain", "help", "completion", "image", "clean", "version"}},
 }
@@ -32,11 +33,11 @@ var commandGroups = []named{
 // flagGroups are the flags by what they decide.
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "from", "to", "baseline", "tune", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
-		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env"}},
+		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed"}},
+	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control"}},
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }

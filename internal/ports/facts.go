@@ -82,6 +82,7 @@ type Proxy struct {
 	Proto     string
 	Host      netip.AddrPort
 	Container netip.AddrPort
+	Command   []string
 	Rootless  bool    // it is a rootlesskit
 	CPU       float64 // cores that it uses now
 }
@@ -103,6 +104,7 @@ type Container struct {
 	PID             int    // 0: it does not run
 	State           string // Docker's: "running", "paused", "restarting", "exited", …
 	Restarts        int
+	Measuring       bool          // toll made it, to measure it
 	Up              time.Duration // since it was last started
 	Rootless        bool          // its engine's network is not the machine's
 	Host            bool          // it has the machine's network
@@ -146,6 +148,9 @@ type Switches struct {
 	Forward4, Forward6 bool
 	BridgeNF           bool            // bridged frames cross iptables
 	RouteLocalnet      map[string]bool // by device; "all" counts for each
+	// RoutedBySocket says that policy rules ask for a socket's user, port, protocol or
+	// type of service, so that two programs' packets may take different routes.
+	RoutedBySocket bool
 }
 
 // localnet reports whether a device carries packets from 127.0.0.0/8.

@@ -30,9 +30,26 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	return c.f, nil
 }
 
+// Published reads only what decides about ports that running containers publish: no
+// namespaces of theirs, no CPU clocks, no logs.
+func Published(ctx context.Context) (*ports.Facts, error) {
+	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0, brief: true}
+	c.processes()
+	if err := c.sockets(); err != nil {
+		return nil, err
+	}
+	c.network()
+	c.docker(ctx)
+	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Missing} {
+		printable.Fields(p)
+	}
+	return c.f, nil
+}
+
 type collector struct {
 	f      *ports.Facts
 	root   bool
+	brief  bool                       // only what Published reads
 	owners map[uint32][]ports.Process // by inode of their sockets
 	procs  []process
 	space  map[int]string // by PID: its network namespace

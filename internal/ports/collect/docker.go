@@ -64,7 +64,7 @@ func (c *collector) docker(ctx context.Context) {
 	stopped := 0
 	for _, s := range list.Items {
 		if !running(s.State) {
-			if strings.HasPrefix(s.Status, "Exited (0)") || stopped == maxStopped {
+			if c.brief || strings.HasPrefix(s.Status, "Exited (0)") || stopped == maxStopped {
 				continue
 			}
 			stopped++
@@ -116,7 +116,7 @@ func running(s container.ContainerState) bool {
 
 // describe takes from an inspection what is needed.
 func describe(in container.InspectResponse) ports.Container {
-	x := ports.Container{ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
+	x := ports.Container{Measuring: in.Config.Labels[dockerapi.RunLabel] != "", ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
 	if at, err := time.Parse(time.RFC3339Nano, in.State.StartedAt); err == nil {
 		x.Up = time.Since(at)
 	}

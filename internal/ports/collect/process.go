@@ -44,7 +44,7 @@ func (c *collector) processes() {
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
-			px.PID = pid
+			px.PID, px.Command = pid, args
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
 		inodes, err := sock.Inodes(pid)

@@ -21,6 +21,7 @@ const (
 	ModeList    Kind = "a list of modes"
 	APath       Kind = "a path"
 	PortList    Kind = "ports"
+	FastState   Kind = "the state of fast"
 )
 
 // Document is what a command has to say.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 type machine struct {
 	host, box *netns.NS
 	table     *Table
+	proxies   map[int]func() // by PID: what ends them
 }
 
 const (
@@ -202,7 +204,12 @@ func (m *machine) proxy(t *testing.T, at string) Listener {
 	if err := m.host.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	end := sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(end)
+	if m.proxies == nil {
+		m.proxies = map[int]func(){}
+	}
+	m.proxies[cmd.Process.Pid] = end
 	b := make([]byte, 100)
 	if n, err := out.Read(b); err != nil || string(b[:n]) != "ready\n" {
 		t.Fatalf("%s, %v", b[:n], err)

@@ -205,9 +205,7 @@ func TestListenerDecides(t *testing.T) {
 	if got := m.ask(lo4); !strings.HasPrefix(got, "server") {
 		t.Errorf("alone again: %s", got)
 	}
-	if err := unix.Kill(first.PID, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	m.proxies[first.PID]()
 	testwait.Until(t, 10*time.Second, "the proxy is gone", func() bool { return strings.Contains(m.ask(lo4), "refused") })
 	m.proxy(t, "0.0.0.0:7070")
 	if got := m.ask(lo4); got != "proxy" {

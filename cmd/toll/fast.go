@@ -1,0 +1,255 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+func newFast(e env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "fast",
+		Short: "Lead local clients past docker-proxy, straight to containers",
+		Long: `fast has clients on this machine that dial a published TCP port on 127.0.0.1 or ::1
+connect straight to the container, without docker-proxy. Containers and Docker are
+neither restarted nor reconfigured; eBPF rewrites the address when a client connects.
+What it is not sure of goes the old way, and everything does when nobody renews it.
+
+docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
+		Example: `  sudo toll fast on 8080
+  sudo toll fast on --all
+  sudo toll fast watch
+  sudo toll fast status
+  sudo toll fast off`,
+		Args: noArguments,
+		RunE: atOnce(func(*cobra.Command, []string) error {
+			return usage(errors.New("toll fast needs one of on, off, status, watch"), "toll fast --help")
+		}),
+	}
+	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e))
+	return c
+}
+
+// leaseFlag is how long shortcuts last if nobody renews them.
+func leaseFlag(c *cobra.Command, to *time.Duration) {
+	*to = fast.Lease
+	c.Flags().DurationVar(to, "lease", fast.Lease, "end by itself after so long, unless renewed: 1s to 24h")
+}
+
+func checkLease(d time.Duration) error {
+	const longest = 24 * time.Hour
+	if d < time.Second || d > longest {
+		return usage(fmt.Errorf("--lease %s: must be from 1s to 24h", d), "")
+	}
+	return nil
+}
+
+// asRoot refuses other users before anything is read.
+func asRoot(command string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: "only root may load BPF programs and see their maps", Remedy: "sudo toll fast " + command}
+}
+
+func newFastOn(e env) *cobra.Command {
+	var out outputFlags
+	var all bool
+	var lease time.Duration
+	c := &cobra.Command{
+		Use:   "on [PORT…]",
+		Short: "Turn it on for published ports, or for all",
+		Example: `  sudo toll fast on 8080 5432
+  sudo toll fast on --all --lease 1h`,
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
+				return err
+			}
+			want, err := parseChoice(args, all)
+			if err != nil {
+				return err
+			}
+			if err := asRoot("on"); err != nil {
+				return err
+			}
+			return turnOn(c, e, &out, want, lease)
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
+	leaseFlag(c, &lease)
+	out.add(c.Flags(), document.FastState)
+	return c
+}
+
+// turnOn turns it on and says what came of it. Where nothing of what was asked for can be
+// had, nothing is changed.
+func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
+	routes, left, err := fast.Preview(c.Context(), want)
+	if err != nil {
+		return err
+	}
+	if len(want.Ports) > 0 && len(routes) == 0 {
+		return &failure{exitNothing, fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left, want.Ports[0])),
+			fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])}
+	}
+	was := fast.IsOn()
+	f, err := fast.TurnOn(want)
+	if err != nil {
+		return err
+	}
+	_, err = f.Update(c.Context(), lease)
+	if err := errors.Join(err, f.Close()); err != nil {
+		if !was {
+			err = errors.Join(err, fast.TurnOff())
+		}
+		return err
+	}
+	s, err := fast.Look(c.Context())
+	if err != nil {
+		return err
+	}
+	if err := out.print(e, show.Fast(s)); err != nil {
+		return err
+	}
+	for _, p := range want.Ports {
+		if !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == p }) {
+			return &failure{code: exitCells}
+		}
+	}
+	return nil
+}
+
+// whyLeft is why a port has no shortcut.
+func whyLeft(left []fast.Refusal, port uint16) string {
+	for _, l := range left {
+		if l.Host.Port() == port && l.Proto == "tcp" {
+			return l.Why
+		}
+	}
+	for _, l := range left {
+		if l.Host.Port() == port {
+			return l.Why
+		}
+	}
+	return "it changed meanwhile"
+}
+
+func portList(ports []uint16) string {
+	var out []string
+	for _, p := range ports {
+		out = append(out, fmt.Sprint(p))
+	}
+	return strings.Join(out, ", ")
+}
+
+// parseChoice reads the ports of the command line.
+func parseChoice(args []string, all bool) (c fast.Choice, err error) {
+	switch {
+	case all && len(args) > 0:
+		return c, usage(errors.New("--all means every port: give ports or --all"), "toll fast on --all")
+	case !all && len(args) == 0:
+		return c, usage(errors.New("toll fast on needs ports, or --all"), "toll fast on --all; toll ports lists them")
+	}
+	for _, a := range args {
+		n, err := strconv.ParseUint(strings.TrimPrefix(a, ":"), 10, 16)
+		if err != nil || n == 0 {
+			return c, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", a), "toll fast on 8080")
+		}
+		if !slices.Contains(c.Ports, uint16(n)) {
+			c.Ports = append(c.Ports, uint16(n))
+		}
+	}
+	c.All = all
+	return c, nil
+}
+
+func newFastOff(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "off",
+		Short: "Turn it off: connections that are made from now on go the old way",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if err := asRoot("off"); err != nil {
+				return err
+			}
+			if !fast.IsOn() {
+				fmt.Fprintln(e.stdout, "Fast was not on.")
+				return nil
+			}
+			if err := fast.TurnOff(); err != nil {
+				return err
+			}
+			fmt.Fprintln(e.stdout, "Fast is off. Connections that took a shortcut stay on it until they end.")
+			return nil
+		},
+	}
+}
+
+func newFastStatus(e env) *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say which ports have a shortcut, which have none, and why",
+		Args:  noArguments,
+		RunE: atOnce(func(c *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			if err := asRoot("status"); err != nil {
+				return err
+			}
+			s, err := fast.Look(c.Context())
+			if err != nil {
+				return err
+			}
+			return out.print(e, show.Fast(s))
+		}),
+	}
+	out.add(c.Flags(), document.FastState)
+	return c
+}
+
+func newFastWatch(e env) *cobra.Command {
+	var lease time.Duration
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Follow the engine and renew the lease, until it is interrupted or turned off",
+		Long: `watch follows the engine's events, so that containers that come get shortcuts and those
+that go lose them, reads the packet filter's rules again and renews the lease, every
+third of it. It stays in the foreground; packages have a unit for systemd, toll-fast.`,
+		Args: noArguments,
+		RunE: atOnce(func(c *cobra.Command, _ []string) error {
+			if err := checkLease(lease); err != nil {
+				return err
+			}
+			if err := asRoot("watch"); err != nil {
+				return err
+			}
+			f, err := fast.Open()
+			if err != nil {
+				return err
+			}
+			w := fast.Watcher{Lease: lease, Say: func(s string) { fmt.Fprintln(e.stdout, printable.Line(s)) }}
+			err = errors.Join(w.Run(c.Context(), f), f.Close())
+			if errors.Is(err, fast.ErrOff) {
+				fmt.Fprintln(e.stdout, "Fast was turned off.")
+				return nil
+			}
+			return err
+		}),
+	}
+	leaseFlag(c, &lease)
+	return c
+}

@@ -1,0 +1,194 @@
+// Package fast leads clients on this machine straight to the containers that publish a
+// port on a loopback address, past docker-proxy: toll fast. What is published it learns
+// from the engine, what decides about a port from the machine (internal/ports/collect);
+// Decide says which ports may have a shortcut, and Fast puts them into the kernel
+// (internal/build/kernel/shortcut) and takes them away.
+package fast
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// Choice is which ports the user asked for.
+type Choice struct {
+	Ports []uint16
+	All   bool
+}
+
+func (c Choice) has(port uint16) bool { return c.All || slices.Contains(c.Ports, port) }
+
+// Route is a shortcut that a port may have.
+type Route struct {
+	Container   string         `json:"container"`
+	ContainerID string         `json:"container_id"`
+	Dial        netip.AddrPort `json:"dial"`
+	Target      netip.AddrPort `json:"target"`
+	Taken       uint64         `json:"taken"` // connections
+
+	listener shortcut.Listener
+}
+
+// Refusal is a published port that keeps its old way, and why.
+type Refusal struct {
+	Container string         `json:"container,omitempty"`
+	Proto     string         `json:"proto"`
+	Host      netip.AddrPort `json:"host"` // what it is published on; with port only: nothing publishes it
+	Why       string         `json:"why"`
+	Remedy    string         `json:"remedy,omitempty"`
+}
+
+// loopbacks are the addresses by which a client on this machine reaches docker-proxy.
+var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+
+// Decide says which of the published ports that were asked for may have a shortcut.
+// It changes nothing.
+func Decide(f *ports.Facts, want Choice) (routes []Route, left []Refusal) {
+	found := map[uint16]bool{}
+	for _, c := range f.Containers {
+		if c.Measuring {
+			continue // its way is what is measured
+		}
+		for _, p := range c.Published {
+			if !want.has(p.Host.Port()) {
+				continue
+			}
+			found[p.Host.Port()] = true
+			r, why, remedy := decide(f, c, p)
+			if why != "" {
+				left = append(left, Refusal{c.Name, p.Proto, p.Host, why, remedy})
+				continue
+			}
+			routes = append(routes, r)
+		}
+	}
+	for _, p := range want.Ports {
+		if !found[p] {
+			left = append(left, Refusal{Proto: "tcp", Host: netip.AddrPortFrom(netip.IPv4Unspecified(), p), Why: "no running container publishes it",
+				Remedy: "docker ps lists what is published"})
+		}
+	}
+	slices.SortFunc(routes, func(a, b Route) int { return cmp.Or(cmp.Compare(a.Dial.Port(), b.Dial.Port()), a.Dial.Compare(b.Dial)) })
+	return routes, left
+}
+
+// decide takes one published port. Why is empty if it may have a shortcut.
+func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why, remedy string) {
+	switch {
+	case p.Proto != "tcp":
+		return r, p.Proto + " is left alone", ""
+	case c.Rootless:
+		return r, "its engine is rootless: its containers are in another network", ""
+	case c.PID == 0 || c.State != "running":
+		return r, "its container is " + cmp.Or(c.State, "not running"), ""
+	case c.Host || c.Shares != "":
+		return r, "its container has no network of its own", ""
+	case f.Switches.RoutedBySocket:
+		return r, "policy routing asks for users, ports or protocols: a client's packets may take another route than docker-proxy's", "ip rule shows it"
+	}
+	dial, ok := dials(p.Host)
+	if !ok {
+		return r, "it is published on " + p.Host.Addr().String() + " only, where the kernel's own NAT answers this machine", ""
+	}
+	px, l, ok := proxyOf(f, p)
+	switch {
+	case !ok:
+		return r, "no docker-proxy listens for it", `with "userland-proxy": false the kernel's NAT does without one`
+	case !slices.Contains(c.Addrs, px.Container.Addr()) || px.Container.Port() != p.Port:
+		return r, "docker-proxy leads elsewhere than the engine says: to " + px.Container.String(), ""
+	}
+	if why := walk(f, dial, px.Container); why != "" {
+		return r, why, "toll ports " + fmt.Sprint(p.Host.Port()) + " draws its routes"
+	}
+	return Route{Container: c.Name, ContainerID: c.ID, Dial: dial, Target: px.Container,
+		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}}, "", ""
+}
+
+// dials is the loopback address at which a published one is reached.
+func dials(host netip.AddrPort) (netip.AddrPort, bool) {
+	for _, a := range loopbacks {
+		if host.Addr() == a || host.Addr().IsUnspecified() && host.Addr().Is4() == a.Is4() {
+			return netip.AddrPortFrom(a, host.Port()), true
+		}
+	}
+	return host, host.Addr().IsLoopback()
+}
+
+// proxyOf is the docker-proxy of a published port, and its socket.
+func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bool) {
+	for _, px := range f.Proxies {
+		if px.Rootless || px.Proto != p.Proto || px.Host != p.Host || filepath.Base(strings.Join(px.Command[:min(1, len(px.Command))], "")) != "docker-proxy" {
+			continue
+		}
+		for _, l := range f.Listeners {
+			if l.Proto == p.Proto && l.Addr == p.Host && len(l.Owners) == 1 && l.Owners[0].PID == px.PID {
+				return px, l, true
+			}
+		}
+	}
+	return ports.Proxy{}, ports.Listener{}, false
+}
+
+// walk sends a client's first packet through the rules, as it goes now and as it would
+// go, and says why the port must stay as it is. Rules that ask who sends would judge
+// the client instead of docker-proxy; they are among those that toll does not read.
+func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
+	if !f.Known.Rules {
+		return "the rules of the packet filter cannot be read"
+	}
+	bridge, gateway, ok := towards(f, target.Addr())
+	if !ok {
+		return "no bridge of Docker's leads to " + target.Addr().String()
+	}
+	now := firewall.Packet{Proto: "tcp", Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true, DstLocal: true}
+	in := now
+	in.In, in.Out = "lo", ""
+	then := firewall.Packet{Proto: "tcp", Src: gateway, Dst: target.Addr(), Port: target.Port(), Out: bridge, SrcLocal: true}
+	for _, s := range []struct {
+		hook   firewall.Hook
+		packet firewall.Packet
+		what   string
+	}{
+		{firewall.Output, now, "to " + dial.String()}, {firewall.Postrouting, now, "to " + dial.String()},
+		{firewall.Prerouting, in, "to " + dial.String()}, {firewall.Input, in, "to " + dial.String()},
+		{firewall.Output, then, "to " + target.String()}, {firewall.Postrouting, then, "to " + target.String()},
+	} {
+		for _, kind := range []firewall.Kind{firewall.Filter, firewall.NAT} {
+			if kind == firewall.NAT && s.hook == firewall.Prerouting {
+				continue // what this machine sent has been there at its output
+			}
+			o := f.Rules.Walk(kind, s.hook, s.packet)
+			switch {
+			case len(o.Unread) > 0:
+				return "a rule that toll cannot read may decide about a packet " + s.what + ": " + o.Unread[0]
+			case len(o.Depends) > 0:
+				return "a rule decides by the client's address: " + o.Depends[0]
+			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet == then: // to the bridge's address, which it has
+			case o.Verdict != firewall.Accept:
+				return fmt.Sprintf("a packet %s meets %s in %s", s.what, o.Verdict, o.Where)
+			}
+		}
+	}
+	return ""
+}
+
+// towards is the bridge of Docker's that leads to a container, with its address.
+func towards(f *ports.Facts, a netip.Addr) (bridge string, own netip.Addr, ok bool) {
+	bits := -1
+	for _, d := range f.Devices {
+		for _, p := range d.Addrs {
+			if p.Masked().Contains(a) && p.Bits() > bits {
+				bits, bridge, own, ok = p.Bits(), d.Name, p.Addr(), d.Docker && d.Up && p.Addr() != a
+			}
+		}
+	}
+	return bridge, own, ok
+}

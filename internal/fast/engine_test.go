@@ -1,0 +1,228 @@
+package fast
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+)
+
+// The tests beside a daemon run in this program again, in namespaces of network, mounts
+// and PIDs of their own with a dockerd; containers run this program, too.
+const (
+	homeEnv = "BRIDGETOLL_TEST_FAST" // where that dockerd keeps everything
+	image   = "fast-test"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "serve":
+			serve(os.Args[2])
+		case "dial":
+			fmt.Print(dial(os.Args[2]))
+			os.Exit(0)
+		case "watch":
+			keep()
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// serve answers on port 80, in a container: its name and who asks, and then what it is
+// sent, until that ends.
+func serve(name string) {
+	l, err := net.Listen("tcp", ":80")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			os.Exit(1)
+		}
+		go func() {
+			from, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+			fmt.Fprintf(c, "%s for %s\n", name, from.Addr().Unmap())
+			_, _ = io.Copy(c, c)
+			c.Close()
+		}()
+	}
+}
+
+// dial returns what answered, in a line.
+func dial(at string) string {
+	c, err := net.DialTimeout("tcp", at, 10*time.Second)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	return greeting(c)
+}
+
+func greeting(c net.Conn) string {
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	line, err := bufio.NewReader(io.LimitReader(c, 200)).ReadString('\n')
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// keep is toll fast watch with a short lease.
+func keep() {
+	f, err := Open()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	w := Watcher{Lease: 2 * time.Second, Say: func(s string) { fmt.Println(s) }}
+	fmt.Println("watching")
+	fmt.Println(w.Run(context.Background(), f))
+	os.Exit(0)
+}
+
+// machine makes what dockerd needs; a fresh /sys shows this namespace's devices.
+const machine = `set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/lock /run/netns /run/s
+mount -t sysfs sysfs /run/s
+mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
+mount --rbind /run/s /sys
+ip link set lo up
+exec "$@"`
+
+// TestEngines runs the tests beside each daemon.
+func TestEngines(t *testing.T) {
+	if os.Getenv(homeEnv) != "" {
+		t.Skip("it is what runs this")
+	}
+	pathtest.NeedsDaemons(t)
+	self := pathtest.StaticSelf(t)
+	for _, e := range pathtest.Engines(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			home, err := os.MkdirTemp("", "toll-fast") // short: sockets are in it
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(home)
+			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", machine, "bash", self, "-test.run", "^TestBeside", "-test.timeout", "15m"}
+			if testing.Verbose() {
+				args = append(args, "-test.v")
+			}
+			runtime.LockOSThread() // the parent-death signal is tied to the thread
+			cmd := exec.Command("unshare", args...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			cmd.Env = append(os.Environ(), homeEnv+"="+home, "DOCKER_HOST=unix://"+home+"/sock")
+			cmd.Env = append(cmd.Env, e.Env()...)
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s", out)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// engine is the daemon of this process.
+type engine struct {
+	home string
+	cmd  *exec.Cmd
+}
+
+// withEngine starts a daemon for a test that runs beside one.
+func withEngine(t *testing.T) *engine {
+	t.Helper()
+	e := &engine{home: os.Getenv(homeEnv)}
+	if e.home == "" {
+		t.Skip("TestEngines runs it beside a daemon")
+	}
+	e.start(t)
+	t.Cleanup(e.stop)
+	t.Cleanup(func() { _ = TurnOff() })
+	e.load(t)
+	return e
+}
+
+func (e *engine) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(e.home+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	e.cmd = exec.Command("dockerd", "--data-root", e.home+"/data", "--exec-root", e.home+"/exec", "--pidfile", e.home+"/pid", "-H", "unix://"+e.home+"/sock")
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(60 * time.Second); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b, _ := os.ReadFile(e.home + "/log")
+			t.Fatalf("dockerd does not answer:\n%s", b)
+		}
+	}
+}
+
+// stop ends the daemon after its containers.
+func (e *engine) stop() {
+	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f").Run()
+	_ = e.cmd.Process.Signal(syscall.SIGTERM)
+	_ = e.cmd.Wait()
+}
+
+// load makes the image: this program.
+func (e *engine) load(t *testing.T) {
+	t.Helper()
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Name: "self", Mode: 0o755, Size: int64(len(self))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(self); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("docker", "import", "-", image)
+	cmd.Stdin = &b
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// run runs a command, which must succeed, and returns what it prints.
+func run(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// container starts one that serves.
+func container(t *testing.T, name, options string) {
+	t.Helper()
+	run(t, fmt.Sprintf("docker run -d --stop-timeout 0 --name %s %s %s /self serve %s", name, options, image, name))
+}

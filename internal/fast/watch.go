@@ -1,0 +1,167 @@
+package fast
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+)
+
+// Watcher keeps shortcuts what they should be, and renews their lease.
+type Watcher struct {
+	Lease time.Duration // of which a third passes between two renewals
+	// Say is told what happens, in a line each; nil: nobody.
+	Say func(string)
+
+	fast  *Fast
+	said  string // the last error, so that it is said once
+	count int
+}
+
+// How long after an event the machine is read again, so that one reading serves several;
+// and after which time an engine that went away is asked again.
+const (
+	settle = 100 * time.Millisecond
+	again  = time.Second
+)
+
+// Run watches until the context ends, or until somebody turned fast off: then it returns
+// ErrOff. Whatever else fails is said, and tried again; the lease runs out meanwhile.
+func (w *Watcher) Run(ctx context.Context, f *Fast) error {
+	w.fast = f
+	if err := w.update(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := w.follow(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+	return nil
+}
+
+// follow follows the engine's events until that ends.
+func (w *Watcher) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	host, err := dockerapi.FindHost(os.Getenv)
+	if err != nil {
+		return w.update(ctx)
+	}
+	api, err := dockerapi.NewClient(host)
+	if err != nil {
+		return w.update(ctx)
+	}
+	defer func() { _ = api.Close() }()
+	stream := api.Events(ctx, client.EventsListOptions{})
+	// What happened before the stream began is in the list.
+	if err := w.update(ctx); err != nil {
+		return err
+	}
+	renew := time.NewTicker(max(w.Lease/3, settle))
+	defer renew.Stop()
+	var soon <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-stream.Err: // the engine went away; docker-proxies go with it
+			if ctx.Err() == nil {
+				w.say(fmt.Sprintf("the engine's events ended: %v", err))
+			}
+			return w.update(ctx)
+		case m := <-stream.Messages:
+			if !w.concerns(m) {
+				continue
+			}
+			w.drop(m)
+			if soon == nil {
+				soon = time.After(settle)
+			}
+			continue
+		case <-soon:
+		case <-renew.C:
+		}
+		soon = nil
+		if err := w.update(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// concerns reports whether an event may change what is published. What merely looks at
+// containers does not.
+func (w *Watcher) concerns(m events.Message) bool {
+	switch m.Type {
+	case events.ContainerEventType:
+		return slices.Contains([]events.Action{events.ActionStart, events.ActionRestart, events.ActionUnPause}, m.Action) || ends(m)
+	case events.NetworkEventType, events.DaemonEventType:
+		return true
+	}
+	return false
+}
+
+// ends reports whether a container's address may soon be another's.
+func ends(m events.Message) bool {
+	switch m.Type {
+	case events.ContainerEventType:
+		return slices.Contains([]events.Action{events.ActionDie, events.ActionStop, events.ActionKill, events.ActionDestroy, events.ActionPause, events.ActionOOM}, m.Action)
+	case events.NetworkEventType:
+		return slices.Contains([]events.Action{events.ActionDisconnect, events.ActionDestroy, events.ActionRemove}, m.Action)
+	}
+	return false
+}
+
+// drop takes away at once what an event makes doubtful.
+func (w *Watcher) drop(m events.Message) {
+	if !ends(m) {
+		return
+	}
+	id := m.Actor.ID
+	if m.Type == events.NetworkEventType {
+		id = m.Actor.Attributes["container"] // "": all
+	}
+	if err := w.fast.Drop(id); err != nil {
+		w.say(err.Error())
+	}
+}
+
+// update reads all anew. Only that it was turned off ends watching.
+func (w *Watcher) update(ctx context.Context) error {
+	if !w.fast.table.Current() {
+		return ErrOff
+	}
+	_, err := w.fast.Update(ctx, w.Lease)
+	if ctx.Err() != nil {
+		return nil
+	}
+	n := len(w.fast.put)
+	switch {
+	case err != nil:
+		if text := err.Error(); text != w.said {
+			w.said = text
+			w.say(text + "; the lease is not renewed")
+		}
+		return nil
+	case w.said != "", n != w.count:
+		w.say(fmt.Sprintf("%d shortcuts", n))
+	}
+	w.said, w.count = "", n
+	return nil
+}
+
+func (w *Watcher) say(text string) {
+	if w.Say != nil {
+		w.Say(text)
+	}
+}

@@ -1,0 +1,69 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Fast is the document of which ports have a shortcut past docker-proxy.
+func Fast(s *fast.Status) document.Document {
+	d := document.Document{Kind: document.FastState, Value: s, Sections: saying(fastState(s))}
+	if s.State == fast.Off {
+		return d
+	}
+	if len(s.Shortcuts) > 0 {
+		num := func(a, b string) document.Column { c := texts(a, b); c.Right = true; return c }
+		t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("clients here", "that dial"), texts("", "reach"), texts("", "container"), num("connections", "that did")}}
+		for _, r := range s.Shortcuts {
+			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container), fmt.Sprint(r.Taken))})
+		}
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+	}
+	var left []string
+	for _, l := range s.Left {
+		text := fmt.Sprintf("%s/%s", l.Host, l.Proto)
+		if l.Container != "" {
+			text += " of " + l.Container
+		}
+		text += ": " + l.Why
+		if l.Remedy != "" {
+			text += "; " + l.Remedy
+		}
+		left = append(left, text)
+	}
+	if len(left) > 0 {
+		d.Sections = append(d.Sections, list(document.Skipped, "Ports that keep their old way", left))
+	}
+	var why []string
+	for r, n := range s.Why {
+		why = append(why, fmt.Sprintf("%d: %s", n, r))
+	}
+	slices.SortFunc(why, func(a, b string) int { return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):]) })
+	if len(why) > 0 {
+		d.Sections = append(d.Sections, list(document.Notes, "Connections to these ports that went the old way", why))
+	}
+	d.Sections = append(d.Sections, list(document.Notes, "Notes", s.Notes))
+	return d
+}
+
+// fastState is one sentence.
+func fastState(s *fast.Status) string {
+	of := "all published ports"
+	if !s.All {
+		of = "port " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Ports)), ", "), "[]")
+		if len(s.Ports) > 1 {
+			of = strings.Replace(of, "port", "ports", 1)
+		}
+	}
+	switch s.State {
+	case fast.On:
+		return fmt.Sprintf("Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
+	case fast.Expired:
+		return fmt.Sprintf("Fast is not on: for %s, but nobody renewed it. toll fast on or toll fast watch does.", of)
+	}
+	return "Fast is off."
+}

@@ -1,0 +1,56 @@
+package show
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+)
+
+func TestFast(t *testing.T) {
+	at := netip.MustParseAddrPort
+	on := &fast.Status{State: fast.On, Lease: 29.6, Ports: []uint16{8080, 9000},
+		Shortcuts: []fast.Route{{Container: "web", Dial: at("127.0.0.1:8080"), Target: at("172.17.0.2:80"), Taken: 12}, {Dial: at("[::1]:8080"), Target: at("172.17.0.2:80")}},
+		Left:      []fast.Refusal{{Container: "dns", Proto: "udp", Host: at("0.0.0.0:9000"), Why: "udp is left alone"}, {Proto: "tcp", Host: at("0.0.0.0:9000"), Why: "nobody publishes it", Remedy: "look"}},
+		Why:       map[shortcut.Reason]uint64{"the client is the kernel": 1, "nobody listens": 22}, Notes: []string{"a note"}}
+	for name, c := range map[string]struct {
+		s    *fast.Status
+		want string
+	}{
+		"off":     {&fast.Status{State: fast.Off}, "Fast is off.\n"},
+		"expired": {&fast.Status{State: fast.Expired, All: true, Notes: []string{"a note"}}, "Fast is not on: for all published ports, but nobody renewed it. toll fast on or toll fast watch does.\n\nNotes\n  a note\n"},
+		"on": {on, `Fast is on, for ports 8080, 9000; it ends in 30 s unless toll fast watch renews it.
+
+  clients here                              connections
+  that dial       reach          container     that did
+  127.0.0.1:8080  172.17.0.2:80  web                 12
+  [::1]:8080      172.17.0.2:80  -                    0
+
+Ports that keep their old way
+  0.0.0.0:9000/udp of dns: udp is left alone
+  0.0.0.0:9000/tcp: nobody publishes it; look
+
+Connections to these ports that went the old way
+  22: nobody listens
+  1: the client is the kernel
+
+Notes
+  a note
+`},
+	} {
+		var b strings.Builder
+		f, _ := FindFormat("table")
+		if err := f.Write(&b, Fast(c.s), Options{}); err != nil || b.String() != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, b.String(), c.want)
+		}
+		for _, format := range FormatsOf(Fast(c.s).Kind) {
+			f, _ := FindFormat(format)
+			var b strings.Builder
+			if err := f.Write(&b, Fast(c.s), Options{}); err != nil || b.Len() == 0 {
+				t.Errorf("%s as %s: %v", name, format, err)
+			}
+		}
+	}
+}
