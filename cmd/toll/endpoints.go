@@ -33,7 +33,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load)
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
-	if err := f.out.check(place{saveFlag, f.save}); err != nil {
+	if err := errors.Join(f.checkLive(c), f.out.check(place{saveFlag, f.save})); err != nil {
 		return err
 	}
 	names := w.Names()

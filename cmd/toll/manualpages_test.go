@@ -71,12 +71,11 @@ func TestManualPictures(t *testing.T) {
 func TestManualCommands(t *testing.T) {
 	pages := manual(t)
 	t.Chdir(t.TempDir()) // for what they write
-	block := regexp.MustCompile("(?ms)^```\n(.*?)^```$")
 	remark := regexp.MustCompile(`\s{3,}.*`)
 	checked := 0
 	for page, text := range pages {
-		for _, b := range block.FindAllStringSubmatch(text, -1) {
-			for l := range strings.Lines(b[1]) {
+		for _, b := range plainBlocks(text) {
+			for l := range strings.Lines(b) {
 				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
 				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
 				args := strings.Fields(l)
@@ -105,4 +104,24 @@ func TestManualCommands(t *testing.T) {
 	if checked < 30 {
 		t.Errorf("only %d command lines", checked)
 	}
+}
+
+// plainBlocks are the blocks of a page whose fence names no language.
+func plainBlocks(text string) (out []string) {
+	fence, block := "", ""
+	for l := range strings.Lines(text) {
+		mark := strings.TrimRight(l, "\n")
+		switch {
+		case fence == "" && strings.HasPrefix(mark, "```"):
+			fence, block = mark, ""
+		case fence != "" && mark == "```":
+			if fence == mark {
+				out = append(out, block)
+			}
+			fence = ""
+		default:
+			block += l
+		}
+	}
+	return out
 }

@@ -42,6 +42,8 @@ type runFlags struct {
 	save           string
 	out            outputFlags
 	dryRun, quiet  bool
+	live           bool
+	title          string // what the command is called
 	noHistory      bool
 }
 
@@ -76,12 +78,14 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
+	f.addLive(fl)
 }
 
 // addEndpoints adds what a run over external endpoints has.
 func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 	fl.StringVar(&f.baseline, "baseline", "", "the endpoint that others are compared with (default the first)")
 	f.addRounds(fl)
+	f.addLive(fl)
 }
 
 // addRounds adds when to stop, and where the results go.
@@ -105,7 +109,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			f.seed = uint64(rand.Uint32())
 		}
 		f.windowSet = c.Flags().Changed("window")
-		if err := f.adapt(c.Flags()); err != nil {
+		if err := errors.Join(f.adapt(c.Flags()), f.checkLive(c)); err != nil {
 			return err
 		}
 		if err := f.out.check(place{saveFlag, f.save}); err != nil {
@@ -207,7 +211,15 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 		bar.standings = func() []standing { return standingsOf(p.Study, live.Standings()) }
 		return live
 	}
+	var w *watch
+	if f.live {
+		if ctx, w = f.watching(ctx, e, bar, records); w != nil {
+			c.Progress = w.show
+			defer w.close() // whatever happens
+		}
+	}
 	end, runErr := engine.Run(ctx, c)
+	w.close()
 	bar.clear()
 	runErr = errors.Join(runErr, closeSave())
 	return f.judge(ctx, e, records.kept.Bytes(), end, runErr)

@@ -241,8 +241,8 @@ func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 					return err
 				}
 				s := g.state()
-				if s.Note != "" {
-					s.Note = "cut short"
+				if f, err := g.file.File(); err == nil && !g.ended { // and never will
+					s = live.State{Report: judge.Judge(f), Note: "cut short"}
 				}
 				d.Send(s)
 				return nil
@@ -261,7 +261,7 @@ func (g *growing) state() (s live.State) {
 		return live.State{Note: "waiting for the run's first record"}
 	}
 	began := time.Now()
-	s.Report = judge.Judge(f)
+	s.Report = judge.SoFar(f)
 	if f.Truncated {
 		s.Note = "no end yet: followed"
 	}

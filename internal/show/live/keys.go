@@ -79,6 +79,7 @@ func (m *Model) pressTables(k string) {
 		m.scroll[tables], m.follow = unbounded, false
 	case "enter", "right", "l":
 		if m.row() != nil {
+			m.moved = true
 			m.turn(details)
 		}
 	case "s":
@@ -107,7 +108,7 @@ func (m *Model) move(by int) {
 		m.scroll[tables], m.follow = m.scroll[tables]+by, false
 		return
 	}
-	m.at, m.follow = all[to], true
+	m.at, m.moved, m.follow = all[to], true, true
 }
 
 // unbounded is beyond the last line of any page.

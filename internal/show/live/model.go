@@ -63,7 +63,8 @@ type Model struct {
 
 	sorting  show.Sorting
 	reversed bool
-	at       key // the row that is picked
+	at       key  // the row that is picked
+	moved    bool // by the user; as long as not, it is the first one
 	page     page
 	scroll   [pages]int // the first line that is shown
 	follow   bool       // the picked row is to be shown
@@ -77,7 +78,6 @@ type Model struct {
 
 // key names a row, wherever it is sorted to.
 type key struct {
-	part int
 	name string
 	nth  int // of those with that name
 }
@@ -146,7 +146,7 @@ func (m *Model) take(s State) {
 	if m.newest == "" && len(all) > 0 {
 		m.newest = all[len(all)-1]
 	}
-	if m.row() == nil {
+	if m.row() == nil || !m.moved {
 		m.at = key{}
 		if all := m.keys(); len(all) > 0 {
 			m.at = all[0]
@@ -177,40 +177,36 @@ func (m Model) sorted() []show.Part {
 // keys are all rows as they are shown, from above.
 func (m Model) keys() []key {
 	var out []key
-	for n, p := range m.sorted() {
-		same := map[string]int{}
+	same := map[string]int{}
+	for _, p := range m.sorted() {
 		for _, r := range p.Rows {
-			id := rowName(r)
-			out = append(out, key{n, id, same[id]})
-			same[id]++
+			name := rowName(r)
+			out = append(out, key{name, same[name]})
+			same[name]++
 		}
 	}
 	return out
 }
 
-// rowName is what a row is called among all of its part.
+// rowName is what a row is called among all.
 func rowName(r show.PartRow) string {
 	if len(r.Cells) == 0 {
 		return r.Name
 	}
 	c := r.Cells[0]
-	return r.Name + "\x00" + c.From + "\x00" + c.On
+	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load
 }
 
 // row is the row that is picked; nil if there is none.
 func (m Model) row() *show.PartRow {
-	if m.at.part >= len(m.parts) {
-		return nil
-	}
-	nth := 0
-	for i, r := range m.parts[m.at.part].Rows {
-		if rowName(r) != m.at.name {
-			continue
+	all, i := m.keys(), 0
+	for _, p := range m.sorted() {
+		for n := range p.Rows {
+			if all[i] == m.at {
+				return &p.Rows[n]
+			}
+			i++
 		}
-		if nth == m.at.nth {
-			return &m.parts[m.at.part].Rows[i]
-		}
-		nth++
 	}
 	return nil
 }

@@ -164,6 +164,32 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// The row that the user picked stays picked when another load's table comes above it; as long
+// as nobody picked one, it is the first.
+func TestMoreTables(t *testing.T) {
+	whole := file(t, 6)
+	rr := *whole // as if rr had been measured first
+	rr.Truncated, rr.Visits = true, nil
+	for _, v := range whole.Visits {
+		if whole.Header.Plan.Cells[v.Cell].Load == "rr" {
+			rr.Visits = append(rr.Visits, v)
+		}
+	}
+	m := New("toll compare", true, false, 80, 24).With(State{Report: judge.SoFar(&rr)})
+	if len(m.parts) != 1 || len(m.keys()) != 4 {
+		t.Fatalf("%d tables, %d rows", len(m.parts), len(m.keys()))
+	}
+	all := State{Report: judge.Judge(whole)}
+	if first := m.With(all); first.row().Cells[0].Load != "bulk" {
+		t.Error("the first row is not picked")
+	}
+	picked := m.keysPressed("down").With(all)
+	if c := picked.row().Cells[0]; c.Load != "rr" || c.Mode != "bridge" {
+		t.Errorf("%s %s is picked", c.Mode, c.Load)
+	}
+	pickedLine(t, picked)
+}
+
 // Of a file q ends the screen at once.
 func TestQuit(t *testing.T) {
 	next, cmd := screen(t, 6, 80, 24, nil).Update(keyOf("q"))

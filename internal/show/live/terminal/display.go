@@ -80,8 +80,12 @@ func (d *Display) Ended() <-chan struct{} { return d.ended }
 
 // Outcome is what the user decided, once it has ended.
 func (d *Display) Outcome() live.Outcome {
-	<-d.ended
-	return d.model.Outcome()
+	select {
+	case <-d.ended:
+		return d.model.Outcome()
+	default:
+		return live.Undecided
+	}
 }
 
 // Close gives the terminal back as it was.

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/live"
+	"github.com/bridgetoll/bridgetoll/internal/show/live/terminal"
+)
+
+const liveFlag = "live"
+
+// addLive adds the flag of a command whose run can be watched.
+func (f *runFlags) addLive(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.live, liveFlag, false, "show the tables on the whole terminal as they form, with keys (? lists them)")
+}
+
+// checkLive refuses what contradicts --live, and remembers what the command is called.
+func (f *runFlags) checkLive(c *cobra.Command) error {
+	f.title = c.CommandPath()
+	if !c.HasParent() {
+		f.title += " compare"
+	}
+	if f.live && f.quiet {
+		return usage(errors.New("--live and --quiet contradict each other"), "leave one of them out")
+	}
+	return nil
+}
+
+// watch is a run on a screen: drawn before each epoch and each visit, and not while they are
+// measured.
+type watch struct {
+	bar     *progress // what goes on when the user closes the screen
+	display *terminal.Display
+	given   chan struct{} // closed when the terminal has been given back
+	stopped func()        // ends what is said of a stop; nil: nothing is
+	records *tee
+	taken   int // bytes of the records
+	file    *sample.Growing
+	judged  float64 // when, in s since the run's start
+	cost    float64 // of that, in s
+}
+
+// watching shows a run of ctx on the terminal, if that can be drawn on; nil: it cannot. The
+// context that it returns ends when the user stops the run.
+func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *tee) (context.Context, *watch) {
+	t, err := liveTerminal(e.stderr)
+	if err != nil {
+		fmt.Fprintf(e.stderr, "toll: warning: --live: %v; the usual progress is shown instead\n", err)
+		return ctx, nil
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	w := &watch{bar: bar, given: make(chan struct{}), records: records, file: sample.NewGrowing()}
+	w.display = terminal.Show(t, func(columns, lines int) live.Model {
+		return live.New(f.title, true, colored(e.stderr), columns, lines).With(live.State{Note: "building what is measured"})
+	})
+	go func() {
+		defer close(w.given)
+		select {
+		case <-w.display.Ended():
+		case <-ctx.Done():
+		}
+		_ = w.display.Close() // the run goes on without a screen
+		if w.display.Outcome() == live.Stopped {
+			stop(signaled{syscall.SIGINT})
+			w.stopped = bar.sayStopping(ctx)
+		}
+	}()
+	return ctx, w
+}
+
+// liveTerminal is the terminal that the progress goes to.
+func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
+	out, is := stderr.(*os.File)
+	switch {
+	case !is || !isTerminal(out):
+		return nil, errors.New("the standard error is no terminal")
+	case os.Getenv("TERM") == "dumb":
+		return nil, errors.New("TERM=dumb: the terminal cannot be drawn on")
+	case os.Getenv("CI") != "":
+		return nil, errors.New("CI is set: nobody looks at the terminal")
+	}
+	return terminal.Open(os.Stdin, out)
+}
+
+// show shows where the run is and what is known, before something is measured.
+func (w *watch) show(p engine.Progress) {
+	select {
+	case <-w.display.Ended():
+		<-w.given
+		w.bar.show(p)
+		return
+	default:
+	}
+	w.display.Send(live.State{Report: w.judge(p.Elapsed), Step: &live.Step{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
+	w.display.Still(true)
+	runtime.GC() // now, and not while something is measured
+}
+
+// judge judges what has been measured, so long after the run's start; nil if that would take
+// too much of the run's time.
+func (w *watch) judge(elapsed float64) judge.Report {
+	const share = 50 // judging takes no more than this part of the time
+	if elapsed < w.judged+share*w.cost {
+		return nil
+	}
+	began := time.Now()
+	all := w.records.kept.Bytes()
+	_, err := w.file.Write(all[w.taken:])
+	w.taken = len(all)
+	if err != nil { // the report will say so
+		return nil
+	}
+	f, err := w.file.File()
+	if err != nil || len(f.Visits) == 0 {
+		return nil
+	}
+	r := judge.SoFar(f)
+	w.judged, w.cost = elapsed, time.Since(began).Seconds()
+	return r
+}
+
+// close gives the terminal back. Of nil it does nothing.
+func (w *watch) close() {
+	if w == nil {
+		return
+	}
+	_ = w.display.Close()
+	<-w.given
+	if w.stopped != nil {
+		w.stopped()
+		w.stopped = nil
+	}
+}
