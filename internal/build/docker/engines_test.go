@@ -152,7 +152,7 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(home)
-	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "8m"}
+	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "20m"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
