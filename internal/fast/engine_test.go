@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // The tests beside a daemon run in this program again, in namespaces of network, mounts
@@ -33,7 +34,11 @@ func TestMain(m *testing.M) {
 		case "serve":
 			serve(os.Args[2])
 		case "dial":
-			fmt.Print(dial(os.Args[2]))
+			got := dial(os.Args[2])
+			fmt.Print(got)
+			if !strings.Contains(got, " for ") {
+				os.Exit(1)
+			}
 			os.Exit(0)
 		case "watch":
 			keep()
@@ -221,8 +226,17 @@ func run(t *testing.T, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// container starts one that serves.
+// container starts one that serves, and waits until it does. In a container that has only
+// just been started nobody may listen yet, although docker-proxy does.
 func container(t *testing.T, name, options string) {
+	t.Helper()
+	launch(t, name, options)
+	testwait.Until(t, patience, name+" serves", func() bool {
+		return exec.Command("docker", "exec", name, "/self", "dial", "127.0.0.1:80").Run() == nil
+	})
+}
+
+func launch(t *testing.T, name, options string) {
 	t.Helper()
 	run(t, fmt.Sprintf("docker run -d --stop-timeout 0 --name %s %s %s /self serve %s", name, options, image, name))
 }
