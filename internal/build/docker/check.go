@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -195,6 +196,24 @@ func (e *engine) checkProxy(_ context.Context, s path.Spec, t *trial) error {
 			Remedy: "sudo modprobe tcp_diag", Err: err}
 	}
 	return e.checkAddress(s)
+}
+
+// checkFast makes sure that there is a docker-proxy to lead past, and that BPF programs
+// can be loaded.
+func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
+	if s.UDP {
+		return shortcut.ErrUDP
+	}
+	if err := e.checkProxy(ctx, s, t); err != nil {
+		return err
+	}
+	return e.ns.Do(func() error {
+		t, err := shortcut.Load()
+		if err != nil {
+			return err
+		}
+		return t.Close()
+	})
 }
 
 // hasLoopback6 reports whether there is a ::1 here.

@@ -129,6 +129,47 @@ func (s *site) publishProxy() error {
 	return nil
 }
 
+// fast is a published port on a loopback address whose docker-proxy clients on the machine
+// are led past, as toll fast does it. The proxy must stay quiet.
+func (s *site) fast() error {
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	f, err := local.NewFast(s.path, s.engine.ns)
+	if err != nil {
+		return err
+	}
+	lead := func(dial, target netip.AddrPort) error {
+		proxy, err := s.proxyHop(dial, target)
+		if err != nil {
+			return err
+		}
+		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
+		s.path.Proxies = nil // it relays nothing
+		if err := f.Lead(proxy, pid, dial, target); err != nil {
+			return err
+		}
+		return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(dial.Port()), "-j DNAT")
+	}
+	for i, p := range ports {
+		if err := lead(p, netip.AddrPortFrom(s.Servers[i].addr, serverPort)); err != nil {
+			return err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := lead(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].addr, n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.noMasquerade(); err != nil {
+		return err
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
+	return nil
+}
+
 // secondProxy finds the docker-proxy of the second port, if there is one. Its
 // sockets are no hop of their own: the machine's count of what was relayed has
 // them.

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -44,6 +45,8 @@ const (
 	needQueues
 	needThreaded
 	needBigTCP
+	needShortcuts // BPF programs at the root of cgroup v2
+	needTCP       // a path that is TCP's only
 )
 
 // needsOf lists what the path needs, the most basic first.
@@ -88,6 +91,14 @@ func needsOfProxy(s path.Spec) []need {
 		return []need{needProcessIO, needProxy}
 	}
 	return []need{needSockets, needProxy}
+}
+
+// needsOfFast are those of one that clients are led past.
+func needsOfFast(s path.Spec) []need {
+	if s.UDP {
+		return []need{needTCP}
+	}
+	return []need{needSockets, needProxy, needShortcuts}
 }
 
 // need tries one need, or remembers what came of it.
@@ -158,6 +169,10 @@ func (l *Lab) try(n need) error {
 			return tryThreaded()
 		case needBigTCP:
 			return tryBigTCP()
+		case needShortcuts:
+			return tryShortcuts()
+		case needTCP:
+			return shortcut.ErrUDP
 		case needProcessIO:
 			return tryProcessIO()
 		case needUDPProxy:
@@ -230,6 +245,15 @@ func trySockets() error {
 		Remedy:  "sudo modprobe tcp_diag",
 		Err:     err,
 	}
+}
+
+// tryShortcuts loads the programs.
+func tryShortcuts() error {
+	t, err := shortcut.Load()
+	if err != nil {
+		return err
+	}
+	return t.Close()
 }
 
 // tryForwarding makes the namespace a router, as Docker makes its machine.

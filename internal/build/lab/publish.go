@@ -98,6 +98,47 @@ func (s *site) publishProxy() error {
 	return nil
 }
 
+// fast is a published port on a loopback address whose docker-proxy clients on the machine
+// are led past (toll fast). The proxy runs, and must stay quiet.
+func (s *site) fast() error {
+	if err := s.dockerServers(daemon{}, true); err != nil {
+		return err
+	}
+	s.publish()
+	anywhere := anyAddr
+	if s.path.Spec.To == mode.ToLoopback6 {
+		anywhere = netip.IPv6Unspecified()
+	}
+	f, err := local.NewFast(s.path, s.a.ns)
+	if err != nil {
+		return err
+	}
+	lead := func(dial, target netip.AddrPort) error {
+		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, dial.Port()), target)
+		if err != nil {
+			return err
+		}
+		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
+		s.path.Proxies = nil // it relays nothing
+		return f.Lead(proxy, pid, dial, target)
+	}
+	for i, c := range s.Servers {
+		if err := lead(s.Dial[i], netip.AddrPortFrom(c.addr.Addr(), serverPort)); err != nil {
+			return err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), n), netip.AddrPortFrom(c.addr.Addr(), n)); err != nil {
+				return err
+			}
+		}
+		s.path.Guards = append(s.path.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+	}
+	s.path.Guards = append(s.path.Guards, s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name)))
+	s.PlaceClients(on(s.a))
+	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
+	return nil
+}
+
 // publish lets clients dial the published ports.
 func (s *site) publish() {
 	to := s.a.addr.Addr()

@@ -70,6 +70,7 @@ var truths = map[mode.Name][]claim{
 	mode.Bridge:       append(docker, resolved("server")),
 	mode.PublishNAT:   append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
 	mode.PublishProxy: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.Fast:         append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
 	mode.Routed: {
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master br-toll"}},

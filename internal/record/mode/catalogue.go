@@ -9,6 +9,7 @@ const (
 	BridgeDefault    Name = "bridge-default"
 	PublishNAT       Name = "publish-nat"
 	PublishProxy     Name = "publish-proxy"
+	Fast             Name = "fast"
 	PublishIngress   Name = "publish-ingress"
 	Routed           Name = "routed"
 	Link             Name = "link"
@@ -155,6 +156,23 @@ var catalogue = []Mode{
 			{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: proxyForNAT},
 			{From: FromContainer, To: ToAddress, Below: PublishNAT, Part: proxyForNAT},
 			{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: proxyForNAT + ` and all rules ("iptables": false)`},
+		},
+	},
+	{
+		Name:          Fast,
+		Summary:       "a published port on a loopback address, past whose docker-proxy eBPF leads local clients",
+		Docker:        "-p PORT:PORT and toll fast on",
+		Short:         "-p (toll fast)",
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		PerPort:       true,
+		TCPOnly:       true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopBridge, HopVeth}},
+			{FromHost, ToLoopback6, []HopKind{HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "a published address that is rewritten when the client connects", Unseen: true},
 		},
 	},
 	{

@@ -134,6 +134,8 @@ type Mode struct {
 	PortIsolation bool
 	// PerPort is true if rules or a proxy of the mode are for one port and protocol.
 	PerPort bool
+	// TCPOnly is true if datagrams take another way than the mode's.
+	TCPOnly bool
 	// WholeCard is true if a container has the network card for itself: a machine cannot
 	// have two of them.
 	WholeCard bool

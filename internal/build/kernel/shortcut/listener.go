@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
 // Listener is a process's listening socket.
@@ -20,6 +22,32 @@ type Listener struct {
 	Inode uint32
 	// Command is the process's command line as it was read when the socket was judged.
 	Command []string
+}
+
+// ErrUDP says that shortcuts are for TCP.
+var ErrUDP error = &path.UnsupportedError{Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
+
+// ListenerOf finds the socket by which a process listens on a TCP port, in the calling
+// thread's namespace.
+func ListenerOf(pid int, port uint16) (Listener, error) {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return Listener{}, fmt.Errorf("find listener: %w", err)
+	}
+	theirs, err := sock.Inodes(pid)
+	if err != nil {
+		return Listener{}, fmt.Errorf("find listener: %w", err)
+	}
+	all, err := sock.Table()
+	if err != nil {
+		return Listener{}, fmt.Errorf("find listener: %w", err)
+	}
+	for _, s := range all {
+		if s.Proto == "tcp" && s.Listening && s.Local.Port() == port && theirs[s.Inode] {
+			return Listener{PID: pid, Inode: s.Inode, Command: strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")}, nil
+		}
+	}
+	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
 }
 
 // ErrChanged says that a listener is no longer what it was taken for.

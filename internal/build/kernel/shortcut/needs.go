@@ -79,7 +79,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &v):
 		return &path.UnsupportedError{Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			Remedy: "as root of the machine itself, not of a container", Err: err}
+			Remedy: "as root of the machine itself, not of a container", Err: unix.EPERM} // the library's text is about older kernels
 	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
 		return &path.UnsupportedError{Missing: "this kernel does not take the BPF programs", Remedy: "Linux 5.15 or later with CONFIG_CGROUP_BPF", Err: err}
 	}

@@ -99,7 +99,9 @@ func listen(f flags) (net.Listener, *net.TCPAddr, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ln, err := net.Listen(f.network(), f.host())
+	var plain net.ListenConfig // as docker-proxy's: Go's own choice is Multipath TCP
+	plain.SetMultipathTCP(false)
+	ln, err := plain.Listen(context.Background(), f.network(), f.host())
 	return ln, target, err
 }
 

@@ -103,6 +103,9 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		t.Fatalf("Check: %v", err)
 	}
 	var u *path.UnsupportedError
+	if m, _ := mode.Find(spec.Mode); m.TCPOnly && spec.UDP && errors.As(err, &u) {
+		t.Skipf("rightly refused: %v", err)
+	}
 	if o.Lacks != nil && errors.As(err, &u) && o.Lacks(u) {
 		t.Skipf("rightly refused: %v", err)
 	}
