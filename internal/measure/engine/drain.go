@@ -88,7 +88,7 @@ func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil
 	}
-	v.Metered = v.Metered.WithoutCPU()
+	v.Metered = v.WithoutCPU()
 	v.Proxy = nil
 	if v.Client.Window >= leastCut {
 		return true, nil

@@ -106,8 +106,8 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 		}
 		err = g.ends.note(g.load, g.servers, g.clients, &g.visit)
 		if errors.Is(err, errStarved) { // the window alone is lost
-			g.visit.Ends, err = g.visit.Ends.WithoutWindow(), nil
-			g.visit.Metered = g.visit.Metered.WithoutCPU()
+			g.visit.Ends, err = g.visit.WithoutWindow(), nil
+			g.visit.Metered = g.visit.WithoutCPU()
 		}
 		return err
 	})

@@ -257,7 +257,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 		noteProxies(d.path, m, u.Procs, v)
 	}
 	if !good {
-		v.Metered = v.Metered.WithoutCPU()
+		v.Metered = v.WithoutCPU()
 		return nil
 	}
 	v.Elapsed /= float64(n)
