@@ -38,18 +38,10 @@ func direct(name string) bool {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return true
 	}
-	for range maxLinks {
-		if strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/") {
+	for to := range links(name) {
+		if name = to; strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/") {
 			return true
 		}
-		to, err := os.Readlink(name)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(name), to)
-		}
-		name = to
 	}
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 )
@@ -55,17 +56,30 @@ func isFile(f *os.File, name string) bool {
 // maxLinks is as many as the kernel follows.
 const maxLinks = 40
 
+// links are a name and those that it leads to as a symbolic link, one after another.
+func links(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for range maxLinks {
+			if !yield(name) {
+				return
+			}
+			to, err := os.Readlink(name)
+			if err != nil {
+				return
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(name), to)
+			}
+			name = to
+		}
+		yield(name)
+	}
+}
+
 // resolved is the path of a file, which need not be there, without links: of its
 // directory's and of those that lead to it.
 func resolved(name string) string {
-	for range maxLinks {
-		to, err := os.Readlink(name)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(name), to)
-		}
+	for to := range links(name) {
 		name = to
 	}
 	dir, err := filepath.Abs(filepath.Dir(name))

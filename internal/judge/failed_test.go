@@ -38,7 +38,7 @@ func TestFailed(t *testing.T) {
 			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
 				t.Errorf("a cell without a good visit is listed: %+v", got.Cells)
 			}
-			want := analysis.Failed{Mode: "publish-nat", From: "host", To: "loopback", Load: "bulk", On: "lab", Reason: tt.reason, Evidence: tt.evidence}
+			want := analysis.Failed{Cell: sample.Cell{Mode: "publish-nat", From: "host", To: "loopback", Load: "bulk", On: "lab"}, Reason: tt.reason, Evidence: tt.evidence}
 			if len(got.Failed) != 1 || got.Failed[0] != want {
 				t.Errorf("failed %+v, want %+v", got.Failed, want)
 			}

@@ -23,9 +23,9 @@ import (
 var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport}, write: writeBench}
 
 func writeBench(w io.Writer, d document.Document, _ Options) error {
-	r, ok := d.Value.(judge.Report)
-	if !ok {
-		return fmt.Errorf("%T is no report of a run", d.Value)
+	r, err := reportIn(d)
+	if err != nil {
+		return err
 	}
 	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(r.Base())}
 	b.units(r)

@@ -89,7 +89,7 @@ func routeReports() map[string]*analysis.Report {
 	many.Streams = 8
 	sql := routesTo(many, sqlRoute("published", "127.0.0.1:5432", 0, ""), sqlRoute("direct", "172.17.0.2:5432", 0.001, stats.Nothing), sqlRoute("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
 	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
-	sql.Failed = []analysis.Failed{{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
+	sql.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint}, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
 	// What nobody measured, over routes with long names.
 	name := strings.Repeat("way-", 7)

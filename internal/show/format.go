@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -54,4 +55,13 @@ func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 		return fmt.Errorf("write %s: %w", d.Kind, err)
 	}
 	return nil
+}
+
+// reportIn is the report that a document was made from, for formats of figures.
+func reportIn(d document.Document) (judge.Report, error) {
+	r, ok := d.Value.(judge.Report)
+	if !ok {
+		return nil, fmt.Errorf("%T is no report of a run", d.Value)
+	}
+	return r, nil
 }

@@ -63,7 +63,7 @@ func foreign() *analysis.Report {
 	c.Metrics["@p 99"] = analysis.Metric{Unit: "s", Median: -3, Low: -4, High: -2, Rounds: []float64{-4, -3, -2}}
 	c.Metrics[""] = analysis.Metric{Rounds: []float64{1, math.Inf(1)}, Median: math.NaN()}
 	r.Cells = []analysis.Cell{c}
-	r.Failed = []analysis.Failed{{Mode: "-2+3", From: "host", To: "container", Load: "bulk", On: "lab", Reason: "it broke,\n\"really\"", Evidence: "@x"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "-2+3", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "it broke,\n\"really\"", Evidence: "@x"}}
 	return r
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -20,9 +19,9 @@ import (
 var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport}, write: writeMetrics}
 
 func writeMetrics(w io.Writer, d document.Document, _ Options) error {
-	r, ok := d.Value.(judge.Report)
-	if !ok {
-		return fmt.Errorf("%T is no report of a run", d.Value)
+	r, err := reportIn(d)
+	if err != nil {
+		return err
 	}
 	m := exposition{families: map[string]*family{}, seen: map[string]bool{}}
 	m.run(r.Base())
@@ -35,7 +34,7 @@ func writeMetrics(w io.Writer, d document.Document, _ Options) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, "# EOF\n")
+	_, err = io.WriteString(w, "# EOF\n")
 	return err
 }
 

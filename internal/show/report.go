@@ -78,7 +78,7 @@ func backend(r *analysis.Report, on string) string {
 
 // sayOn tells the backends apart where there are several.
 func sayOn(r *analysis.Report, on string) string {
-	if len(names(r.Cells, func(c analysis.Cell) string { return c.On })) < 2 {
+	if len(analysis.Backends(r.Cells)) < 2 {
 		return ""
 	}
 	return " on " + on
@@ -109,7 +109,7 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 // placeFacts are what a reader must know of where a run was made.
 func placeFacts(r *analysis.Report) []string {
 	facts := machineFacts(r.Environment)
-	for _, on := range slices.Sorted(slices.Values(names(r.Cells, func(c analysis.Cell) string { return c.On }))) {
+	for _, on := range slices.Sorted(slices.Values(analysis.Backends(r.Cells))) {
 		facts = append(facts, backend(r, on))
 	}
 	if r.Plan.Wire != nil {
@@ -189,16 +189,6 @@ func noise(r *analysis.Report) string {
 	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
 }
 
-func names(cells []analysis.Cell, of func(analysis.Cell) string) []string {
-	var out []string
-	for _, c := range cells {
-		if n := of(c); !slices.Contains(out, n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 // group is the section of cells of one placement, load and backend.
 func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	c, v := cells[0], viewOf(r)
@@ -248,7 +238,7 @@ func foot(r *analysis.Report) []document.Section {
 		{"offloads", "Offloads: %s.", true},
 		{"rules", "Rules: %s.", false},
 	} {
-		for _, fact := range names(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
+		for _, fact := range analysis.Distinct(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
 			switch text := fmt.Sprintf(f.format, fact); {
 			case fact == "":
 			case f.long:
@@ -296,7 +286,7 @@ func warnings(r *analysis.Report) []document.Section {
 	hidden := viewOf(r).hides
 	rows := map[string][]string{}
 	from := func(analysis.Cell) string { return "" }
-	if len(names(r.Cells, func(c analysis.Cell) string { return c.From })) > 1 {
+	if len(analysis.Placements(r.Cells)) > 1 {
 		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
 	}
 	for _, w := range r.Warnings {

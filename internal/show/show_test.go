@@ -144,8 +144,7 @@ func usual() *analysis.Report {
 	}
 	r.Cells[3].Warnings = []analysis.Warning{bimodal}
 	r.Warnings = []analysis.Warning{{Code: "steal", Text: "the hypervisor took 4.2 % of the CPU time away: results are noisier than they need be"}}
-	r.Failed = []analysis.Failed{{Mode: "publish-proxy", From: "host", To: "loopback6", Load: "rr", On: "lab",
-		Reason: "the path was not witnessed", Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "publish-proxy", From: "host", To: "loopback6", Load: "rr", On: "lab"}, Reason: "the path was not witnessed", Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
 	r.Skipped = []sample.Skip{
 		{Mode: "shared", From: "host", Reason: "there is no such path: it is reached from container", Remedy: "--from container"},
 		{Mode: "publish-nat", From: "host", To: "loopback", On: "lab", Reason: "the kernel has no nf_nat"},
@@ -208,8 +207,7 @@ func TestTable(t *testing.T) {
 	empty := head()
 	empty.Plan.Rounds, empty.Plan.EndedBy, empty.Control.Groups = 0, sample.EndedCutShort, nil
 	empty.Findings = []string{"Nothing was measured."}
-	empty.Failed = []analysis.Failed{{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab",
-		Reason: "the visit failed", Evidence: "client: connection refused"}}
+	empty.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "the visit failed", Evidence: "client: connection refused"}}
 
 	alone := head()
 	alone.Cells = []analysis.Cell{row(mode.Native, mode.FromRemote, mode.ToAddress, "bulk", 9.41e9, 1, 0, "")}
@@ -323,7 +321,7 @@ func TestDigits(t *testing.T) {
 // A cell that was never visited has no evidence.
 func TestFailedWithoutEvidence(t *testing.T) {
 	r := head()
-	r.Failed = []analysis.Failed{{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab", Reason: "it was never visited"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "it was never visited"}}
 	if strings.Contains(string(table(t, r, Options{})), "it was never visited: ") {
 		t.Error("nothing follows the colon")
 	}

@@ -76,6 +76,6 @@ func epochs(r *analysis.Report, load string) int {
 
 // visited are the loads that have cells and no slices.
 func visited(r *analysis.Report) []string {
-	return names(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
+	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
 		func(c analysis.Cell) string { return c.Load })
 }

@@ -90,7 +90,7 @@ func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 // failure says why cell i has no result: what was seen, and when.
 func (j *Run) failure(i int) Failed {
 	c, t := j.Series[i].Cell, j.troubles[i]
-	f := Failed{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Evidence: seen(t.last)}
+	f := Failed{Cell: c, Evidence: seen(t.last)}
 	switch {
 	case len(t.changes) > 0:
 		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)

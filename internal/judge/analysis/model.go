@@ -232,15 +232,9 @@ type CPUSplit struct {
 
 // Failed is a cell that has no result.
 type Failed struct {
-	Mode     string       `json:"mode"`
-	From     string       `json:"from"`
-	To       string       `json:"to"`
-	Load     string       `json:"load"`
-	Tune     string       `json:"tune,omitempty"`
-	Shape    sample.Shape `json:"shape,omitzero"`
-	On       string       `json:"on"`
-	Reason   string       `json:"reason"`
-	Evidence string       `json:"evidence"`
+	sample.Cell
+	Reason   string `json:"reason"`
+	Evidence string `json:"evidence"`
 }
 
 // Warning is a doubt about a number or about the whole run.

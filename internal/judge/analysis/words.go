@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -17,12 +18,20 @@ func Witnessed(r *Report) string {
 
 // Placements are from where cells are reached, in the cells' order.
 func Placements(cells []Cell) []string {
+	return Distinct(cells, func(c Cell) string { return c.From })
+}
+
+// Backends are those that built the cells, in the cells' order.
+func Backends(cells []Cell) []string {
+	return Distinct(cells, func(c Cell) string { return c.On })
+}
+
+// Distinct is what is said of cells, each once, in the cells' order.
+func Distinct(cells []Cell, of func(Cell) string) []string {
 	var out []string
-	seen := map[string]bool{}
 	for _, c := range cells {
-		if !seen[c.From] {
-			seen[c.From] = true
-			out = append(out, c.From)
+		if x := of(c); !slices.Contains(out, x) {
+			out = append(out, x)
 		}
 	}
 	return out

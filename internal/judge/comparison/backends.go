@@ -9,20 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// builtBy are the backends that built the cells, in the cells' order.
-func builtBy(cells []analysis.Cell) []string {
-	var out []string
-	for _, c := range cells {
-		if !slices.Contains(out, c.On) {
-			out = append(out, c.On)
-		}
-	}
-	return out
-}
-
-// sayOn begins a finding about one backend's cells, where there are others.
-func sayOn(cells []analysis.Cell, on string) string {
-	if len(builtBy(cells)) < 2 {
+// ofBackend begins a finding about one backend's cells, where there are others.
+func ofBackend(cells []analysis.Cell, on string) string {
+	if len(analysis.Backends(cells)) < 2 {
 		return ""
 	}
 	return "On " + on + ": "

@@ -34,7 +34,7 @@ func (j study) findings(r *analysis.Report) []string {
 		return []string{"Nothing was measured."}
 	}
 	out = append(out, analysis.Witnessed(r))
-	for _, on := range builtBy(r.Cells) {
+	for _, on := range analysis.Backends(r.Cells) {
 		out = append(out, j.findingsOn(r, on)...)
 	}
 	for _, from := range analysis.Placements(r.Cells) {
@@ -54,7 +54,7 @@ func (j study) findingsOn(r *analysis.Report, on string) []string {
 	var out []string
 	add := func(s string) {
 		if s != "" {
-			out = append(out, sayOn(r.Cells, on)+s)
+			out = append(out, ofBackend(r.Cells, on)+s)
 		}
 	}
 	here := *r

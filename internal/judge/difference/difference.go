@@ -54,13 +54,7 @@ type Setting struct {
 
 // Cell is a cell that both runs have.
 type Cell struct {
-	Mode     string            `json:"mode"`
-	From     string            `json:"from"`
-	To       string            `json:"to"`
-	Load     string            `json:"load"`
-	Tune     string            `json:"tune,omitempty"`
-	Shape    sample.Shape      `json:"shape,omitzero"`
-	On       string            `json:"on"`
+	sample.Cell
 	Label    string            `json:"label"`
 	Baseline bool              `json:"baseline,omitempty"`
 	Primary  string            `json:"primary"`
@@ -238,7 +232,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 	s := d.New.Series[m.New]
 	c := s.Cell
 	b, ok := d.New.BaselineOf(m.New)
-	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On, Label: name(c),
+	out := Cell{Cell: c, Label: name(c),
 		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
 	for _, metric := range Compared(s.Load, c.Shape) {
 		of := workload.MetricOf(metric, s.Load)

@@ -102,7 +102,7 @@ func TestAnswerAccuses(t *testing.T) {
 		t.Errorf("of nothing: %+v", a)
 	}
 	lost := routes([]stats.Verdict{stats.Same})
-	lost.Cells, lost.Failed = lost.Cells[:1], []analysis.Failed{{Mode: "<r0>"}}
+	lost.Cells, lost.Failed = lost.Cells[:1], []analysis.Failed{{Cell: sample.Cell{Mode: "<r0>"}}}
 	if said := strings.Join(AnswerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said, "Nothing can be compared") {
 		t.Error(said)
 	}

@@ -51,25 +51,19 @@ type Rule struct {
 
 // Check is one cell that a sentence is about.
 type Check struct {
-	Label   string       `json:"label"`
-	Mode    string       `json:"mode"`
-	From    string       `json:"from"`
-	To      string       `json:"to"`
-	Load    string       `json:"load"`
-	Tune    string       `json:"tune,omitempty"`
-	Shape   sample.Shape `json:"shape,omitzero"`
-	On      string       `json:"on"`
-	Metric  string       `json:"metric"`
-	Unit    string       `json:"unit"`         // of what follows; "ratio"
-	Of      string       `json:"of,omitempty"` // the label of the cell that it is a ratio to
-	Limit   float64      `json:"limit"`
-	Median  *float64     `json:"median,omitempty"`
-	Low     *float64     `json:"low,omitempty"` // it is certainly from here
-	High    *float64     `json:"high,omitempty"`
-	N       int          `json:"n"`
-	Epochs  int          `json:"epochs,omitempty"`
-	Outcome Outcome      `json:"outcome"`
-	Why     string       `json:"why,omitempty"` // it is missing or unclear
+	Label string `json:"label"`
+	sample.Cell
+	Metric  string   `json:"metric"`
+	Unit    string   `json:"unit"`         // of what follows; "ratio"
+	Of      string   `json:"of,omitempty"` // the label of the cell that it is a ratio to
+	Limit   float64  `json:"limit"`
+	Median  *float64 `json:"median,omitempty"`
+	Low     *float64 `json:"low,omitempty"` // it is certainly from here
+	High    *float64 `json:"high,omitempty"`
+	N       int      `json:"n"`
+	Epochs  int      `json:"epochs,omitempty"`
+	Outcome Outcome  `json:"outcome"`
+	Why     string   `json:"why,omitempty"` // it is missing or unclear
 }
 
 // Judge holds a file against sentences.
@@ -165,8 +159,7 @@ func (j judging) whyNone(s Sentence) string {
 func (j judging) check(s Sentence, i int, metric string) Check {
 	l := j.Series[i].Load
 	c := j.Series[i].Cell
-	out := Check{Label: label(c), Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
-		Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
+	out := Check{Label: label(c), Cell: c, Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
 	if j.Failed(i) {
 		out.Why = "it has no result"
 		return out
