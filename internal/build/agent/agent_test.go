@@ -60,7 +60,9 @@ func TestMain(m *testing.M) {
 		exit(relay(args[1], args[2]))
 	case sleepArg:
 		fmt.Println("awake")
-		select {}
+		for { // select {} alone is a deadlock where nothing else can wake up
+			time.Sleep(time.Hour)
+		}
 	}
 	os.Exit(m.Run())
 }
