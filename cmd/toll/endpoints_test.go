@@ -125,7 +125,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	routes := []string{"near=" + m.URL, "held=" + held + "/v1"}
 	t.Setenv("TOLL_TEST_KEY", key)
 	r := startToll(t, tollInPath, nil, append(append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8", "--requests", "2",
-		"--rounds", "6", "--seed", "3", "--save", file)...)
+		"--rounds", "6", "--seed", "3", "--save", file, "--details")...)
 	var cmd string
 	select {
 	case <-visited:
@@ -144,7 +144,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 	t.Logf("it took %s:\n%s", took, out)
 	for _, want := range []string{
-		`(?m)^here → tiny, responses of at most 8 tokens$`,
+		`(?m)^From here → tiny, responses of at most 8 tokens$`,
 		`(?m)^  near +127\.0\.0\.1:\d+ .* 1$`, `(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
 		`(?m)^6 rounds in .* as many as asked for`, `near against itself`, `Is it the network or the model\?`, `(?m)^  held: `,
 		`their bytes are not counted`,
@@ -180,7 +180,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := startToll(t, tollInPath, nil, "report", file)
+	again := startToll(t, tollInPath, nil, "report", file, "--details")
 	if code, _ := again.wait(t, patience); code != exitOK || again.out.String() != out {
 		t.Errorf("judged again, exit code %d:\n%s", code, again.out.String())
 	}

@@ -39,6 +39,9 @@ func patient(args []string) int {
 		if code == exitOK || i == tries || !tooBusy(out.String()+outputOf(args)) || !moreRounds(args) {
 			os.Stdout.Write(out.Bytes())
 			os.Stderr.Write(errOut.Bytes())
+			if code != exitOK { // of a script that is logged
+				fmt.Fprint(os.Stderr, outputOf(args))
+			}
 			return code
 		}
 		noteRerun(args)

@@ -130,7 +130,7 @@ func missing(want, got string) []string {
 	left := shape(got)
 	var out []string
 	for _, l := range shape(want) {
-		at := slices.IndexFunc(left, func(g string) bool { return g == l || covers(g, l) || covers(l, g) })
+		at := slices.IndexFunc(left, func(g string) bool { return g == l || covers(g, l) || covers(l, g) || begins(g, l) || begins(l, g) })
 		if at < 0 {
 			out = append(out, l)
 			continue
@@ -138,6 +138,14 @@ func missing(want, got string) []string {
 		left = slices.Delete(left, at, at+1)
 	}
 	return out
+}
+
+// begins reports whether a sentence that goes on in another line is another one's beginning: figures
+// decide where it is broken.
+func begins(broken, sentence string) bool {
+	const enough = 40 // of a line's 80 to 100 characters
+	part := slices.ContainsFunc([]string{"title: ", "heads: ", "row: "}, func(of string) bool { return strings.HasPrefix(sentence, of) })
+	return !part && len(broken) >= enough && strings.HasPrefix(sentence, broken)
 }
 
 // covers reports whether a row that lacks figures is like another one besides: for each

@@ -90,7 +90,7 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 	bin, dir := binary(t), openDir(t)
 	inner, file := filepath.Join(dir, "sql.jsonl"), filepath.Join(t.TempDir(), "run.jsonl")
 	// The lab's addresses: of the container, and of the machine that publishes 8080.
-	client := bin + " sql --rounds 6 --window 50ms --force --save " + inner + " --dsn proxy=postgres://postgres@{addr}/postgres" +
+	client := bin + " sql --details --rounds 6 --window 50ms --force --save " + inner + " --dsn proxy=postgres://postgres@{addr}/postgres" +
 		" --dsn nat=postgres://postgres@198.18.0.1:8080/postgres --dsn direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to", "loopback", "--rounds", "1", "--seed", "3", "--no-root",
 		"--server", labPostgres, "--ready", pgReady, "--client", client, "--save", file)
