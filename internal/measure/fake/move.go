@@ -97,7 +97,7 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	switch {
 	case workload.BulkOf(o.Load).Bidir:
 		party.Sent, party.TotalSent, party.Received, party.TotalRecv = amount, amount, amount, amount
-	case o.Role == worker.Client:
+	case sends(o):
 		party.Sent, party.TotalSent = amount, amount
 	default:
 		party.Received, party.TotalRecv = amount, amount

@@ -31,10 +31,15 @@ func slice(o worker.Request, s load.Slice, rate float64) load.SliceStats {
 		x.Sent, x.Received, x.Trips, x.Median = amount, amount, amount, int64(1e9/rate)
 	case workload.BulkOf(o.Load).Bidir:
 		x.Sent, x.Received = amount, amount
-	case o.Role == worker.Client:
+	case sends(o):
 		x.Sent = amount
 	default:
 		x.Received = amount
 	}
 	return x
+}
+
+// sends reports whether the end is the one of the two that sends.
+func sends(o worker.Request) bool {
+	return (o.Role == worker.Client) != workload.BulkOf(o.Load).Reverse
 }

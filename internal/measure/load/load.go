@@ -55,13 +55,14 @@ type loops struct {
 
 // table has the loops of each load of the catalogue that is ours.
 var table = map[string]loops{
-	workload.Bulk:   {client: bulkClient, server: bulkServer},
-	workload.RR:     {client: requestsClient, server: requestsServer},
-	workload.CRR:    {client: crrClient, server: crrServer},
-	workload.UDP:    {client: udpClient, server: udpServer},
-	workload.UDPRR:  {client: udpRRClient, server: udpRRServer},
-	workload.Stream: {client: streamClient, server: streamServer, threads: streamThreads},
-	workload.Query:  {client: queryClient, server: rrServer}, // it is answered as requests are
+	workload.Bulk:        {client: bulkClient, server: bulkServer},
+	workload.BulkReverse: {client: bulkClient, server: bulkServer},
+	workload.RR:          {client: requestsClient, server: requestsServer},
+	workload.CRR:         {client: crrClient, server: crrServer},
+	workload.UDP:         {client: udpClient, server: udpServer},
+	workload.UDPRR:       {client: udpRRClient, server: udpRRServer},
+	workload.Stream:      {client: streamClient, server: streamServer, threads: streamThreads},
+	workload.Query:       {client: queryClient, server: rrServer}, // it is answered as requests are
 }
 
 // Options are common to both ends.

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -53,6 +54,31 @@ var bulk = Workload{
 	Ratio: "ratio", columns: bulkTable, words: bulkWords, outline: bulkOutline,
 	figures: (*Figures).transfer, work: moved,
 	doubts: bulkDoubts, listed: Last,
+}
+
+// BulkReverse is bulk from the server to the client: a load of its own, so that one run has
+// both directions.
+const BulkReverse = "bulk-reverse"
+
+var bulkReverse = reversed(bulk)
+
+func reversed(w Workload) Workload {
+	w.Name, w.Gist, w.Crowds, w.check = BulkReverse, "the same from the server to the client", false, nil
+	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
+	w.time = func(l *sample.Load, wire sample.Wire) {
+		bulkTime(l, wire)
+		set(l, func(o *BulkOptions) { o.Reverse = true })
+	}
+	w.fill = func(l *sample.Load) {
+		bulkFill(l)
+		set(l, func(o *BulkOptions) { o.Reverse = true })
+	}
+	return w
+}
+
+// without are the flags but for those.
+func without(all []Flag, names ...string) []Flag {
+	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool { return slices.Contains(names, f.Name) })
 }
 
 var bulkColumns = []Column{

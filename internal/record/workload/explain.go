@@ -9,6 +9,8 @@ import (
 var explained = map[string]string{
 	Bulk: "A TCP stream: as many bytes as get through, from the client to the server, on one connection or several (--streams). " +
 		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
+	BulkReverse: "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
+		"What a container sends leaves by other devices than what it gets, which other settings decide.",
 	RR: "Request and response over TCP, one after another on a connection that stays open. It shows the latency that a mode adds to every " +
 		"round trip, and what one costs in CPU time: databases, caches, RPC.",
 	CRR: "Connect, request, response, close: a new TCP connection for each request. It shows what a mode adds to opening connections, " +

@@ -13,6 +13,7 @@ func TestLoadJSON(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"bulk","streams":4,"write":4096,"reverse":true,"bidir":true,"bytes":100,"send":"zerocopy","nodelay":"off","warmup_s":0.1,"window_s":0.25,"slice_s":0.004}`,
 		`{"kind":"bulk","streams":1,"warmup_s":0,"window_s":0}`,
+		`{"kind":"bulk-reverse","streams":1,"reverse":true,"warmup_s":0.1,"window_s":0.25}`,
 		`{"kind":"rr","streams":2,"write":9,"request":1,"reply":2,"rate":1000,"beside":true,"nodelay":"on","warmup_s":0.05,"window_s":0.25}`,
 		`{"kind":"crr","streams":1,"request":1,"reply":1,"nodelay":"on","warmup_s":0.05,"window_s":0.25}`,
 		`{"kind":"udp","streams":1,"rate":500000000,"size":1400,"batch":8,"gso":true,"warmup_s":0.65,"window_s":0.25}`,
