@@ -121,7 +121,7 @@ func emptyRun(f *sample.File) *Run {
 	for i, c := range p.Cells {
 		j.Series = append(j.Series, newSeries(c, p.LoadOf(c.Load)))
 		g := groupOf(c)
-		if c.Mode != p.Baseline || c.Tune != "" {
+		if !p.IsBaseline(c) {
 			continue
 		}
 		if c.Control {

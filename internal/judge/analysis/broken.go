@@ -113,6 +113,15 @@ func (j *Run) failure(i int) Failed {
 	return f
 }
 
+// Failure says why cell i has no result.
+func (j *Run) Failure(i int) string {
+	f := j.failure(i)
+	if f.Evidence == "" {
+		return f.Reason
+	}
+	return f.Reason + ": " + f.Evidence
+}
+
 // seen is what a visit without a result saw.
 func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
 

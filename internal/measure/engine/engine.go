@@ -49,6 +49,12 @@ type Config struct {
 	Judge func(sample.Plan) Judge
 	// MeshConverged is the same for a mesh, asked after each sweep but the first few.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
+	// Next says what is measured when all that was planned is known, or its time is over: the
+	// step, the cells that are measured from then on, the baseline's among them, and for how
+	// many seconds. Left are the seconds that the budget still has. No cells end the run. Nil:
+	// there is no further step. First is how many seconds what is planned may take; 0: the budget.
+	Next  func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64)
+	First float64
 	// Throttled reads how often the cgroup's CPU limit has stopped this
 	// process; nil if there is no limit.
 	Throttled func() int
@@ -189,6 +195,7 @@ type run struct {
 	began    int64
 	roundsIn int // complete rounds
 	sweepsIn int // of a mesh
+	step     stage
 
 	inspection inspection
 	budget     budget
@@ -207,6 +214,10 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	r.fails, r.drains = make([]int, len(r.Plan.Cells)), firstDrains(r.Plan)
 	if c.Judge != nil {
 		r.judge = c.Judge(r.Plan)
+	}
+	r.step = stage{until: r.Plan.Budget}
+	if c.First > 0 {
+		r.step.until = c.First
 	}
 	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Environment: c.Environment,
 		Plan: r.Plan, Paths: described}); err != nil {
@@ -255,10 +266,23 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Plan.Mesh != nil { // each visit builds its own
 		return nil, nil
 	}
+	out, failed, err := r.buildPaths(ctx, paths(r.Plan))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(r.paths) == 0:
+		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
+	}
+	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(r.Plan, c)]) })
+	return out, nil
+}
+
+// buildPaths builds paths at once, and describes those that were built; failed says of the
+// others why.
+func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path, failed map[key]error, err error) {
 	var mu sync.Mutex // guards r.paths and took
 	took := map[key]float64{}
-	keys := paths(r.Plan)
-	failed, err := each(keys, r.Builders, func(b path.Builder, k key) error {
+	failed, err = each(keys, r.Builders, func(b path.Builder, k key) error {
 		t := r.Clock.Now()
 		p, err := b.Build(ctx, k.spec)
 		if err != nil {
@@ -271,18 +295,16 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case len(r.paths) == 0:
-		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
+		return nil, nil, context.Cause(ctx)
 	}
-	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(r.Plan, c)]) })
-	var out []sample.Path
-	for _, k := range paths(r.Plan) {
-		out = append(out, describe(k, r.paths[k], took[k]))
+	for _, k := range keys {
+		if r.paths[k] != nil {
+			built = append(built, describe(k, r.paths[k], took[k]))
+		}
 	}
-	return out, nil
+	return built, failed, nil
 }
 
 func describe(k key, p *path.Path, built float64) sample.Path {

@@ -21,7 +21,7 @@ const (
 func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		turns := r.busy(round)
-		r.budget.plan(r.Plan, turns, round, r.Plan.Budget-r.elapsed())
+		r.budget.plan(r.Plan, turns, round, r.step.until-r.elapsed())
 		for i, turn := range turns {
 			if err := r.inspectIfDue(ctx, round); err != nil {
 				return sample.EndedByFailure, err
@@ -39,7 +39,17 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			r.budget.note(r.Plan, turn, r.elapsed()-began)
 		}
 		r.roundsIn++
-		if reason := r.enough(round + 1); reason != "" {
+		reason := r.enough(round + 1)
+		if reason == "" {
+			continue
+		}
+		more, err := r.next(ctx, round+1, reason)
+		switch {
+		case ctx.Err() != nil:
+			return sample.EndedByInterrupt, nil
+		case err != nil:
+			return sample.EndedByFailure, err
+		case !more:
 			return r.confirm(ctx, round, reason)
 		}
 	}
@@ -47,7 +57,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 
 // skipped reports whether a cell is left out of a round.
 func (r *run) skipped(round, cell int) bool {
-	return r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
+	return r.step.rests(cell) || r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
 
 // idle reports whether an epoch would only measure what is known. Now and then it
@@ -109,19 +119,23 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 
 // enough says what ends the run after so many rounds; "" if nothing does.
 func (r *run) enough(rounds int) string {
-	alive := slices.ContainsFunc(r.fails, func(n int) bool { return n < giveUpAfter })
+	alive := false
+	for i, n := range r.fails {
+		alive = alive || n < giveUpAfter && !r.step.rests(i)
+	}
+	own := rounds - r.step.first
 	switch {
 	case !alive: // however many rounds were asked for: nothing is measured any more
 		return sample.EndedByFailure
-	case r.Plan.Rounds > 0 && rounds >= r.Plan.Rounds:
+	case r.Plan.Rounds > 0 && own >= r.Plan.Rounds:
 		return sample.EndedByRounds
 	case r.Plan.Rounds > 0:
 		return ""
-	case rounds < plan.LeastRounds(r.Plan):
+	case own < plan.LeastRounds(r.Plan):
 		return ""
 	case r.judged():
 		return sample.EndedByPrecision
-	case !r.budget.fits(r.Plan, r.busy(rounds), r.Plan.Budget-r.elapsed()):
+	case !r.budget.fits(r.Plan, r.busy(rounds), r.step.until-r.elapsed()):
 		return sample.EndedByBudget
 	}
 	return ""
@@ -135,7 +149,7 @@ func (r *run) judged() bool {
 	}
 	r.known = r.judge.Known()
 	for i, known := range r.known {
-		if !known && r.fails[i] < giveUpAfter {
+		if !known && r.fails[i] < giveUpAfter && !r.step.rests(i) {
 			return false
 		}
 	}

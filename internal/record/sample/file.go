@@ -26,6 +26,7 @@ type line struct {
 	Header *Header `json:"header,omitempty"`
 	Visit  *Visit  `json:"visit,omitempty"`
 	Change *Change `json:"change,omitempty"`
+	Step   *Step   `json:"step,omitempty"`
 	End    *End    `json:"end,omitempty"`
 }
 
@@ -64,6 +65,9 @@ func (w *Writer) Visit(v Visit) error { return w.write(line{Visit: &v}) }
 
 // Change writes a change.
 func (w *Writer) Change(c Change) error { return w.write(line{Change: &c}) }
+
+// Step writes a step.
+func (w *Writer) Step(s Step) error { return w.write(line{Step: &s}) }
 
 // End writes the closing record.
 func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
@@ -121,6 +125,7 @@ func (f *File) add(l line, seen *bool) error {
 		}
 		*seen = true
 		f.Header = *l.Header
+		f.Header.Plan.Steps = nil // each is a record of its own
 		return f.Header.check()
 	case !*seen:
 		return ErrEmpty
@@ -142,10 +147,12 @@ func (f *File) add(l line, seen *bool) error {
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
 		return f.addChange(*l.Change)
+	case l.Step != nil:
+		return f.addStep(*l.Step)
 	case l.End != nil:
 		f.End, f.Truncated = *l.End, false
 	default:
-		return errors.New("neither a header, a visit, a change nor an end")
+		return errors.New("neither a header, a visit, a change, a step nor an end")
 	}
 	return nil
 }
@@ -272,8 +279,8 @@ func (f *File) completeRounds() int {
 		seen[v.Round]++
 	}
 	n := 0
-	for _, k := range seen {
-		if k == len(f.Header.Plan.Cells) {
+	for round, k := range seen {
+		if k == f.Header.Plan.cellsIn(round) {
 			n++
 		}
 	}

@@ -257,8 +257,8 @@ func TestRead(t *testing.T) {
 		{name: "record-after-the-end", lines: []string{okHeader, end, visit(`"cell":0`)}, line: 3, fails: "a record after the end"},
 		{name: "second-end", lines: []string{okHeader, end, end}, line: 3, fails: "a record after the end"},
 		{name: "cut-record-after-the-end", lines: []string{okHeader, end, `{"vis`}, line: 3, fails: "a record after the end"},
-		{name: "neither", lines: []string{okHeader, `{}`}, line: 2, fails: "neither a header, a visit, a change nor an end"},
-		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2, fails: "neither a header, a visit, a change nor an end"},
+		{name: "neither", lines: []string{okHeader, `{}`}, line: 2, fails: "neither a header, a visit, a change, a step nor an end"},
+		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2, fails: "neither a header, a visit, a change, a step nor an end"},
 
 		{name: "cell-beyond-the-plan", lines: []string{okHeader, visit(`"cell":2`)}, line: 2, fails: "cell 2, the plan has 2"},
 		{name: "change-before-the-header", lines: []string{`{"change":{"cells":[0]}}`, okHeader}, fails: ErrEmpty.Error()},

@@ -66,6 +66,7 @@ func (s Shape) String() string {
 const (
 	StudyScale  = "scale"
 	StudyLadder = "ladder"
+	StudyAdvise = "advise" // which settings would make a mode faster; see Step
 	// StudyEndpoints compares routes to an external endpoint. toll controls no hop
 	// on them: nothing is witnessed.
 	StudyEndpoints = "endpoints"
@@ -100,6 +101,18 @@ type Plan struct {
 	Mesh    *Mesh   `json:"mesh,omitempty"` // of a mesh, which has no cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
+	// Levers are what a search tries, and Steps what it did after each was tried alone. Steps
+	// are not in the file's header: each is a record of its own.
+	Levers []Lever `json:"levers,omitempty"`
+	// Elsewhere is the mode that stands for the baseline in a search, with the same settings, where
+	// that has no way from: a bridge's containers are reached from elsewhere by published ports only.
+	Elsewhere string `json:"elsewhere,omitempty"`
+	Steps     []Step `json:"steps,omitempty"`
+}
+
+// IsBaseline reports whether a cell is the baseline of its group, or its control.
+func (p Plan) IsBaseline(c Cell) bool {
+	return c.Tune == "" && (c.Mode == p.Baseline || p.Elsewhere != "" && c.Mode == p.Elsewhere)
 }
 
 // CPUs are those that the ends' threads were pinned to; none: not pinned.

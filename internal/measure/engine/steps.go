@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// stage is the part of a run that goes on: what was planned, or a step after it.
+type stage struct {
+	first  int     // its first round
+	until  float64 // when it is to end, in s since the run's start
+	active []bool  // cells that are measured, by index; nil: all
+}
+
+// rests reports whether a cell is not measured now.
+func (s stage) rests(cell int) bool {
+	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
+}
+
+// next begins the next step, whose first round has that number; false if there is none.
+func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
+	if r.Next == nil || ended == sample.EndedByFailure {
+		return false, nil
+	}
+	s, cells, seconds := r.Next(r.Plan, slices.Clip(r.visits), r.Plan.Budget-r.elapsed())
+	if len(cells) == 0 {
+		return false, nil
+	}
+	// What is built now may change what paths on a real machine are like.
+	if err := r.inspect(ctx, round); err != nil {
+		return false, err
+	}
+	s.Round = round
+	if s, err = r.extend(ctx, s, cells); err != nil {
+		return false, err
+	}
+	if err := r.Out.Step(s); err != nil {
+		return false, err
+	}
+	r.survey()
+	r.step = stage{first: round, until: r.elapsed() + seconds, active: make([]bool, len(r.Plan.Cells))}
+	for _, i := range s.Active {
+		r.step.active[i] = true
+	}
+	r.known = nil
+	if r.Judge != nil {
+		r.judge = r.Judge(r.Plan)
+		for _, v := range r.visits {
+			if v.Round >= round { // those before were of another step
+				r.judge.Add(v)
+			}
+		}
+	}
+	return true, nil
+}
+
+// extend makes the cells a part of the plan, builds what they need, and notes both in
+// the step. What cannot be built is skipped.
+func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (sample.Step, error) {
+	known := map[sample.Cell]int{}
+	for i, c := range r.Plan.Cells {
+		known[c] = i
+	}
+	fresh := r.Plan
+	fresh.Cells, fresh.Skipped = nil, nil
+	var keys []key
+	for _, c := range cells {
+		if _, ok := known[c]; ok {
+			continue
+		}
+		fresh.Cells = append(fresh.Cells, c)
+		if k := keyOf(r.Plan, c); r.paths[k] == nil && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	refused, err := each(keys, r.Builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
+	if err != nil {
+		return s, err
+	}
+	keys = slices.DeleteFunc(keys, func(k key) bool { return refused[k] != nil })
+	built, failed, err := r.buildPaths(ctx, keys)
+	if err != nil {
+		return s, err
+	}
+	fresh = plan.Drop(fresh, func(c sample.Cell) *sample.Skip {
+		k := keyOf(r.Plan, c)
+		if why := refused[k]; why != nil {
+			return skipFor(c, why)
+		}
+		return skipFor(c, failed[k])
+	})
+	s.Cells, s.Skipped, s.Paths = fresh.Cells, fresh.Skipped, built
+	h := sample.Header{Plan: r.Plan}
+	h.Take(s)
+	r.Plan = h.Plan
+	for _, c := range fresh.Cells {
+		known[c] = len(r.fails)
+		r.fails = append(r.fails, 0)
+	}
+	r.drains = append(r.drains, firstDrains(fresh)...)
+	s.Active = nil
+	for _, c := range cells {
+		if i, ok := known[c]; ok && !slices.Contains(s.Active, i) {
+			s.Active = append(s.Active, i)
+		}
+	}
+	r.Plan.Steps[len(r.Plan.Steps)-1].Active = s.Active
+	return s, nil
+}

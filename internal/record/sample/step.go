@@ -1,0 +1,97 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Variant is a mode with tunes put on it.
+type Variant struct {
+	Mode string `json:"mode"`
+	Tune string `json:"tune,omitempty"`
+}
+
+// VariantOf is the variant that a cell is of; where another mode stands for the baseline, it is
+// one of the baseline.
+func (p Plan) VariantOf(c Cell) Variant {
+	if p.Elsewhere != "" && c.Mode == p.Elsewhere {
+		c.Mode = p.Baseline
+	}
+	return Variant{c.Mode, c.Tune}
+}
+
+// Lever is one thing that a search tries, by its name, and what it makes of the mode alone.
+type Lever struct {
+	Name string `json:"name"`
+	Variant
+}
+
+// Step is a further part of a run: what is measured next was chosen by what had been
+// measured before.
+type Step struct {
+	Round int `json:"round"` // its first one
+	// Lever is what is tried, Before the variant without it and After with it.
+	Lever  string  `json:"lever"`
+	Before Variant `json:"before"`
+	After  Variant `json:"after"`
+	// Active are the cells that are measured from now on, by their index in the plan; the
+	// others rest. Cells are those among them that the plan had not; they follow its own, as
+	// Paths follow the header's and Skipped what was skipped before.
+	Active  []int  `json:"active"`
+	Cells   []Cell `json:"cells,omitempty"`
+	Paths   []Path `json:"paths,omitempty"`
+	Skipped []Skip `json:"skipped,omitempty"`
+}
+
+// maxSteps bounds the steps of a file.
+const maxSteps = 1000
+
+// Take makes a step a part of the header.
+func (h *Header) Take(s Step) {
+	h.Plan.Cells = append(slices.Clip(h.Plan.Cells), s.Cells...)
+	h.Plan.Skipped = append(slices.Clip(h.Plan.Skipped), s.Skipped...)
+	h.Paths = append(slices.Clip(h.Paths), s.Paths...)
+	s.Paths, s.Skipped = nil, nil // Cells tell how many there were before
+	h.Plan.Steps = append(slices.Clip(h.Plan.Steps), s)
+}
+
+// addStep adds what a file says of a step.
+func (f *File) addStep(s Step) error {
+	h := &f.Header
+	first := 0
+	if n := len(h.Plan.Steps); n > 0 {
+		first = h.Plan.Steps[n-1].Round
+	}
+	switch {
+	case h.Plan.Mesh != nil:
+		return errors.New("a step of a mesh")
+	case s.Round < first || s.Round > maxVisits:
+		return fmt.Errorf("a step from round %d on", s.Round)
+	case len(h.Plan.Steps) >= maxSteps:
+		return fmt.Errorf("more than %d steps", maxSteps)
+	case len(s.Active) > maxCells || len(h.Plan.Cells)+len(s.Cells) > maxCells:
+		return fmt.Errorf("more than %d cells", maxCells)
+	}
+	h.Take(s)
+	for _, i := range s.Active {
+		if i < 0 || i >= len(h.Plan.Cells) {
+			return fmt.Errorf("cell %d, the plan has %d", i, len(h.Plan.Cells))
+		}
+	}
+	return h.check()
+}
+
+// cellsIn is how many cells a round has.
+func (p Plan) cellsIn(round int) int {
+	n := len(p.Cells)
+	for _, s := range p.Steps {
+		n -= len(s.Cells)
+	}
+	for _, s := range p.Steps {
+		if s.Round <= round {
+			n = len(s.Active)
+		}
+	}
+	return n
+}
