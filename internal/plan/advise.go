@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Advice plans the first part of a search for what makes a mode faster: the mode as it is,
+// which is the baseline and its control, and beside it each lever alone, over the loads that
+// Screened names. Further steps follow from what that shows.
+func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
+	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Levers: levers}
+	if r.Wire != (sample.Wire{}) {
+		p.Wire = &r.Wire
+	}
+	if err := r.check(); err != nil {
+		return p, err
+	}
+	plain, _ := mode.Find(r.Baseline)
+	for _, on := range r.On {
+		for _, from := range r.From {
+			stands, routes := plain, plain.RoutesFrom(from)
+			if other, ok := mode.Find(lever.Elsewhere(plain.Name)); ok && len(routes) == 0 {
+				stands, routes = other, other.RoutesFrom(from)
+				p.Elsewhere = string(other.Name)
+			}
+			if len(routes) == 0 {
+				why, around := plain.WhyNot(from)
+				p.Skipped = append(p.Skipped, sample.Skip{Mode: p.Baseline, From: string(from), Reason: why, Remedy: around})
+				continue
+			}
+			base := sample.Cell{Mode: string(stands.Name), From: string(from), To: string(routes[0].To), On: on}
+			for n, load := range Screened(p) {
+				base.Load = load
+				p.Cells = append(p.Cells, base, controlOf(base))
+				for _, l := range levers {
+					c, ok := like(p, base, l.Variant)
+					if ok {
+						p.Cells = append(p.Cells, c)
+					} else if n == 0 && stands.Name == plain.Name {
+						m, _ := mode.Find(mode.Name(l.Mode))
+						why, around := m.WhyNot(from)
+						p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: string(from), Tune: l.Tune, On: on, Reason: why, Remedy: around})
+					}
+				}
+			}
+		}
+	}
+	if len(p.Cells) == 0 {
+		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
+	}
+	return p, nil
+}
+
+func controlOf(c sample.Cell) sample.Cell {
+	c.Control = true
+	return c
+}
+
+// Screened are the loads over which each lever is tried alone: those that are measured in
+// slices, which are many cells in little time; all if none is.
+func Screened(p sample.Plan) []string {
+	var sliced, all []string
+	for _, l := range p.Loads {
+		all = append(all, l.Kind)
+		if l.Slice > 0 {
+			sliced = append(sliced, l.Kind)
+		}
+	}
+	if len(sliced) > 0 {
+		return sliced
+	}
+	return all
+}
+
+// like is a cell like base of another variant: at the same target if that has it, else
+// at its first one. ok is false if there is no way to it, or if another mode stands for the
+// baseline there and the variant is not of that.
+func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
+	c = base
+	c.Control, c.Tune = false, v.Tune
+	switch {
+	case v.Mode == p.Baseline:
+		return c, true
+	case base.Mode != p.Baseline:
+		return c, false
+	}
+	c.Mode = v.Mode
+	m, known := mode.Find(mode.Name(v.Mode))
+	if !known {
+		return c, false
+	}
+	if _, ok := m.Route(mode.Placement(c.From), mode.Target(c.To)); ok {
+		return c, true
+	}
+	routes := m.RoutesFrom(mode.Placement(c.From))
+	if len(routes) == 0 {
+		return c, false
+	}
+	c.To = string(routes[0].To)
+	return c, true
+}
+
+// PairOf are the cells of a step that puts what is after in the place of what was before:
+// both and the baseline with its control, over all loads, from wherever the plan has the
+// baseline.
+func PairOf(p sample.Plan, before, after sample.Variant) []sample.Cell {
+	var out []sample.Cell
+	seen := map[sample.Cell]bool{}
+	for _, base := range p.Cells {
+		if !p.IsBaseline(base) || base.Control {
+			continue
+		}
+		for _, l := range p.Loads {
+			base.Load = l.Kind
+			if seen[base] {
+				continue
+			}
+			seen[base] = true
+			out = append(out, base, controlOf(base))
+			for _, v := range []sample.Variant{before, after} {
+				if c, ok := like(p, base, v); ok && c != base {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}

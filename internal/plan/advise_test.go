@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+func adviceRequest() Request {
+	return Request{Baseline: mode.Bridge, From: []mode.Placement{mode.FromHost, mode.FromRemote}, On: []string{sample.Lab},
+		Loads:  []sample.Load{{Kind: "bulk", Window: 0.05, Slice: 0.004}, {Kind: "crr", Window: 0.25}},
+		Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 1, Seed: 1}
+}
+
+func named(cells []sample.Cell) string {
+	var out []string
+	for _, c := range cells {
+		n := c.From + " " + mode.Tunes(c.Tune).Name(c.Mode) + " " + c.Load
+		if c.Control {
+			n += " control"
+		}
+		out = append(out, n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Each lever is tried alone, beside the mode as it is, over what is sliced; where the mode is not
+// reached from, over the paths of the one that stands for it.
+func TestAdvice(t *testing.T) {
+	p, err := Advice(adviceRequest(), []sample.Lever{
+		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}},
+		{Name: "netkit", Variant: sample.Variant{Mode: "netkit"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host netkit bulk, " +
+		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk"
+	if got := named(p.Cells); got != want {
+		t.Errorf("cells %s", got)
+	}
+	if p.Study != sample.StudyAdvise || p.Elsewhere != "publish-nat" || len(p.Skipped) > 0 {
+		t.Errorf("plan %+v", p)
+	}
+	for _, c := range p.Cells {
+		if base := !strings.Contains(c.Tune, "gro") && c.Mode != "netkit"; p.IsBaseline(c) != base {
+			t.Errorf("%+v: baseline %t", c, !base)
+		}
+	}
+	for _, c := range p.Cells[len(p.Cells)-1:] {
+		if got := p.VariantOf(c); got != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
+			t.Errorf("%+v is a cell of %v", c, got)
+		}
+	}
+}
+
+// A step measures what was before and what is after over all loads.
+func TestPairOf(t *testing.T) {
+	p, err := Advice(adviceRequest(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gro, both := sample.Variant{Mode: "bridge", Tune: "gro=on"}, sample.Variant{Mode: "bridge", Tune: "rmem=16M+gro=on"}
+	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host bridge+rmem=16M+gro=on bulk, " +
+		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host bridge+rmem=16M+gro=on crr, " +
+		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
+		"remote publish-nat crr, remote publish-nat crr control, remote publish-nat+gro=on crr, remote publish-nat+rmem=16M+gro=on crr"
+	if got := named(PairOf(p, gro, both)); got != want {
+		t.Errorf("cells %s", got)
+	}
+	first := PairOf(p, sample.Variant{Mode: "bridge"}, gro)
+	if got := named(first[:3]); got != "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk" {
+		t.Errorf("the first step has %s", got)
+	}
+	p.Cells = append(p.Cells, first...)
+	slices.Reverse(p.Cells)
+	if again := PairOf(p, gro, both); len(again) != 16 {
+		t.Errorf("a later step has %d cells", len(again))
+	}
+}
+
+// The baseline and its control are near all other cells, also where another mode stands for it.
+func TestAdviceIsSliced(t *testing.T) {
+	p, err := Advice(adviceRequest(), []sample.Lever{{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []int{0, 1, 2, 3, 4, 5}
+	for i, g := range groupsOf(p, all) {
+		if len(g.bases) != 2 || len(g.others) != 1 {
+			t.Errorf("group %d: %+v", i, g)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+// Package lever is the catalogue of what may make a mode faster, as data: what each sets,
+// where it may do harm, what makes it permanent and what it gives up. toll advise tries them;
+// nothing here says that one helps.
+package lever
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Lever is one thing to try.
+type Lever struct {
+	Name string
+	Gist string // what it is, in a sentence after "Try"
+	// Tunes are what it sets; {cpus} stands for as many queues as make sense here.
+	Tunes string
+	// Mode is another mode in the place of the one that is advised on; "": the same.
+	Mode mode.Name
+	// For are the modes that it is tried with; nil: any.
+	For []mode.Name
+	// Harms is where it may do harm, which is measured as well.
+	Harms string
+	// Permanent is what makes it permanent.
+	Permanent []Snippet
+	// GivesUp is what is lost by it; "": nothing that is known.
+	GivesUp string
+	// Isolation says that it gives up what a mode is chosen for: it is measured, and never
+	// recommended.
+	Isolation bool
+}
+
+// Snippet is lines for one place.
+type Snippet struct {
+	Where string   `json:"where"` // a file, or when to type them
+	Lines []string `json:"lines"`
+}
+
+// Host is what a machine has that decides what can be tried.
+type Host struct {
+	CPUs       int
+	Congestion string // TCP's, of new connections
+}
+
+// mostQueues bounds the queues that are tried.
+const mostQueues = 8
+
+// With is what the lever makes of a mode on a machine; ok is false if it is not for it,
+// or would change nothing.
+func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
+	v = sample.Variant{Mode: string(m)}
+	if l.For != nil && !slices.Contains(l.For, m) || l.Mode == m {
+		return v, false
+	}
+	if l.Mode != "" {
+		v.Mode = string(l.Mode)
+	}
+	if l.Tunes == "" {
+		return v, true
+	}
+	if strings.Contains(l.Tunes, "{cpus}") && h.CPUs < 2 {
+		return v, false
+	}
+	tunes, err := mode.ParseTunes(strings.ReplaceAll(l.Tunes, "{cpus}", strconv.Itoa(min(h.CPUs, mostQueues))))
+	if err != nil {
+		return v, false // a test reads all of them
+	}
+	if c, ok := tunes.Get(mode.Congestion); ok && c.Value == h.Congestion {
+		return v, false
+	}
+	v.Tune = string(tunes)
+	return v, true
+}
+
+// Elsewhere is the mode over whose paths a mode's containers are reached from where it has no
+// way from; "": there is none.
+func Elsewhere(m mode.Name) mode.Name {
+	if m == mode.Bridge || m == mode.BridgeDefault {
+		return mode.PublishNAT
+	}
+	return ""
+}
+
+// Find is the lever of that name.
+func Find(name string) (l Lever, ok bool) {
+	i := slices.IndexFunc(all, func(l Lever) bool { return l.Name == name })
+	if i < 0 {
+		return l, false
+	}
+	return all[i], true
+}
+
+// All are the levers, in the order in which they are listed.
+func All() []Lever { return slices.Clone(all) }
+
+// Names are the names of all.
+func Names() []string {
+	out := make([]string, len(all))
+	for i, l := range all {
+		out[i] = l.Name
+	}
+	return out
+}
+
+// Plan are the levers for a mode as a plan lists them: those that are named, or all.
+func Plan(m mode.Name, h Host, named []string) []sample.Lever {
+	var out []sample.Lever
+	for _, l := range all {
+		if len(named) > 0 && !slices.Contains(named, l.Name) {
+			continue
+		}
+		if v, ok := l.With(m, h); ok {
+			out = append(out, sample.Lever{Name: l.Name, Variant: v})
+		}
+	}
+	return out
+}
+
+// Join is a variant with a lever's put on it; ok is false if they exclude each other, because
+// both set one thing to different values or both replace the mode.
+func Join(state, v sample.Variant, plain string) (out sample.Variant, ok bool) {
+	out = state
+	if v.Mode != plain {
+		if state.Mode != plain && state.Mode != v.Mode {
+			return out, false
+		}
+		out.Mode = v.Mode
+	}
+	have := mode.Tunes(state.Tune)
+	var words []string
+	if state.Tune != "" {
+		words = append(words, state.Tune)
+	}
+	for _, t := range mode.Tunes(v.Tune).List() {
+		old, set := have.Get(t.Key)
+		switch {
+		case set && old != t:
+			return out, false
+		case !set:
+			words = append(words, string(t.Key)+"="+t.Value)
+		}
+	}
+	if len(words) == 0 {
+		return out, true
+	}
+	tunes, err := mode.ParseTunes(strings.Join(words, "+"))
+	out.Tune = string(tunes)
+	return out, err == nil
+}
