@@ -5,6 +5,7 @@ package judge
 import (
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
@@ -39,6 +40,7 @@ var studies = []study{
 	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline},
 	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners},
 	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline},
+	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners},
 	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline},
 }
 

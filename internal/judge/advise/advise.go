@@ -1,0 +1,182 @@
+// Package advise judges a search for what makes a mode faster: each lever alone, then those
+// that helped and harmed nothing one after another, each against what was chosen before. What is
+// recommended was measured to help twice, and to harm nowhere that was measured.
+package advise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Report is the judged search.
+type Report struct {
+	analysis.Measured
+	Advice Advice `json:"advice"`
+	analysis.Said
+}
+
+// Advice is what the search found.
+type Advice struct {
+	Mode string `json:"mode"`
+	// Elsewhere is the mode over whose paths its containers were reached where it has no way from.
+	Elsewhere   string         `json:"elsewhere,omitempty"`
+	Recommended []string       `json:"recommended"` // levers, in the order in which they were chosen
+	Variant     sample.Variant `json:"variant"`     // the mode with all of them
+	// Together is what they do together, against the mode as it is; measured in the steps.
+	Together []Effect `json:"together,omitempty"`
+	Levers   []Lever  `json:"levers"` // the best first
+}
+
+// Lever is what became of one.
+type Lever struct {
+	Name    string  `json:"name"`
+	Gist    string  `json:"gist"`
+	Mode    string  `json:"mode"`
+	Tune    string  `json:"tune,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Alone is what it does to the mode as it is, and Again what it did when it was measured
+	// again, on top of what had been chosen.
+	Alone  []Effect `json:"alone,omitempty"`
+	Again  []Effect `json:"again,omitempty"`
+	Reason string   `json:"reason,omitempty"` // why it failed, is excluded, or cannot be had
+	Remedy string   `json:"remedy,omitempty"`
+
+	Harms     string          `json:"harms,omitempty"` // where it may, in general
+	GivesUp   string          `json:"gives_up,omitempty"`
+	Permanent []lever.Snippet `json:"permanent,omitempty"`
+}
+
+// Effects are those that count: the later ones, if there are any.
+func (l Lever) Effects() []Effect {
+	if len(l.Again) > 0 {
+		return l.Again
+	}
+	return l.Alone
+}
+
+// Best is the effect with the largest gain, of those that are certain if there are such;
+// Worst the one with the largest loss. ok is false if there are none.
+func (l Lever) Best() (e Effect, ok bool) { return extreme(l.Effects(), 1) }
+
+// Worst is as Best.
+func (l Lever) Worst() (e Effect, ok bool) { return extreme(l.Effects(), -1) }
+
+func extreme(all []Effect, sign float64) (Effect, bool) {
+	if len(all) == 0 {
+		return Effect{}, false
+	}
+	score := func(e Effect) float64 {
+		x := sign * math.Log(e.Benefit())
+		if certain(e) && x > 0 {
+			const first = 1e6 // what is certain comes before what is large
+			x += first
+		}
+		return x
+	}
+	return slices.MaxFunc(all, func(a, b Effect) int { return cmp.Compare(score(a), score(b)) }), true
+}
+
+// Base is what all studies have.
+func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+
+// Empty reports whether nothing has a result.
+func (r *Report) Empty() bool { return r.Base().Empty() }
+
+// Complete reports whether all that was planned has a result. A lever that breaks a path is a
+// finding, not a failure of the run: the mode as it is must have its results.
+func (r *Report) Complete() bool {
+	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
+		return f.Tune == "" && !slices.ContainsFunc(r.Advice.Levers, func(l Lever) bool { return l.Mode == f.Mode && l.Tune == "" })
+	})
+}
+
+// Judge judges a results file as a search.
+func Judge(f *sample.File) *Report {
+	base := analysis.Judge(f)
+	s := newSearch(f)
+	s.next() // notes what is excluded
+	r := &Report{Measured: base.Measured, Said: base.Said}
+	r.Advice = s.advice()
+	r.Answer = AnswerOf(r)
+	r.Findings = []string{analysis.Witnessed(base)}
+	return r
+}
+
+// order is how verdicts are listed.
+var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotTried, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
+
+func (s *search) advice() Advice {
+	a := Advice{Mode: s.plain.Mode, Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
+	for _, t := range s.trials {
+		known, ok := lever.Find(t.Name)
+		if !ok { // of a later toll
+			known = lever.Lever{Gist: analysis.Label(sample.Cell{Mode: t.Mode, Tune: t.Tune})}
+		}
+		l := Lever{Name: t.Name, Gist: known.Gist, Mode: t.Mode, Tune: t.Tune, Verdict: t.verdict, Alone: t.alone, Again: t.again,
+			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp, Permanent: known.Permanent}
+		if t.verdict == Skipped {
+			l.Reason, l.Remedy = s.missing(t.Variant)
+		}
+		a.Levers = append(a.Levers, l)
+	}
+	slices.SortStableFunc(a.Levers, func(x, y Lever) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, x.Verdict), slices.Index(order, y.Verdict)),
+			cmp.Compare(slices.Index(s.chosen, x.Name), slices.Index(s.chosen, y.Name)),
+			cmp.Compare(gain(y.Effects()), gain(x.Effects())), cmp.Compare(best(y), best(x)))
+	})
+	if len(s.chosen) > 0 {
+		a.Together, _ = effects(part(s.f, s.f.Header.Plan.Steps[0].Round, math.MaxInt), s.plain, s.state)
+	}
+	return a
+}
+
+func best(l Lever) float64 {
+	e, ok := l.Best()
+	if !ok {
+		return 0
+	}
+	return e.Benefit()
+}
+
+// missing says why a variant has no cells.
+func (s *search) missing(v sample.Variant) (reason, remedy string) {
+	for _, x := range s.f.Header.Plan.Skipped {
+		if x.Mode == v.Mode && (x.Tune == v.Tune || x.Tune == "" && v.Mode != s.plain.Mode) {
+			return x.Reason, x.Remedy
+		}
+	}
+	return "it was not measured", "a longer --budget"
+}
+
+// Next is the step that follows from what was measured: which lever, on what, and what that
+// makes of it. Waiting is how many levers, it among them, are to be measured again; 0: the search is over.
+func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
+	s := newSearch(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+	t, after, ok := s.next()
+	if !ok {
+		return step, 0
+	}
+	return sample.Step{Lever: t.Name, Before: s.state, After: after}, len(s.queue)
+}
+
+// Partners are the cells that ratios are to while a run goes on: in a step, of what is after
+// that which was before, else the mode as it is.
+func Partners(j *analysis.Run) func(i int) (int, bool) {
+	p := j.File.Header.Plan
+	steps := p.Steps
+	return func(i int) (int, bool) {
+		if n := len(steps); n > 0 && p.VariantOf(j.Series[i].Cell) == steps[n-1].After && !j.Series[i].Cell.Control {
+			for b, s := range j.Series {
+				if p.VariantOf(s.Cell) == steps[n-1].Before && !s.Cell.Control && analysis.SameGroup(s.Cell, j.Series[i].Cell) {
+					return b, true
+				}
+			}
+		}
+		return j.BaselineOf(i)
+	}
+}

@@ -1,0 +1,453 @@
+package advise
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// truth is what a variant does to the mode as it is: the factor on what a load gets through
+// from a place. More is good, of latencies too.
+type truth func(v sample.Variant, from, load string) float64
+
+// simulated is a run of a search on a machine that drifts by tens of per cent.
+type simulated struct {
+	f     *sample.File
+	rng   *rand.Rand
+	truth truth
+	// broken says which cells' visits are not witnessed.
+	broken func(c sample.Cell) bool
+}
+
+// levers are some, by name.
+func levers(vs ...string) []sample.Lever {
+	var out []sample.Lever
+	for _, v := range vs {
+		name, tune, _ := strings.Cut(v, ":")
+		l := sample.Lever{Name: name, Variant: sample.Variant{Mode: "bridge", Tune: tune}}
+		if tune == "host" || tune == "netkit" {
+			l.Variant = sample.Variant{Mode: tune}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []string, truth truth, ls []sample.Lever) *simulated {
+	t.Helper()
+	r := plan.Request{Baseline: mode.Bridge, From: from, On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: seed}
+	for _, kind := range loads {
+		l := sample.Load{Kind: kind, Streams: 1, Window: 0.05, Warmup: 0.01}
+		if kind != workload.CRR {
+			l.Slice = 0.004
+		}
+		r.Loads = append(r.Loads, l)
+	}
+	p, err := plan.Advice(r, ls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &simulated{f: &sample.File{Header: sample.Header{Schema: sample.Schema, Plan: p}, End: sample.End{Reason: sample.EndedByPrecision}},
+		rng: rand.New(rand.NewPCG(seed, 77)), truth: truth}
+}
+
+// search makes the whole of it: so many rounds of the first part and of each step.
+func (s *simulated) search(t testing.TB, rounds int) *Report {
+	t.Helper()
+	var active []int
+	for i := range s.f.Header.Plan.Cells {
+		active = append(active, i)
+	}
+	round := 0
+	for steps := 0; ; steps++ {
+		for range rounds {
+			s.round(round, active)
+			round++
+		}
+		step, waiting := Next(s.f.Header.Plan, s.f.Visits)
+		if waiting == 0 {
+			break
+		}
+		if steps > len(s.f.Header.Plan.Levers) {
+			t.Fatal("the search does not end")
+		}
+		step.Round = round
+		for _, c := range plan.PairOf(s.f.Header.Plan, step.Before, step.After) {
+			i := slices.Index(s.f.Header.Plan.Cells, c)
+			if i < 0 {
+				i = len(s.f.Header.Plan.Cells) + len(step.Cells)
+				step.Cells = append(step.Cells, c)
+			}
+			step.Active = append(step.Active, i)
+		}
+		active = step.Active
+		s.f.Header.Take(step)
+	}
+	s.f.End.Rounds = round
+	return Judge(s.f)
+}
+
+// round is an epoch of each load that is sliced, and a visit to every other cell.
+func (s *simulated) round(round int, active []int) {
+	p := s.f.Header.Plan
+	for _, l := range p.Loads {
+		var cells []int
+		for _, i := range active {
+			if p.Cells[i].Load == l.Kind {
+				cells = append(cells, i)
+			}
+		}
+		switch {
+		case len(cells) == 0:
+		case l.Slice > 0:
+			s.epoch(round, cells)
+		default:
+			for _, i := range cells {
+				s.visit(round, i, 1e4*s.of(p.Cells[i])*math.Exp(0.02*s.rng.NormFloat64()), nil)
+			}
+		}
+	}
+}
+
+func (s *simulated) of(c sample.Cell) float64 {
+	return s.truth(s.f.Header.Plan.VariantOf(c), c.From, c.Load)
+}
+
+func (s *simulated) epoch(round int, cells []int) {
+	p := s.f.Header.Plan
+	table := plan.Epoch(p, cells, plan.Pace{}, round)
+	session, got := map[int]float64{}, map[int]*sample.Slices{}
+	for _, c := range cells {
+		session[c], got[c] = math.Exp(0.01*s.rng.NormFloat64()), &sample.Slices{}
+	}
+	drift := 0.0
+	for k, slot := range table.Slots {
+		drift = 0.98*drift + 0.04*s.rng.NormFloat64()
+		if !slot.Measured() {
+			continue
+		}
+		x := s.of(p.Cells[slot.Cell]) * session[slot.Cell] * math.Exp(drift+0.05*s.rng.NormFloat64())
+		g := got[slot.Cell]
+		g.Slots = append(g.Slots, k)
+		if workload.Of(p.LoadOf(p.Cells[slot.Cell].Load)).Trips {
+			g.Rates, g.Medians = append(g.Rates, 5e4*x), append(g.Medians, 20e-6/x)
+		} else {
+			g.Rates = append(g.Rates, 3e9*x)
+		}
+	}
+	for _, c := range cells {
+		s.visit(round, c, 1e4, got[c])
+	}
+}
+
+func (s *simulated) visit(round, cell int, trips float64, sl *sample.Slices) {
+	c := s.f.Header.Plan.Cells[cell]
+	v := sample.Visit{Turn: sample.Turn{Round: round, Cell: cell}, Slices: sl}
+	v.Witness, v.Elapsed = sample.Witness{OK: true}, 1
+	v.Client = sample.Party{Window: 1, Sent: 3e9, Received: 3e9, Trips: int64(trips)}
+	v.Server = sample.Party{Window: 1, Sent: 3e9, Received: 3e9}
+	if s.broken != nil && s.broken(c) {
+		v.Witness = sample.Witness{Evidence: "no bytes on br-toll"}
+	}
+	s.f.Visits = append(s.f.Visits, v)
+}
+
+// Two placements and the loads that are quick to simulate.
+var (
+	near     = []mode.Placement{mode.FromHost, mode.FromRemote}
+	bulkOnly = []string{workload.Bulk, workload.RR}
+)
+
+func has(v sample.Variant, tune string) bool {
+	return slices.Contains(strings.Split(v.Tune, "+"), tune)
+}
+
+// What is recommended follows from what each lever does, where and with which others.
+func TestSelection(t *testing.T) {
+	const (
+		big   = "bigtcp=180000"
+		inner = "bigtcp-container=180000"
+	)
+	for _, tt := range []struct {
+		name     string
+		levers   []string
+		loads    []string
+		truth    truth
+		chosen   string
+		verdicts string // of all levers, in the report's order
+		says     []string
+	}{
+		{
+			"gain only", []string{"bigtcp:" + big, "gro:gro=on"}, bulkOnly,
+			func(v sample.Variant, from, load string) float64 {
+				if has(v, big) && from == "host" && load == workload.Bulk {
+					return 1.18
+				}
+				return 1
+			},
+			"bigtcp", "bigtcp recommended, gro no gain",
+			[]string{"Use BIG TCP on the bridge", "throughput from the machine itself rises by ", "; nothing that was measured loses."},
+		},
+		{
+			"gain with harm", []string{"bigtcp-container:" + inner}, bulkOnly,
+			func(v sample.Variant, from, load string) float64 {
+				switch {
+				case !has(v, inner) || load != workload.Bulk:
+					return 1
+				case from == "host":
+					return 1.15
+				}
+				return 0.5
+			},
+			"", "bigtcp-container at a price",
+			[]string{"Nothing that was tried helps here and harms nothing.", "Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
+				", but throughput from another machine falls by "},
+		},
+		{
+			"harm in a load of visits", []string{"bigtcp:" + big}, []string{workload.Bulk, workload.CRR},
+			func(v sample.Variant, from, load string) float64 {
+				switch {
+				case !has(v, big):
+					return 1
+				case load == workload.CRR:
+					return 0.7
+				}
+				return 1.2
+			},
+			"", "bigtcp at a price", []string{"connections a second from the machine itself fall by "},
+		},
+		{
+			"harm only", []string{"tso-off:tso=off"}, bulkOnly,
+			func(v sample.Variant, from, _ string) float64 {
+				if has(v, "tso=off") && from == "host" {
+					return 0.6
+				}
+				return 1
+			},
+			"", "tso-off harms", []string{"Nothing that was tried helps here"},
+		},
+		{
+			"two that exclude each other", []string{"congestion-reno:congestion=reno", "congestion-cubic:congestion=cubic"}, bulkOnly,
+			func(v sample.Variant, _, load string) float64 {
+				switch {
+				case load != workload.Bulk:
+					return 1
+				case has(v, "congestion=cubic"):
+					return 1.3
+				case has(v, "congestion=reno"):
+					return 1.2
+				}
+				return 1
+			},
+			"congestion-cubic", "congestion-cubic recommended, congestion-reno excluded", nil,
+		},
+		{
+			"two that add up", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
+			func(v sample.Variant, from, load string) float64 {
+				x := 1.0
+				if has(v, big) && load == workload.Bulk {
+					x *= 1.2
+				}
+				if has(v, "rmem=16M") && load == workload.Bulk && from == "remote" {
+					x *= 1.3
+				}
+				return x
+			},
+			"bigtcp rmem", "bigtcp recommended, rmem recommended",
+			[]string{"All of them together: throughput from another machine rises by "},
+		},
+		{
+			"two of which the second then adds nothing", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
+			func(v sample.Variant, _, load string) float64 {
+				switch {
+				case load != workload.Bulk:
+					return 1
+				case has(v, big):
+					return 1.2
+				case has(v, "rmem=16M"):
+					return 1.1
+				}
+				return 1
+			},
+			"bigtcp", "bigtcp recommended, rmem adds nothing", nil,
+		},
+		{
+			"two that harm each other", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
+			func(v sample.Variant, from, load string) float64 {
+				switch {
+				case has(v, big) && has(v, "rmem=16M") && load == workload.RR:
+					return 0.8
+				case load != workload.Bulk:
+					return 1
+				case has(v, big) && has(v, "rmem=16M"):
+					return 1.4
+				case has(v, big):
+					return 1.2
+				case has(v, "rmem=16M"):
+					return 1.1
+				}
+				return 1
+			},
+			"bigtcp", "bigtcp recommended, rmem at a price", nil,
+		},
+		{
+			"what gives up isolation is only compared", []string{"host:host", "netkit:netkit"}, bulkOnly,
+			func(v sample.Variant, _, load string) float64 {
+				return map[string]float64{"host": 1.3, "netkit": 1.1, "bridge": 1}[v.Mode]
+			},
+			"netkit", "netkit recommended, host gives up", []string{"For comparison, no network of its own: --network host: ", "it gives up port isolation"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newSimulated(t, 3, near, tt.loads, tt.truth, levers(tt.levers...)).search(t, 7)
+			if got := strings.Join(r.Advice.Recommended, " "); got != tt.chosen {
+				t.Errorf("recommended %q, want %q", got, tt.chosen)
+			}
+			var verdicts []string
+			for _, l := range r.Advice.Levers {
+				verdicts = append(verdicts, l.Name+" "+string(l.Verdict))
+			}
+			if got := strings.Join(verdicts, ", "); got != tt.verdicts {
+				t.Errorf("levers: %s", got)
+			}
+			said := strings.Join(r.Answer.Text, "\n")
+			for _, want := range tt.says {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q:\n%s", want, said)
+				}
+			}
+		})
+	}
+}
+
+// A lever whose path fails is not recommended, and the run is complete all the same.
+func TestBrokenLever(t *testing.T) {
+	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, _ string) float64 {
+		if v.Tune != "" {
+			return 1.2
+		}
+		return 1
+	}, levers("gro:gro=on"))
+	s.broken = func(c sample.Cell) bool { return c.Tune != "" && c.From == "remote" && c.Load == workload.RR }
+	r := s.search(t, 6)
+	l := r.Advice.Levers[0]
+	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") || len(r.Advice.Recommended) > 0 {
+		t.Errorf("%s: %q, recommended %q", l.Verdict, l.Reason, r.Advice.Recommended)
+	}
+	if !r.Complete() {
+		t.Error("what a lever breaks makes the run incomplete")
+	}
+}
+
+// What the machine cannot have, or is not reached from everywhere, is listed with the reason.
+func TestMissingLever(t *testing.T) {
+	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, levers("gro:gro=on", "rps:rps=on"))
+	p := &s.f.Header.Plan
+	p.Cells = slices.DeleteFunc(p.Cells, func(c sample.Cell) bool { return c.Tune == "rps=on" })
+	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may", Remedy: "run toll as root"})
+	r := s.search(t, 3)
+	l := r.Advice.Levers[1]
+	if l.Name != "rps" || l.Verdict != Skipped || l.Reason != "only root may" || l.Remedy != "run toll as root" {
+		t.Errorf("%+v", l)
+	}
+}
+
+// A run that ended before a lever was measured again says so.
+func TestInterruptedSearch(t *testing.T) {
+	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, load string) float64 {
+		if v.Tune != "" && load == workload.Bulk {
+			return 1.3
+		}
+		return 1
+	}, levers("gro:gro=on"))
+	var all []int
+	for i := range s.f.Header.Plan.Cells {
+		all = append(all, i)
+	}
+	for round := range 5 {
+		s.round(round, all)
+	}
+	r := Judge(s.f)
+	if r.Advice.Levers[0].Verdict != NotTried || !strings.Contains(strings.Join(r.Answer.Text, " "), "Perhaps generic receive offload") {
+		t.Errorf("%s: %q", r.Advice.Levers[0].Verdict, r.Answer.Text)
+	}
+	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
+	if waiting != 1 || step.Lever != "gro" || step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
+		t.Errorf("%d waiting, step %+v", waiting, step)
+	}
+	step.Round = 5 // begun, and nothing measured
+	s.f.Header.Take(step)
+	if r = Judge(s.f); r.Advice.Levers[0].Verdict != NotTried {
+		t.Errorf("after a step without a round: %s", r.Advice.Levers[0].Verdict)
+	}
+}
+
+// Where nothing helps, next to never is anything recommended: verdicts are wrong in one of a
+// hundred cells, and a lever must be better twice in one place.
+func TestNoise(t *testing.T) {
+	runs, wrong := 1000, 0
+	if testing.Short() {
+		runs = 100
+	}
+	ls := levers("bigtcp:bigtcp=180000", "gro:gro=on", "tso-off:tso=off", "rmem:rmem=16M", "mtu:mtu=9000", "netkit:netkit")
+	for seed := range runs {
+		s := newSimulated(t, uint64(seed), near[:1], bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, ls)
+		if r := s.search(t, 2); len(r.Advice.Recommended) > 0 {
+			wrong++
+		}
+	}
+	// Of 6 levers in 2 cells each, with one wrong verdict of 200 on the good side, twice.
+	if most := 1 + runs/100; wrong > most {
+		t.Errorf("%d of %d searches recommend something where nothing helps", wrong, runs)
+	}
+	t.Logf("%d of %d searches recommend something", wrong, runs)
+}
+
+// A real gain of ten per cent is found.
+func TestPower(t *testing.T) {
+	found := 0
+	const runs = 30
+	for seed := range runs {
+		s := newSimulated(t, uint64(seed), near[:1], bulkOnly, func(v sample.Variant, _, load string) float64 {
+			if v.Tune == "gro=on" && load == workload.Bulk {
+				return 1.1
+			}
+			return 1
+		}, levers("gro:gro=on", "tso-off:tso=off"))
+		if r := s.search(t, 5); slices.Equal(r.Advice.Recommended, []string{"gro"}) {
+			found++
+		}
+	}
+	if found < runs*8/10 {
+		t.Errorf("a gain of 10 %% is found in %d of %d searches", found, runs)
+	}
+}
+
+// The names that docs/results.md promises.
+func TestJSON(t *testing.T) {
+	r := newSimulated(t, 3, near, bulkOnly, func(v sample.Variant, _, load string) float64 {
+		if v.Tune != "" && load == workload.Bulk {
+			return 1.2
+		}
+		return 1
+	}, levers("bigtcp:bigtcp=180000")).search(t, 5)
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"advice":{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
+		`"together":[`, `"levers":[{"name":"bigtcp","gist":"BIG TCP`, `"verdict":"recommended"`, `"alone":[{"from":`, `"again":[{"from":`, `"permanent":[{"where":`, `"answer":{"question":"What makes bridge faster here?"`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in %s", want, fmt.Sprintf("%.3000s", b))
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package advise
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+const percent = 100
+
+// certain reports whether an effect is a gain or a loss.
+func certain(e Effect) bool {
+	return e.Ratio.Verdict == stats.Better || e.Ratio.Verdict == stats.Worse
+}
+
+// AnswerOf is what the search says in sentences. It claims no more than the verdicts do.
+func AnswerOf(r *Report) *analysis.Answer {
+	a := &analysis.Answer{Question: fmt.Sprintf("What makes %s faster here?", r.Advice.Mode), Text: []string{}}
+	add := func(format string, args ...any) { a.Text = append(a.Text, fmt.Sprintf(format, args...)) }
+	by := byVerdict(r.Advice.Levers)
+	measured := 0
+	for _, l := range r.Advice.Levers {
+		if len(l.Alone) > 0 {
+			measured++
+		}
+	}
+	switch {
+	case measured == 0:
+		add("Nothing could be tried here.")
+		return a
+	case len(by[Recommended]) == 0:
+		add("Nothing that was tried helps here and harms nothing.")
+	}
+	for _, l := range by[Recommended] {
+		add("Use %s: %s.", l.Gist, outcome(l))
+	}
+	if len(by[Recommended]) > 1 {
+		if text := together(r.Advice); text != "" {
+			add("All of them together: %s.", text)
+		}
+	}
+	for _, l := range by[AtAPrice] {
+		add("Not %s: %s.", l.Gist, outcome(l))
+	}
+	for _, l := range by[GivesUp] {
+		if text := gains(l.Effects()); text != "" {
+			add("For comparison, %s: %s; it gives up %s.", l.Gist, text, l.GivesUp)
+		}
+	}
+	for _, l := range by[NotTried] {
+		add("Perhaps %s: alone it helped (%s), and there was no time to measure that again.", l.Gist, gains(l.Alone))
+	}
+	if text := doubts(by[Recommended]); text != "" {
+		add("%s", text)
+	}
+	return a
+}
+
+func byVerdict(all []Lever) map[Verdict][]Lever {
+	out := map[Verdict][]Lever{}
+	for _, l := range all {
+		out[l.Verdict] = append(out[l.Verdict], l)
+	}
+	return out
+}
+
+// outcome is what a lever gains, and what it loses.
+func outcome(l Lever) string {
+	text := gains(l.Effects())
+	if loses := losses(l.Effects()); loses != "" {
+		return text + ", but " + loses
+	}
+	return text + "; nothing that was measured loses"
+}
+
+func gains(all []Effect) string  { return changes(all, stats.Better) }
+func losses(all []Effect) string { return changes(all, stats.Worse) }
+
+// changes are the effects of one verdict, the largest first.
+func changes(all []Effect, v stats.Verdict) string {
+	const most = 3
+	var of []Effect
+	for _, e := range all {
+		if e.Ratio.Verdict == v {
+			of = append(of, e)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b Effect) int {
+		size := func(e Effect) float64 { return math.Abs(math.Log(e.Ratio.Median)) }
+		switch x, y := size(a), size(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	var out []string
+	for _, e := range of[:min(most, len(of))] {
+		out = append(out, e.String())
+	}
+	if n := len(of) - most; n > 0 {
+		out = append(out, fmt.Sprintf("%d more", n))
+	}
+	return printable.List(out)
+}
+
+// String is an effect in words: "throughput from the machine itself rises by 18 % (15–21)".
+func (e Effect) String() string {
+	l := sample.Load{Kind: e.Load}
+	w := workload.Of(l)
+	way := "from"
+	if e.Load == workload.BulkReverse {
+		way = "to"
+	}
+	what := w.Noun
+	if named := map[string]string{workload.CRR: "connections a second", workload.UDP: "UDP's throughput", workload.UDPRR: "UDP's median latency"}[e.Load]; named != "" {
+		what = named
+	}
+	verb, x := "rises", e.Ratio
+	change, low, high := x.Median-1, x.Low-1, x.High-1
+	if change < 0 {
+		verb, change, low, high = "falls", -change, -high, -low
+	}
+	if e.Load == workload.CRR {
+		verb = strings.TrimSuffix(verb, "s")
+	}
+	return fmt.Sprintf("%s %s %s %s by %s", what, way, mode.Placement(e.From).Words(), verb, share(change, low, high))
+}
+
+// share is a change in % with its interval.
+func share(x, low, high float64) string {
+	decimals := 0
+	if (high-low)*percent < 1 {
+		decimals = 1
+	}
+	sep := "–"
+	if low < 0 {
+		sep = " to "
+	}
+	return fmt.Sprintf("%.*f %% (%.*f%s%.*f)", decimals, percent*x, decimals, percent*low+0, sep, decimals, percent*high)
+}
+
+// together is what all that is recommended does to the mode as it is.
+func together(a Advice) string { return gains(a.Together) }
+
+// doubts are the losses that the intervals of what is recommended do not rule out.
+func doubts(all []Lever) string {
+	const little = 0.05
+	worst, at := little, ""
+	for _, l := range all {
+		for _, e := range l.Effects() {
+			loss := 1 - e.Ratio.Low
+			if !e.Higher {
+				loss = e.Ratio.High - 1
+			}
+			if e.Ratio.Verdict == stats.Unclear && loss > worst {
+				worst = loss
+				at = fmt.Sprintf("Not ruled out: a loss of up to %.0f %% by %s, %s from %s. A longer --budget would tell.",
+					math.Ceil(percent*loss), l.Gist, e.Load, mode.Placement(e.From).Words())
+			}
+		}
+	}
+	return at
+}

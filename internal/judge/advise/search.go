@@ -1,0 +1,290 @@
+package advise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Effect is what a variant does to what a cell was before, from one place under one load.
+type Effect struct {
+	From   string         `json:"from"`
+	On     string         `json:"on"`
+	Load   string         `json:"load"`
+	Metric string         `json:"metric"`
+	Higher bool           `json:"higher_is_better,omitempty"`
+	Ratio  analysis.Ratio `json:"ratio"`
+	// CPU is the ratio of the CPU time of a byte or a trip; nil if it is not known.
+	CPU *analysis.Ratio `json:"cpu,omitempty"`
+}
+
+// at is where an effect is looked for.
+type at struct{ from, on, load string }
+
+func (e Effect) at() at { return at{e.From, e.On, e.Load} }
+
+// Benefit is the ratio so that more than 1 is good.
+func (e Effect) Benefit() float64 {
+	if e.Higher {
+		return e.Ratio.Median
+	}
+	return 1 / e.Ratio.Median
+}
+
+// Verdict says what became of a lever.
+type Verdict string
+
+// The verdicts.
+const (
+	Recommended Verdict = "recommended"
+	AtAPrice    Verdict = "at a price"   // it helps, and harms
+	Harmful     Verdict = "harms"        // it only harms
+	NoGain      Verdict = "no gain"      // that would be certain
+	NotAgain    Verdict = "not again"    // alone it helped, and when it was measured again it did not
+	AddsNothing Verdict = "adds nothing" // to those that were chosen before
+	Excluded    Verdict = "excluded"     // by one that was chosen before
+	NotTried    Verdict = "not tried"    // it helped alone, and there was no time to see it again
+	GivesUp     Verdict = "gives up"     // what the mode is chosen for: for comparison only
+	Broken      Verdict = "failed"       // a path with it failed
+	Skipped     Verdict = "not here"     // this machine cannot have it
+)
+
+// trial is a lever and what is known of it.
+type trial struct {
+	sample.Lever
+	alone   []Effect // against the mode as it is
+	again   []Effect // against what was chosen before, measured after that
+	broken  string
+	stepped bool
+	verdict Verdict
+}
+
+// search is how far a run has come.
+type search struct {
+	f      *sample.File
+	plain  sample.Variant
+	trials []trial
+	state  sample.Variant // with all that was chosen
+	chosen []string
+	queue  []int // of trials, that are to be measured again
+}
+
+// newSearch judges what was measured: first each lever alone, then the steps, each by what
+// was measured in it.
+func newSearch(f *sample.File) *search {
+	p := f.Header.Plan
+	s := &search{f: f, plain: sample.Variant{Mode: p.Baseline}}
+	s.state = s.plain
+	first := math.MaxInt
+	if len(p.Steps) > 0 {
+		first = p.Steps[0].Round
+	}
+	alone := part(f, 0, first)
+	for _, l := range p.Levers {
+		t := trial{Lever: l}
+		t.alone, t.broken = effects(alone, s.plain, l.Variant)
+		t.verdict = t.judge(s.plain, places(alone, s.plain))
+		s.trials = append(s.trials, t)
+	}
+	s.enqueue()
+	for i, step := range p.Steps {
+		until := math.MaxInt
+		if i+1 < len(p.Steps) {
+			until = p.Steps[i+1].Round
+		}
+		s.take(step, part(f, step.Round, until))
+	}
+	return s
+}
+
+// places are where the mode itself was measured from, and none that stands for it.
+func places(j *analysis.Run, v sample.Variant) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range j.Series {
+		if s.Cell.Mode == v.Mode && s.Cell.Tune == v.Tune {
+			out[s.Cell.From+" "+s.Cell.On] = true
+		}
+	}
+	return out
+}
+
+// judge is what a lever alone is. Another mode must be reached from everywhere that this one
+// is; a setting that a path has nothing for does no harm there.
+func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
+	reached := map[string]bool{}
+	for _, e := range t.alone {
+		reached[e.From+" "+e.On] = true
+	}
+	known, _ := lever.Find(t.Name)
+	switch better, worse := count(t.alone); {
+	case t.broken != "":
+		return Broken
+	case len(t.alone) == 0, t.Mode != plain.Mode && len(reached) < len(from):
+		return Skipped
+	case known.Isolation:
+		return GivesUp
+	case better > 0 && worse > 0:
+		return AtAPrice
+	case worse > 0:
+		return Harmful
+	case better > 0:
+		return NotTried // as long as it was not measured again
+	}
+	return NoGain
+}
+
+// count is how many effects are better, and how many worse.
+func count(all []Effect) (better, worse int) {
+	for _, e := range all {
+		switch e.Ratio.Verdict {
+		case stats.Better:
+			better++
+		case stats.Worse:
+			worse++
+		case stats.Same, stats.Unclear:
+		}
+	}
+	return better, worse
+}
+
+// enqueue lines up the levers that help alone and harm nothing, the best first.
+func (s *search) enqueue() {
+	for i, t := range s.trials {
+		if t.verdict == NotTried {
+			s.queue = append(s.queue, i)
+		}
+	}
+	slices.SortStableFunc(s.queue, func(a, b int) int { return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone)) })
+}
+
+// gain is what the effects that are better gain together.
+func gain(all []Effect) float64 {
+	sum := 0.0
+	for _, e := range all {
+		if e.Ratio.Verdict == stats.Better {
+			sum += math.Log(e.Benefit())
+		}
+	}
+	return sum
+}
+
+// take judges a step. A lever is chosen that is better again where it was better alone, and
+// worse nowhere: of many levers one is better by chance, but hardly twice in one place.
+func (s *search) take(step sample.Step, j *analysis.Run) {
+	i := slices.IndexFunc(s.trials, func(t trial) bool { return t.Name == step.Lever })
+	if i < 0 {
+		return
+	}
+	t := &s.trials[i]
+	s.queue = slices.DeleteFunc(s.queue, func(k int) bool { return k == i })
+	t.again, t.broken = effects(j, step.Before, step.After)
+	t.stepped = true
+	better, worse := 0, 0
+	for _, e := range t.again {
+		switch e.Ratio.Verdict {
+		case stats.Worse:
+			worse++
+		case stats.Better:
+			if t.helped(e.at()) {
+				better++
+			}
+		case stats.Same, stats.Unclear:
+		}
+	}
+	switch {
+	case t.broken != "":
+		t.verdict = Broken
+	case len(t.again) == 0: // the run ended before
+		t.stepped = false
+	case worse > 0 && better > 0:
+		t.verdict = AtAPrice
+	case worse > 0:
+		t.verdict = Harmful
+	case better > 0:
+		t.verdict = Recommended
+		s.state = step.After
+		s.chosen = append(s.chosen, t.Name)
+	case step.Before == s.plain:
+		t.verdict = NotAgain
+	default:
+		t.verdict = AddsNothing
+	}
+}
+
+// helped reports whether the lever alone was better there.
+func (t *trial) helped(where at) bool {
+	return slices.ContainsFunc(t.alone, func(e Effect) bool { return e.at() == where && e.Ratio.Verdict == stats.Better })
+}
+
+// next is the lever that is to be put on what was chosen; ok is false if there is none. Those
+// that what was chosen excludes are noted.
+func (s *search) next() (t *trial, after sample.Variant, ok bool) {
+	for _, i := range s.queue {
+		t := &s.trials[i]
+		after, fits := lever.Join(s.state, t.Variant, s.plain.Mode)
+		switch {
+		case !fits:
+			t.verdict = Excluded
+		case after == s.state: // what was chosen has it in it
+			t.verdict = AddsNothing
+		default:
+			return t, after, true
+		}
+	}
+	return nil, sample.Variant{}, false
+}
+
+// part is the file with the visits of some rounds.
+func part(f *sample.File, from, until int) *analysis.Run {
+	some := *f
+	some.Visits = nil
+	for _, v := range f.Visits {
+		if v.Round >= from && v.Round < until {
+			some.Visits = append(some.Visits, v)
+		}
+	}
+	return analysis.Open(&some)
+}
+
+// effects are those of a variant after on what was before, wherever both were measured;
+// broken says why a path with it has no result.
+func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
+	p, visited := j.File.Header.Plan, map[int]bool{}
+	for _, v := range j.File.Visits {
+		visited[v.Cell] = true
+	}
+	for i, s := range j.Series {
+		if p.VariantOf(s.Cell) != after || s.Cell.Control || !visited[i] {
+			continue
+		}
+		if j.Failed(i) {
+			broken = j.Failure(i)
+			continue
+		}
+		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool {
+			return p.VariantOf(o.Cell) == before && !o.Cell.Control && analysis.SameGroup(o.Cell, s.Cell)
+		})
+		if b < 0 || j.Failed(b) {
+			continue
+		}
+		metric := analysis.PrimaryOf(s.Load, s.Cell.Shape)
+		to := analysis.Label(j.Series[b].Cell)
+		x := j.Against(i, b, metric, to)
+		if x.N == 0 {
+			continue
+		}
+		e := Effect{From: s.Cell.From, On: s.Cell.On, Load: s.Cell.Load, Metric: metric,
+			Higher: workload.MetricOf(metric, s.Load).Higher, Ratio: x}
+		if cpu := j.Against(i, b, workload.Of(s.Load).CPU(), to); cpu.N > 0 {
+			e.CPU = &cpu
+		}
+		out = append(out, e)
+	}
+	return out, broken
+}
