@@ -35,7 +35,7 @@ func commands(t *testing.T) map[string][]string {
 	t.Helper()
 	none := filepath.Join(t.TempDir(), "none")
 	needs := map[string][]string{
-		"compare": {"host", "--dry-run"}, "ladder": {"bridge", "--dry-run"}, "scale": {"bridge", "--dry-run"}, "mesh": {"--dry-run"},
+		"compare": {"host", "--dry-run"}, "ladder": {"bridge", "--dry-run"}, "advise": {"bridge", "--dry-run"}, "scale": {"bridge", "--dry-run"}, "mesh": {"--dry-run"},
 		"run":    {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
 		"stream": {"http://127.0.0.1:1", "--dry-run"}, "sql": {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
@@ -222,7 +222,7 @@ func TestSameFile(t *testing.T) {
 			}
 		}
 	}
-	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"scale"}, {"mesh"}, {"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
+	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"advise"}, {"scale"}, {"mesh"}, {"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
 		{"run", "host", "--server", "x {port}", "--client", "x {addr}"}}
 	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"}, {"dangling2", "dir/new"}, {"dir/dangling", "dangling2"}, {"run", "hard"}} {
 		for _, command := range write {

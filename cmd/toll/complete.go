@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show"
@@ -38,7 +39,7 @@ func completeValues(root *cobra.Command) {
 // argumentsOf completes the arguments of a command; nil if nothing is known.
 func argumentsOf(command string) cobra.CompletionFunc {
 	switch command {
-	case "compare", "ladder", "run", "scale", "modes":
+	case "compare", "ladder", "advise", "run", "scale", "modes":
 		return oneOf(func() []string { return append(modeWords(), allModes) }, many)
 	case "path":
 		return oneOf(modeWords, one)
@@ -79,6 +80,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off",
 				"xps=on", "xps=off", "queues=", "threaded=on", "threaded=off", "bigtcp=", "bigtcp-container=", "bigtcp-lo=", "congestion="}
 		}, many)
+	case "lever":
+		return list(lever.Names, many)
 	case "on":
 		return list(backendNames, many)
 	case "baseline":

@@ -27,9 +27,12 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	text := fmt.Sprintf("%d cells, about %.1f s per round; ", len(p.Cells), plan.RoundTime(p))
-	if p.Rounds > 0 {
+	switch {
+	case p.Study == sample.StudyAdvise:
+		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
+	case p.Rounds > 0:
 		text += rounds(p.Rounds)
-	} else {
+	default:
 		text += fmt.Sprintf("rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
 			100*p.Precision, p.Budget, plan.LeastRounds(p))
 	}
@@ -52,6 +55,15 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 			Blocks: []document.Block{document.List{Topic: document.Skipped, Items: show.NotMeasured(p.Skipped, nil), Level: 1}}})
 	}
 	return out
+}
+
+// adviseOutline is what a search does.
+func adviseOutline(p sample.Plan) string {
+	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget)
+	if p.Rounds > 0 {
+		first = rounds(p.Rounds)
+	}
+	return first + "; then what helped and harmed nothing is measured again, one after another, over all loads"
 }
 
 // lines are paragraphs of one line; empty ones are left out.

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // fakeEnv makes the lab of this binary one without a kernel: for scripts about words,
@@ -26,7 +27,20 @@ func fakeLab() {
 type fakeSettings struct{ settings }
 
 func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
-	return use(catalogued{&fake.Builder{}})
+	return use(catalogued{&fake.Builder{Rate: leveredRate}})
+}
+
+// leveredRate is a machine on which BIG TCP on the bridge helps the way in, and on the
+// containers' own ends costs the way out.
+func leveredRate(s path.Spec, load string, _ int) float64 {
+	x := fake.DefaultRate
+	if _, ok := s.Tune.Get(mode.BigTCP); ok && load == workload.Bulk && s.From == mode.FromHost {
+		x *= 1.2
+	}
+	if _, ok := s.Tune.Get(mode.BigTCPContainer); ok && load == workload.BulkReverse {
+		x *= map[mode.Placement]float64{mode.FromHost: 1.15, mode.FromContainer: 1.1, mode.FromRemote: 0.5}[s.From]
+	}
+	return x
 }
 
 // catalogued builds what the lab would by name, with the hops of the catalogue. Its

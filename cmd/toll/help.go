@@ -25,14 +25,14 @@ var commandGroups = []named{
 	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
 	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
 	{"See where packets go", []string{"path", "ports", "modes"}},
-	{"Make it faster", []string{"fast"}},
+	{"Make it faster", []string{"advise", "fast"}},
 	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
 	{"Other commands", []string{"explain", "help", "completion", "image", "clean", "version"}},
 }
 
 // flagGroups are the flags by what they decide.
 var flagGroups = []named{
-	{"What to measure", []string{"mode", "from", "to", "baseline", "tune", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
+	{"What to measure", []string{"mode", "from", "to", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
@@ -201,7 +201,7 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 
 // valueNames are what stands for the value of a flag, by its name.
 var valueNames = map[string]string{
-	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "format": "FORMAT",
+	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
 	"control": "ADDRESS", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
 	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "shape": "SHAPE", "procs": "CxP",

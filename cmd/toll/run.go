@@ -45,6 +45,10 @@ type runFlags struct {
 	live           bool
 	title          string // what the command is called
 	noHistory      bool
+
+	// plan makes the plan of a request, nil: plan.Make; steps makes more of a run than that.
+	plan  func(plan.Request) (sample.Plan, error)
+	steps func(*engine.Config)
 }
 
 // placesHelp are the placements.
@@ -127,7 +131,11 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 }
 
 func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
-	p, err := plan.Make(req)
+	planned := f.plan
+	if planned == nil {
+		planned = plan.Make
+	}
+	p, err := planned(req)
 	if err != nil {
 		hint := "toll modes lists the modes and from where each is reached"
 		if len(p.Skipped) == 1 {
@@ -210,6 +218,9 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 		live := judge.Live(p)
 		bar.standings = func() []standing { return standingsOf(p.Study, live.Standings()) }
 		return live
+	}
+	if f.steps != nil {
+		f.steps(&c)
 	}
 	var w *watch
 	if f.live {

@@ -168,7 +168,7 @@ func TestSlicesThatAreRefused(t *testing.T) {
 		change     func(*runFlags)
 		want, hint string
 	}{
-		{func(f *runFlags) { f.loads.kinds = []string{"crr"} }, "--slice is for bulk, rr, udp-rr, query; the loads here are: crr", "leave --slice out, or add --load bulk"},
+		{func(f *runFlags) { f.loads.kinds = []string{"crr"} }, "--slice is for bulk, bulk-reverse, rr, udp-rr, query; the loads here are: crr", "leave --slice out, or add --load bulk"},
 		{func(f *runFlags) { f.loads = loadsOf(t, "--load", "bulk", "--bytes", "1M", "--slice", "4ms") }, "--slice 4ms: bulk is measured by visits: --bytes", "leave --slice out"},
 	} {
 		f := slicing(4*time.Millisecond, 0, "bulk")

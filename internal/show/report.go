@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
@@ -24,6 +25,8 @@ func Report(r judge.Report) document.Document {
 	switch r := r.(type) {
 	case *mesh.Report:
 		d.Sections = append(d.Sections, meshSections(base, r.Mesh)...)
+	case *advise.Report:
+		d.Sections = append(d.Sections, adviseSections(r, base, true)...)
 	case *ladder.Report:
 		d.Sections = append(append(d.Sections, runHead(base)), ladderSections(base, r.Steps)...)
 		d.Sections = append(d.Sections, foot(base)...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
@@ -25,6 +26,10 @@ func Summary(r judge.Report) document.Document {
 		return Report(r)
 	}
 	d := document.Document{Kind: document.AReport, Value: r, Sections: []document.Section{answerSection(base.Answer)}}
+	if r, ok := r.(*advise.Report); ok {
+		d.Sections = append(d.Sections, adviseSections(r, base, false)...)
+		return d
+	}
 	for _, p := range Parts(r) {
 		d.Sections = append(d.Sections, p.Section)
 	}

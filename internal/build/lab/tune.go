@@ -95,7 +95,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 				Remedy:  "a mode without a tunnel, such as bridge",
 			}
 		}
-		if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && !(ok && gro.On()) {
+		if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && (!ok || !gro.On()) {
 			return &path.UnsupportedError{Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on", Remedy: "gro=on+threaded=on"}
 		}
 		if most := l.mostQueues; t.Key == mode.Queues && t.Number() > most {

@@ -20,6 +20,8 @@ func titles(r judge.Report) (title, lede string) {
 	switch base.Study {
 	case sample.StudyLadder:
 		return "What each part of a container's network costs", "toll ladder"
+	case sample.StudyAdvise:
+		return "What makes a network mode faster", "toll advise"
 	case sample.StudyScale:
 		return "How network modes scale", "toll scale"
 	case sample.StudyEndpoints:
