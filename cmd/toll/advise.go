@@ -95,8 +95,13 @@ func advice(r plan.Request, here lever.Host, named []string) (sample.Plan, error
 	return plan.Advice(r, levers)
 }
 
-// firstShare is the share of the budget in which each lever is tried alone.
-const firstShare = 0.5
+// Shares of time: of the budget that in which each lever is tried alone; of the budget that which must be
+// left so that those of which nothing is certain go on; of what is left that in which they do.
+const (
+	firstShare = 0.5
+	leastMore  = 0.2
+	moreShare  = 0.5
+)
 
 // searching makes a run a search.
 func searching(c *engine.Config) {
@@ -105,7 +110,14 @@ func searching(c *engine.Config) {
 	}
 	c.Next = func(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
 		step, waiting := advise.Next(p, visits)
-		if waiting == 0 || left <= 0 && p.Rounds == 0 && len(p.Steps) > 0 {
+		switch {
+		case waiting == 0 && p.Rounds == 0 && left > leastMore*p.Budget:
+			var cells []sample.Cell
+			for _, i := range advise.Open(p, visits) {
+				cells = append(cells, p.Cells[i])
+			}
+			return step, cells, moreShare * left
+		case waiting == 0, left <= 0 && p.Rounds == 0 && len(p.Steps) > 0 && p.Steps[len(p.Steps)-1].Lever != "":
 			return step, nil, 0
 		}
 		return step, plan.PairOf(p, step.Before, step.After), max(0, left) / float64(waiting)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -130,7 +131,7 @@ func (s *search) advice() Advice {
 			cmp.Compare(gain(y.Effects()), gain(x.Effects())), cmp.Compare(best(y), best(x)))
 	})
 	if len(s.chosen) > 0 {
-		a.Together, _ = effects(part(s.f, s.f.Header.Plan.Steps[0].Round, math.MaxInt), s.plain, s.state)
+		a.Together, _ = effects(part(s.f, firstStep(s.f.Header.Plan), math.MaxInt), s.plain, s.state)
 	}
 	return a
 }
@@ -164,13 +165,35 @@ func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) 
 	return sample.Step{Lever: t.Name, Before: s.state, After: after}, len(s.queue)
 }
 
+// Open are the cells, by index, of levers that may help and of which nothing is certain, with the
+// baselines: more time alone would tell. There are none if there was a step, or something helps.
+func Open(p sample.Plan, visits []sample.Visit) []int {
+	s := newSearch(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+	if len(p.Steps) > 0 || len(s.queue) > 0 {
+		return nil
+	}
+	unclear := map[sample.Variant]bool{}
+	for _, t := range s.trials {
+		if t.verdict == NoGain && slices.ContainsFunc(t.alone, func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
+			unclear[t.Variant] = true
+		}
+	}
+	var out []int
+	for i, c := range p.Cells {
+		if len(unclear) > 0 && (p.IsBaseline(c) || unclear[p.VariantOf(c)]) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // Partners are the cells that ratios are to while a run goes on: in a step, of what is after
 // that which was before, else the mode as it is.
 func Partners(j *analysis.Run) func(i int) (int, bool) {
 	p := j.File.Header.Plan
 	steps := p.Steps
 	return func(i int) (int, bool) {
-		if n := len(steps); n > 0 && p.VariantOf(j.Series[i].Cell) == steps[n-1].After && !j.Series[i].Cell.Control {
+		if n := len(steps); n > 0 && steps[n-1].Lever != "" && p.VariantOf(j.Series[i].Cell) == steps[n-1].After && !j.Series[i].Cell.Control {
 			for b, s := range j.Series {
 				if p.VariantOf(s.Cell) == steps[n-1].Before && !s.Cell.Control && analysis.SameGroup(s.Cell, j.Series[i].Cell) {
 					return b, true

@@ -391,6 +391,32 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 }
 
+// What was unclear alone goes on, without what is certain, and is then judged by all of it.
+func TestMoreTimeAlone(t *testing.T) {
+	s := newSimulated(t, 4, near[:1], []string{workload.Bulk}, func(v sample.Variant, _, _ string) float64 {
+		return map[string]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
+	}, levers("gro:gro=on", "tso-off:tso=off"))
+	s.round(0, []int{0, 1, 2, 3})
+	open := Open(s.f.Header.Plan, s.f.Visits)
+	if !slices.Equal(open, []int{0, 1, 2}) {
+		t.Fatalf("open are %v: %+v", open, Judge(s.f).Advice.Levers)
+	}
+	s.f.Header.Take(sample.Step{Round: 1, Active: open})
+	if again := Open(s.f.Header.Plan, s.f.Visits); again != nil {
+		t.Errorf("it goes on twice: %v", again)
+	}
+	for round := 1; round < 12; round++ {
+		s.round(round, open)
+	}
+	r := Judge(s.f)
+	if l := r.Advice.Levers[0]; l.Name != "gro" || l.Verdict != NotTried || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
+		t.Errorf("%+v", l)
+	}
+	if step, waiting := Next(s.f.Header.Plan, s.f.Visits); waiting != 1 || step.Lever != "gro" {
+		t.Errorf("next is %q of %d", step.Lever, waiting)
+	}
+}
+
 // Where nothing helps, next to never is anything recommended: verdicts are wrong in one of a
 // hundred cells, and a lever must be better twice in one place.
 func TestNoise(t *testing.T) {

@@ -81,11 +81,7 @@ func newSearch(f *sample.File) *search {
 	p := f.Header.Plan
 	s := &search{f: f, plain: sample.Variant{Mode: p.Baseline}}
 	s.state = s.plain
-	first := math.MaxInt
-	if len(p.Steps) > 0 {
-		first = p.Steps[0].Round
-	}
-	alone := part(f, 0, first)
+	alone := part(f, 0, firstStep(p))
 	for _, l := range p.Levers {
 		t := trial{Lever: l}
 		t.alone, t.broken = effects(alone, s.plain, l.Variant)
@@ -112,6 +108,16 @@ func places(j *analysis.Run, v sample.Variant) map[string]bool {
 		}
 	}
 	return out
+}
+
+// firstStep is the round from which on levers are measured again: before that each was alone.
+func firstStep(p sample.Plan) int {
+	for _, step := range p.Steps {
+		if step.Lever != "" {
+			return step.Round
+		}
+	}
+	return math.MaxInt
 }
 
 // judge is what a lever alone is. Another mode must be reached from everywhere that this one
