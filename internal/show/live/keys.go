@@ -72,10 +72,10 @@ func (m *Model) pressTables(k string) {
 	case "pgup", "ctrl+u":
 		m.move(-max(1, m.body()/2))
 	case "home", "g":
-		m.move(-len(m.keys()))
+		m.move(-len(m.keys))
 		m.scroll[tables] = 0
 	case "end", "G":
-		m.move(len(m.keys()))
+		m.move(len(m.keys))
 		m.scroll[tables], m.follow = unbounded, false
 	case "enter", "right", "l":
 		if m.row() != nil {
@@ -96,12 +96,13 @@ func (m *Model) pressTables(k string) {
 }
 
 func (m *Model) sort(by show.Sorting, reversed bool) {
-	m.sorting, m.reversed, m.follow = by, reversed, true
+	m.sorting, m.reversed, m.follow, m.stale = by, reversed, true, true
+	m.arrange()
 }
 
 // move picks the row that is so many further down.
 func (m *Model) move(by int) {
-	all := m.keys()
+	all := m.keys
 	at := slices.Index(all, m.at)
 	to := min(max(0, at+by), len(all)-1)
 	if len(all) == 0 || to == at { // what is above or below the rows

@@ -60,17 +60,23 @@ type Model struct {
 	step   *Step
 	note   string
 	parts  []show.Part // in the report's order
+	stale  bool        // laid is not what is to be shown
 
 	sorting  show.Sorting
 	reversed bool
-	at       key  // the row that is picked
-	moved    bool // by the user; as long as not, it is the first one
+	sorted   []show.Part // as they are shown
+	keys     []key       // of all rows, from above
+	at       key         // the row that is picked
+	moved    bool        // by the user; as long as not, it is the first one
 	page     page
 	scroll   [pages]int // the first line that is shown
 	follow   bool       // the picked row is to be shown
 	asking   bool       // what q is to do
 	lines    []string   // of the page
+	laid     laid       // the tables, as they were laid out last
 
+	doubts  []string
+	facts   string          // of the run
 	seen    map[string]bool // warnings
 	newest  string
 	outcome Outcome
@@ -113,7 +119,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case State:
 		m.take(msg)
 	case tea.WindowSizeMsg:
-		m.width, m.height, m.follow = msg.Width, msg.Height, true
+		m.width, m.height, m.follow, m.stale = msg.Width, msg.Height, true, true
 	case tea.KeyPressMsg:
 		m.press(msg.String())
 	default:
@@ -132,9 +138,11 @@ func (m *Model) take(s State) {
 	if s.Report == nil {
 		return
 	}
-	m.report, m.parts = s.Report, show.Parts(s.Report)
+	m.report, m.parts, m.stale = s.Report, show.Parts(s.Report), true
+	m.arrange()
 	m.seen = cloned(m.seen)
 	all := show.Doubts(s.Report)
+	m.doubts, m.facts = all, show.RunFacts(s.Report)
 	if !slices.Contains(all, m.newest) {
 		m.newest = ""
 	}
@@ -148,8 +156,8 @@ func (m *Model) take(s State) {
 	}
 	if m.row() == nil || !m.moved {
 		m.at = key{}
-		if all := m.keys(); len(all) > 0 {
-			m.at = all[0]
+		if len(m.keys) > 0 {
+			m.at = m.keys[0]
 		}
 	}
 }
@@ -162,30 +170,24 @@ func cloned(seen map[string]bool) map[string]bool {
 	return out
 }
 
-// sorted are the parts as they are shown.
-func (m Model) sorted() []show.Part {
-	if m.sorting == show.AsReported && !m.reversed {
-		return m.parts
+// arrange sorts the parts, and names their rows.
+func (m *Model) arrange() {
+	m.sorted = m.parts
+	if m.sorting != show.AsReported || m.reversed {
+		m.sorted = make([]show.Part, len(m.parts))
+		for i, p := range m.parts {
+			m.sorted[i] = p.Sorted(m.sorting, m.reversed)
+		}
 	}
-	out := make([]show.Part, len(m.parts))
-	for i, p := range m.parts {
-		out[i] = p.Sorted(m.sorting, m.reversed)
-	}
-	return out
-}
-
-// keys are all rows as they are shown, from above.
-func (m Model) keys() []key {
-	var out []key
+	m.keys = nil
 	same := map[string]int{}
-	for _, p := range m.sorted() {
+	for _, p := range m.sorted {
 		for _, r := range p.Rows {
 			name := rowName(r)
-			out = append(out, key{name, same[name]})
+			m.keys = append(m.keys, key{name, same[name]})
 			same[name]++
 		}
 	}
-	return out
 }
 
 // rowName is what a row is called among all.
@@ -199,14 +201,12 @@ func rowName(r show.PartRow) string {
 
 // row is the row that is picked; nil if there is none.
 func (m Model) row() *show.PartRow {
-	all, i := m.keys(), 0
-	for _, p := range m.sorted() {
-		for n := range p.Rows {
-			if all[i] == m.at {
-				return &p.Rows[n]
-			}
-			i++
+	i := slices.Index(m.keys, m.at)
+	for _, p := range m.sorted {
+		if i >= 0 && i < len(p.Rows) {
+			return &p.Rows[i]
 		}
+		i -= len(p.Rows)
 	}
 	return nil
 }

@@ -176,8 +176,8 @@ func TestMoreTables(t *testing.T) {
 		}
 	}
 	m := New("toll compare", true, false, 80, 24).With(State{Report: judge.SoFar(&rr)})
-	if len(m.parts) != 1 || len(m.keys()) != 4 {
-		t.Fatalf("%d tables, %d rows", len(m.parts), len(m.keys()))
+	if len(m.parts) != 1 || len(m.keys) != 4 {
+		t.Fatalf("%d tables, %d rows", len(m.parts), len(m.keys))
 	}
 	all := State{Report: judge.Judge(whole)}
 	if first := m.With(all); first.row().Cells[0].Load != "bulk" {
@@ -223,7 +223,7 @@ func TestSort(t *testing.T) {
 			t.Errorf("sorted by %s the row is %q, not %q", m.sorting, got, want)
 		}
 		var names []string
-		for _, r := range m.sorted()[0].Rows {
+		for _, r := range m.sorted[0].Rows {
 			names = append(names, r.Cells[0].Mode)
 		}
 		orders[m.sorting] = strings.Join(names, " ")
@@ -238,7 +238,7 @@ func TestSort(t *testing.T) {
 			t.Errorf("by %s: %s, want %s", by, orders[by], order)
 		}
 	}
-	if first := m.keysPressed("3", "r").sorted()[0].Rows[0].Cells[0].Mode; first != "publish-proxy" {
+	if first := m.keysPressed("3", "r").sorted[0].Rows[0].Cells[0].Mode; first != "publish-proxy" {
 		t.Errorf("reversed: %s is first", first)
 	}
 	if got := pickedLine(t, m.With(State{Report: judge.Judge(file(t, 14))})); !strings.HasPrefix(got, want[:20]) {
@@ -251,7 +251,7 @@ func TestEveryRowIsShown(t *testing.T) {
 	for _, height := range []int{6, 10, 24, 60} {
 		m := screen(t, 6, 80, height, nil)
 		seen := map[string]bool{}
-		for range m.keys() {
+		for range m.keys {
 			seen[pickedLine(t, m)] = true
 			m = m.keysPressed("down")
 		}
@@ -272,7 +272,7 @@ func TestOtherStudies(t *testing.T) {
 		f.Header.Plan.Study = name
 		m := New("run.jsonl", false, false, 80, 24).With(State{Report: judge.Judge(f)})
 		checkLines(t, m, m.Lines())
-		if len(m.keys()) == 0 {
+		if len(m.keys) == 0 {
 			t.Errorf("%s: no rows", name)
 		}
 		m = m.keysPressed("down", "enter")
@@ -287,7 +287,7 @@ func TestOtherStudies(t *testing.T) {
 func TestColor(t *testing.T) {
 	plain := screen(t, 12, 80, 30, nil)
 	colored := plain
-	colored.color = true
+	colored.color, colored.stale = true, true
 	colored.settle()
 	for i, l := range colored.Lines() {
 		if got, want := strings.TrimRight(ansi.Strip(l), " "), strings.TrimRight(plain.Lines()[i], " "); got != want {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -70,7 +71,7 @@ func (m Model) head() []string {
 	case m.report != nil && m.note != "":
 		return []string{first, m.faint(fmt.Sprintf("%d complete rounds so far", m.report.Base().Plan.Rounds))}
 	case m.report != nil:
-		return []string{first, m.faint(show.RunFacts(m.report))}
+		return []string{first, m.faint(m.facts)}
 	}
 	return []string{first, ""}
 }
@@ -91,7 +92,16 @@ func (m Model) shown() []string {
 		return m.question()
 	}
 	top := m.scroll[m.page]
-	return m.lines[min(top, len(m.lines)):min(len(m.lines), top+m.body())]
+	out := slices.Clone(m.lines[min(top, len(m.lines)):min(len(m.lines), top+m.body())])
+	if m.page != tables {
+		return out
+	}
+	for i := range out {
+		if k, is := m.laid.rows[top+i]; is && m.keys[k] == m.at {
+			out[i] = m.picked(out[i])
+		}
+	}
+	return out
 }
 
 // settle makes the page's lines, and brings what is picked among those that are shown.
@@ -100,11 +110,14 @@ func (m *Model) settle() {
 	if m.page != tables {
 		m.lines = m.text(m.page)
 	} else {
-		var first, last int
-		m.lines, first, last = m.tableLines()
+		if m.stale || m.laid.lines == nil {
+			m.laid, m.stale = m.layOut(), false
+		}
+		m.lines = m.laid.lines
+		first, last := m.laid.lineOf(slices.Index(m.keys, m.at))
 		switch {
 		case !m.follow || first < 0:
-		case last < m.body() && m.at == m.keys()[0]: // with what is above the tables
+		case last < m.body() && m.at == m.keys[0]: // with what is above the tables
 			*top = 0
 		case first < *top:
 			*top = first
@@ -115,16 +128,30 @@ func (m *Model) settle() {
 	*top = max(0, min(*top, len(m.lines)-m.body()))
 }
 
-// tableLines are the tables with what is beside them, and where the picked row stands; -1:
-// there is none.
-func (m Model) tableLines() (lines []string, first, last int) {
+// laid are the tables with what is beside them, in lines.
+type laid struct {
+	lines  []string
+	rows   map[int]int // by line: the row that stands there, of Model.keys
+	places [][2]int    // by row: from which line to which it is to be seen
+}
+
+// lineOf is where a row is to be seen, with its heads if it is a table's first; -1: nowhere.
+func (l laid) lineOf(row int) (first, last int) {
+	if row < 0 || row >= len(l.places) {
+		return -1, -1
+	}
+	return l.places[row][0], l.places[row][1]
+}
+
+// layOut lays the tables out.
+func (m Model) layOut() laid {
 	if m.report == nil {
-		return []string{"", "  Nothing is measured yet."}, -1, -1
+		return laid{lines: []string{"", "  Nothing is measured yet."}}
 	}
 	opts := show.Options{Color: m.color, Width: max(1, m.width)}
 	if len(m.parts) == 0 { // a mesh, or nothing has a result
-		lines, _ = show.Lines(show.Report(m.report), opts)
-		return lines, -1, -1
+		lines, _ := show.Lines(show.Report(m.report), opts)
+		return laid{lines: lines}
 	}
 	d := document.Document{Kind: document.AReport, Value: m.report}
 	before, behind := show.Beside(m.report)
@@ -132,39 +159,37 @@ func (m Model) tableLines() (lines []string, first, last int) {
 		d.Sections = append(d.Sections, before...)
 	}
 	from := len(d.Sections)
-	parts := m.sorted()
-	for _, p := range parts {
+	firsts := []int{0} // by part: its first row
+	for _, p := range m.sorted {
 		d.Sections = append(d.Sections, p.Section)
+		firsts = append(firsts, firsts[len(firsts)-1]+len(p.Rows))
 	}
 	d.Sections = append(d.Sections, behind...)
 	lines, marks := show.Lines(d, opts)
-	first, last = -1, -1
-	keys := m.keys()
+	out := laid{lines: lines, rows: map[int]int{}, places: make([][2]int, len(m.keys))}
+	for i := range out.places {
+		out.places[i] = [2]int{-1, -1}
+	}
 	for _, mark := range marks {
 		n := mark.Section - from
-		if n < 0 || n >= len(parts) || mark.Row >= len(parts[n].Rows) {
+		if n < 0 || n >= len(m.sorted) || mark.Row >= len(m.sorted[n].Rows) {
 			continue
 		}
-		before := 0
-		for _, p := range parts[:n] {
-			before += len(p.Rows)
+		row := firsts[n] + mark.Row
+		out.rows[mark.Line] = row
+		place := &out.places[row]
+		if place[0] < 0 {
+			place[0] = mark.Line
+			if mark.Row == 0 {
+				place[0] = max(0, mark.Line-titleLines)
+			}
 		}
-		if keys[before+mark.Row] != m.at {
-			continue
-		}
-		lines[mark.Line] = m.picked(lines[mark.Line])
-		last = mark.Line
-		switch {
-		case first >= 0:
-		case mark.Row == 0: // with its title and heads
-			first = max(0, last-titleLines)
-		default:
-			first = last
-		}
+		place[1] = mark.Line
 	}
-	return lines, first, last
+	return out
 }
 
+// titleLines are a table's title and heads.
 const titleLines = 3
 
 // picked is the line of the row that is picked.
@@ -228,10 +253,7 @@ func (m Model) foot() []string {
 }
 
 func (m Model) status() string {
-	n := 0
-	if m.report != nil {
-		n = len(show.Doubts(m.report))
-	}
+	n := len(m.doubts)
 	switch n {
 	case 0:
 		return ""
