@@ -126,8 +126,8 @@ func (s *site) fast() error {
 		if err := lead(s.Dial[i], netip.AddrPortFrom(c.addr.Addr(), serverPort)); err != nil {
 			return err
 		}
-		if n := s.path.Second; n != 0 {
-			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), n), netip.AddrPortFrom(c.addr.Addr(), n)); err != nil {
+		if s.path.Spec.Second {
+			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), secondPort), netip.AddrPortFrom(c.addr.Addr(), secondPort)); err != nil {
 				return err
 			}
 		}
