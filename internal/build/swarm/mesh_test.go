@@ -50,8 +50,8 @@ func (r *meshRun) ended() bool {
 }
 
 // leaderless is what a manager says while the managers elect another leader, as they do once
-// one of them is back.
-var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager")
+// one of them is back, and the new one has not heard of its nodes.
+var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
 // start starts one on a node and waits for its first visits.
 func (c *cluster) start(t *testing.T, node int, toll, dir string) *meshRun {
