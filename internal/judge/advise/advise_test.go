@@ -397,6 +397,9 @@ func TestMoreTimeAlone(t *testing.T) {
 		return map[string]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
 	}, levers("gro:gro=on", "tso-off:tso=off"))
 	s.round(0, []int{0, 1, 2, 3})
+	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said, "Nothing certain is known of 1 of 2 levers") {
+		t.Errorf("it says %q", said)
+	}
 	open := Open(s.f.Header.Plan, s.f.Visits)
 	if !slices.Equal(open, []int{0, 1, 2}) {
 		t.Fatalf("open are %v: %+v", open, Judge(s.f).Advice.Levers)

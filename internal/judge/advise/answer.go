@@ -39,6 +39,9 @@ func AnswerOf(r *Report) *analysis.Answer {
 	case len(by[Recommended]) == 0:
 		add("Nothing that was tried helps here and harms nothing.")
 	}
+	if n := unclear(by[NoGain]); n > 0 && len(by[Recommended]) == 0 {
+		add("Nothing certain is known of %s: a longer --budget, or a quieter machine, would tell.", some(n, measured))
+	}
 	for _, l := range by[Recommended] {
 		add("Use %s: %s.", l.Gist, outcome(l))
 	}
@@ -62,6 +65,24 @@ func AnswerOf(r *Report) *analysis.Answer {
 		add("%s", text)
 	}
 	return a
+}
+
+// unclear is how many of the levers have an effect that is unclear.
+func unclear(all []Lever) (n int) {
+	for _, l := range all {
+		if slices.ContainsFunc(l.Effects(), func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
+			n++
+		}
+	}
+	return n
+}
+
+// some is n of all levers in words.
+func some(n, all int) string {
+	if n == all {
+		return "all of it"
+	}
+	return fmt.Sprintf("%d of %d levers", n, all)
 }
 
 func byVerdict(all []Lever) map[Verdict][]Lever {
