@@ -169,7 +169,7 @@ func publishedTable(s published.Result, measured bool) document.Table {
 		if r.Metric == "ratio_as_printed" { // the quotient is beside the row that it is of
 			continue
 		}
-		cells := append(document.Texts(rowName(r), what(r)), printed(r), document.Cell{})
+		cells := append(document.Texts(rowName(r), r.What()), printed(r), document.Cell{})
 		if measured {
 			cells = append(cells, document.Cell{}, document.Cell{})
 		}
@@ -251,19 +251,6 @@ func rowName(r published.Line) string {
 		return r.Mode + ", " + r.Placement
 	}
 	return r.Cell.Mode + " from " + r.Cell.From
-}
-
-// whats are the published metrics in tables.
-var whats = map[string]string{
-	"throughput": "throughput", "cpu_idle": "per busy core", "latency_one_way": "latency",
-	"response_time_median": "median response", "latency_spike": "spikes",
-}
-
-func what(r published.Line) string {
-	if w, ok := whats[r.Metric]; ok {
-		return w
-	}
-	return "per busy core"
 }
 
 // asPrinted is where the data says something about a unit.

@@ -75,6 +75,20 @@ type Line struct {
 	Ratios []Ratio      `json:"ratios"`
 }
 
+// whats are the published metrics in words.
+var whats = map[string]string{
+	"throughput": "throughput", "cpu_idle": "per busy core", "latency_one_way": "latency",
+	"response_time_median": "median response", "latency_spike": "spikes",
+}
+
+// What is the line's metric in words.
+func (l Line) What() string {
+	if w, ok := whats[l.Metric]; ok {
+		return w
+	}
+	return "per busy core"
+}
+
 // Ratio is a published ratio beside the measured one.
 type Ratio struct {
 	To        int             `json:"to"` // index of the row that it is to

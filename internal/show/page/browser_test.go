@@ -52,6 +52,7 @@ func everyChart(t *testing.T) view {
 	for _, r := range []judge.Report{comparison(t), climbed(t), crowds(t), cluster(t)} {
 		all = append(all, groupsOf(r)...)
 	}
+	all = append(all, publishedGroups(besidePublished())...)
 	all[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
 	v, err := assemble(document.Document{Kind: document.AReport, Value: map[string]string{"name": hostile}}, all)
 	if err != nil {
@@ -163,6 +164,9 @@ func drawn(t *testing.T, svg *html.Node, c chart) {
 	case intervals:
 		for _, r := range s.Rows {
 			at(r.Label+": "+r.Text, r.Value, 0)
+			if r.Beside != nil && r.Verdict != "" {
+				at(fmt.Sprintf("%s, published: %v", r.Label, *r.Beside), *r.Beside, 0)
+			}
 		}
 	case strips:
 		for _, r := range s.Rows {

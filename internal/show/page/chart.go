@@ -23,10 +23,12 @@ type chart struct {
 
 // intervals are dots with their intervals against a line.
 type intervals struct {
-	Axis string        `json:"axis"`
-	Line *float64      `json:"line,omitempty"` // of the baseline
-	Band *[2]float64   `json:"band,omitempty"` // of what counts as the same
-	Rows []intervalRow `json:"rows"`
+	Axis string      `json:"axis"`
+	Line *float64    `json:"line,omitempty"` // of the baseline
+	Band *[2]float64 `json:"band,omitempty"` // of what counts as the same
+	// Beside is what the rows' second values are, which are diamonds; "": there are none.
+	Beside string        `json:"beside,omitempty"`
+	Rows   []intervalRow `json:"rows"`
 }
 
 type intervalRow struct {
@@ -37,6 +39,8 @@ type intervalRow struct {
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
 	More    string   `json:"more,omitempty"` // where there is space for it
+	// Beside is the second value; without a verdict it is the only one.
+	Beside *float64 `json:"beside,omitempty"`
 }
 
 // lines are curves: points of each series.

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -80,6 +81,13 @@ func Write(w io.Writer, d document.Document) error {
 }
 
 func viewOf(d document.Document) (v view, err error) {
+	if p, is := d.Value.(*published.Report); is {
+		v, err := assemble(d, publishedGroups(p))
+		if len(v.Rest) > 1 { // of what runs, stands above the charts
+			v.Title, v.Lead, v.Rest = "Published studies, and this machine", v.Rest[:1], v.Rest[1:]
+		}
+		return v, err
+	}
 	r, is := d.Value.(judge.Report)
 	if !is {
 		return assemble(d, nil)

@@ -14,6 +14,10 @@ export const verdicts = {
   costs: {color: "var(--bad)", symbol: "square"},
   same: {color: "var(--even)", symbol: "circle"},
   nothing: {color: "var(--even)", symbol: "circle"},
+  holds: {color: "var(--good)", symbol: "circle"},
+  gone: {color: "var(--even)", symbol: "square"},
+  reversed: {color: "var(--bad)", symbol: "square"},
+  new: {color: "var(--bad)", symbol: "triangle"},
   unclear: {color: "var(--unsure)", symbol: "times"},
 };
 export const verdict = (v) => verdicts[v] ?? {color: "var(--ink)", symbol: "circle"};

@@ -11,8 +11,8 @@ export function interval(spec, width) {
   const texts = widest(rows.map(said)) + 14;
   const step = thin ? 40 : 26;
   const name = (i) => rows[i]?.label ?? "";
-  const lows = rows.map((r) => r.low ?? r.value);
-  const highs = rows.map((r) => r.high ?? r.value);
+  const lows = rows.map((r) => Math.min(r.low ?? r.value, r.beside ?? r.value));
+  const highs = rows.map((r) => Math.max(r.high ?? r.value, r.beside ?? r.value));
   const edge = spec.line ?? rows[0]?.value ?? 0;
   const domain = limits(Math.min(...lows, edge, spec.band?.[0] ?? edge), Math.max(...highs, edge, spec.band?.[1] ?? edge));
   const color = (r) => verdict(r.verdict).color;
@@ -32,8 +32,14 @@ export function interval(spec, width) {
       Plot.ruleY(rows, {
         filter: (r) => r.low != null, y: "i", x1: "low", x2: "high", stroke: color, strokeWidth: 2.5, dy: thin ? 9 : 0,
       }),
+      spec.beside
+        ? Plot.dot(rows, {
+            filter: (r) => r.beside != null, y: "i", x: "beside", r: 5, symbol: "diamond", fill: "var(--paper)", stroke: "var(--ink)", strokeWidth: 1.5,
+            dy: thin ? 9 : 0, ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${r.beside}` : `${r.label}: ${r.text}`),
+          })
+        : null,
       Plot.dot(rows, {
-        y: "i", x: "value", r: 5, fill: (r) => (r.verdict === "unclear" ? "var(--paper)" : color(r)), stroke: color, strokeWidth: 2,
+        filter: (r) => r.beside == null || r.verdict, y: "i", x: "value", r: 5, fill: (r) => (r.verdict === "unclear" ? "var(--paper)" : color(r)), stroke: color, strokeWidth: 2,
         symbol: (r) => (r.verdict === "unclear" ? "circle" : verdict(r.verdict).symbol), dy: thin ? 9 : 0,
         ariaLabel: (r) => `${r.label}: ${r.text}`,
       }),

@@ -1,0 +1,108 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// publishedGroups are the studies' ratios with those that this machine has, a group for each
+// study: a chart of what is held against its baseline and one of what is held against its
+// smallest crowd, of each of its tables.
+func publishedGroups(r *published.Report) []group {
+	var out []group
+	measured := len(r.Files) > 0
+	for _, s := range r.Studies {
+		g := group{Title: s.Title}
+		var tables []string
+		for _, row := range s.Rows {
+			if !slices.Contains(tables, row.Table) {
+				tables = append(tables, row.Table)
+			}
+		}
+		for _, table := range tables {
+			for _, smallest := range []bool{false, true} {
+				if c, ok := publishedChart(s, table, smallest, measured); ok {
+					g.Charts = append(g.Charts, c)
+				}
+			}
+		}
+		if len(g.Charts) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// publishedChart has a row for each ratio that was published: a diamond for it, and a dot
+// with its interval for this machine's. ok is false if there are fewer than two.
+func publishedChart(s published.Result, table string, smallest, measured bool) (c chart, ok bool) {
+	one, to := 1.0, s.Baseline
+	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
+	var rows [][]string
+	for _, row := range s.Rows {
+		if row.Table != table {
+			continue
+		}
+		for _, x := range row.Ratios {
+			if x.Smallest != smallest {
+				continue
+			}
+			was, label := x.Published, publishedName(row)
+			switch base := s.Rows[x.To].Mode; {
+			case table != "":
+				to = base
+			case base != to:
+				label += ", to " + base
+			}
+			out := intervalRow{Label: label, Value: was, Beside: &was, Text: three(was) + " published"}
+			entry := []string{out.Label, three(was), "", "", "", ""}
+			switch m := x.Measured; {
+			case m != nil:
+				out.Value, out.Verdict = m.Median, string(x.Verdict)
+				out.Text = rangeText(m.Median, m.Low, m.High, m.N) + " " + out.Verdict
+				entry = []string{out.Label, three(was), three(m.Median), "", "", out.Verdict}
+				if m.N > 1 {
+					out.Low, out.High = &m.Low, &m.High
+					entry[3], entry[4] = three(m.Low), three(m.High)
+				}
+			case measured:
+				out.Text += ", not measured"
+				entry[5] = string(published.NotMeasured)
+			}
+			spec.Rows, rows = append(spec.Rows, out), append(rows, entry)
+		}
+	}
+	if smallest {
+		to = "the first line of the same mode"
+	}
+	spec.Axis = "times that of " + to
+	title := fmt.Sprintf("Ratios to %s", to)
+	if table != "" {
+		title = printable.Capital(table) + ": ratios to " + to
+	}
+	how := "Each diamond is a ratio to " + to + " that the study published."
+	heads := []string{"what", "published", "here", "from", "to", "verdict"}
+	if measured {
+		how += " Each dot is the same ratio on this machine, the bar its 95 % interval: only ratios of different machines can be compared."
+	} else {
+		heads = heads[:2]
+		for i := range rows {
+			rows[i] = rows[i][:len(heads)]
+		}
+	}
+	return chart{Kind: "interval", Title: title, How: how, Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
+}
+
+// publishedName is what a ratio is of.
+func publishedName(r published.Line) string {
+	switch {
+	case r.Table != "":
+		return r.Mode + ", " + r.Label
+	case r.Cell == nil:
+		return r.Mode + ", " + r.Placement + ", " + r.What()
+	}
+	return fmt.Sprintf("%s from %s, %s", r.Cell.Mode, r.Cell.From, r.What())
+}

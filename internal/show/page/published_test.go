@@ -1,0 +1,92 @@
+package page
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// besidePublished is a study of four rows: the baseline, a ratio that holds here, one that is
+// unclear and one that was not measured.
+func besidePublished() *published.Report {
+	row := func(mode string, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
+		l := published.Line{Row: published.Row{Mode: mode, Metric: "throughput"}, Cell: &sample.Cell{Mode: mode, From: "host"}}
+		if x > 0 {
+			l.Ratios = []published.Ratio{{To: 0, Published: x, Measured: m, Verdict: v}}
+		}
+		return l
+	}
+	ratio := func(median, half float64, v stats.Verdict) *analysis.Ratio {
+		return &analysis.Ratio{To: "native", Median: median, Low: median - half, High: median + half, N: 12, Verdict: v}
+	}
+	return &published.Report{Files: []published.File{{Name: "run.jsonl"}}, Studies: []published.Result{{Name: "a-study", Title: "A study", Baseline: "native",
+		Rows: []published.Line{row("native", 0, nil, ""), row("bridge", 0.83, ratio(0.9, 0.02, stats.Worse), published.Holds),
+			row("host", 0.95, ratio(0.97, 0.2, stats.Unclear), published.Unclear), row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
+}
+
+// A chart has each published ratio, and this machine's where there is one; what was not
+// measured has no interval and no verdict.
+func TestPublishedChart(t *testing.T) {
+	r := besidePublished()
+	groups := publishedGroups(r)
+	if len(groups) != 1 || groups[0].Title != "A study" || len(groups[0].Charts) != 1 {
+		t.Fatalf("groups %+v", groups)
+	}
+	c := groups[0].Charts[0]
+	rows := c.Spec.(intervals).Rows
+	if len(rows) != 3 || len(c.Table.Rows) != 3 || c.Title != "Ratios to native" {
+		t.Fatalf("chart %+v", c)
+	}
+	for i, want := range []struct {
+		label, text, verdict string
+		value, beside        float64
+		interval             bool
+	}{
+		{"bridge from host, throughput", "0.90 (0.88–0.92) holds", "holds", 0.9, 0.83, true},
+		{"host from host, throughput", "0.97 (0.77–1.17) unclear", "unclear", 0.97, 0.95, true},
+		{"publish-nat from host, throughput", "1.40 published, not measured", "", 1.4, 1.4, false},
+	} {
+		got := rows[i]
+		if got.Label != want.label || got.Text != want.text || got.Verdict != want.verdict || got.Value != want.value || *got.Beside != want.beside || (got.Low != nil) != want.interval {
+			t.Errorf("row %+v, want %+v", got, want)
+		}
+	}
+	var cells []string
+	for _, x := range c.Table.Rows[0].Cells {
+		cells = append(cells, x.Text)
+	}
+	if want := []string{"bridge from host, throughput", "0.830", "0.900", "0.880", "0.920", "holds"}; !slices.Equal(cells, want) {
+		t.Errorf("figures %q, want %q", cells, want)
+	}
+	r.Files = nil // nothing was measured
+	if bare := publishedGroups(r)[0].Charts[0]; len(bare.Table.Columns) != 2 {
+		t.Errorf("columns %+v", bare.Table.Columns)
+	}
+}
+
+// The page of every study there is has its charts, however its tables are laid out.
+func TestPublishedStudies(t *testing.T) {
+	r, err := published.Compare(published.Studies(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := publishedGroups(r)
+	if len(groups) < 4 {
+		t.Fatalf("%d of %d studies have charts", len(groups), len(r.Studies))
+	}
+	for _, g := range groups {
+		for _, c := range g.Charts {
+			labels := map[string]bool{}
+			for _, row := range c.Spec.(intervals).Rows {
+				if labels[row.Label] {
+					t.Errorf("%s, %s: two rows are called %q", g.Title, c.Title, row.Label)
+				}
+				labels[row.Label] = true
+			}
+		}
+	}
+}
