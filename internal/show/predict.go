@@ -14,6 +14,9 @@ import (
 // Prediction is the document of a prediction, with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
 	d := document.Document{Kind: document.APrediction, Value: r}
+	if r.Answer != nil {
+		d.Sections = append(d.Sections, answerSection(r.Answer))
+	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		paragraph(0, strings.Join(machineFacts(r.Environment), document.Facts), document.Facts),
 		paragraph(0, workloadWords(r.Workload), document.Parts),

@@ -91,6 +91,58 @@ func ByVerdict(all []Judged) string {
 	return strings.Join(say, "; ")
 }
 
+// Priced is something that costs something, named in a sentence.
+type Priced struct {
+	Name  string
+	Price Price
+}
+
+// SayPrices says after the head what each costs, those of the same verdict together; "" of
+// nothing. A figure stands only where the verdict is certain.
+func SayPrices(head string, all []Priced) string {
+	var sure, nothing, open, hidden []string
+	for _, x := range all {
+		p := x.Price
+		switch {
+		case p.LimitedBy != "":
+			hidden = append(hidden, x.Name)
+		case p.Verdict == stats.Nothing:
+			nothing = append(nothing, fmt.Sprintf("%s (at most %s)", x.Name, p.In(p.Most())))
+		case p.Known():
+			sure = append(sure, x.Name+" "+p.does())
+		default:
+			open = append(open, x.Name)
+		}
+	}
+	if len(open) > 1 && len(sure)+len(nothing)+len(hidden) == 0 {
+		return head + ": what each costs is not clear yet."
+	}
+	var say []string
+	for _, x := range []struct {
+		head  string
+		parts []string
+	}{{"", sure}, {"Nothing measurable: ", nothing}, {"Hidden by a wire that is full: ", hidden}, {"Unclear: ", open}} {
+		if len(x.parts) > 0 {
+			say = append(say, x.head+strings.Join(x.parts, "; "))
+		}
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return head + ": " + strings.Join(say, ". ") + "."
+}
+
+// does is a price that is certain, with a verb if it is no ratio.
+func (p Price) does() string {
+	switch {
+	case p.Unit == RatioUnit:
+		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.Percent()
+	case p.Verdict == stats.Costs:
+		return "adds " + p.Amount()
+	}
+	return "takes " + p.Amount() + " off"
+}
+
 // Tally counts verdicts, and which of them are open.
 type Tally struct{ all, open, few int }
 

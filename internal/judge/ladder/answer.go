@@ -1,11 +1,7 @@
 package ladder
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -58,51 +54,13 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence says what the parts cost in a metric, those that are alike together; "" if none
-// has a price.
+// sentence says what the parts cost in a metric; "" if none has a price.
 func sentence(head, metric string, steps []Step, on ground) string {
-	var sure, nothing, open, hidden []string
+	var parts []analysis.Priced
 	for _, s := range steps {
-		p, ok := s.Prices[metric]
-		if !ok || s.On != on.on || s.From != on.from {
-			continue
-		}
-		switch {
-		case p.LimitedBy != "":
-			hidden = append(hidden, s.Part)
-		case p.Verdict == stats.Nothing:
-			nothing = append(nothing, fmt.Sprintf("%s (at most %s)", s.Part, p.In(p.Most())))
-		case p.Verdict == stats.Costs || p.Verdict == stats.Gains:
-			sure = append(sure, s.Part+" "+does(p))
-		default:
-			open = append(open, s.Part)
+		if p, ok := s.Prices[metric]; ok && s.On == on.on && s.From == on.from {
+			parts = append(parts, analysis.Priced{Name: s.Part, Price: p})
 		}
 	}
-	if len(open) > 1 && len(sure)+len(nothing)+len(hidden) == 0 {
-		return head + ": what each part costs is not clear yet."
-	}
-	var say []string
-	for _, x := range []struct {
-		head  string
-		parts []string
-	}{{"", sure}, {"Nothing measurable: ", nothing}, {"Hidden by a wire that is full: ", hidden}, {"Unclear: ", open}} {
-		if len(x.parts) > 0 {
-			say = append(say, x.head+strings.Join(x.parts, "; "))
-		}
-	}
-	if len(say) == 0 {
-		return ""
-	}
-	return head + ": " + strings.Join(say, ". ") + "."
-}
-
-// does is a price that is certain, with a verb if it is a time.
-func does(p analysis.Price) string {
-	switch {
-	case p.Unit == analysis.RatioUnit:
-		return analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.Percent()
-	case p.Verdict == stats.Costs:
-		return "adds " + p.Amount()
-	}
-	return "takes " + p.Amount() + " off"
+	return analysis.SayPrices(head, parts)
 }

@@ -34,6 +34,7 @@ type Prediction struct {
 	Environment sample.Environment `json:"environment"`
 	Workload    Workload           `json:"workload"`
 	Baseline    string             `json:"baseline"`
+	Answer      *analysis.Answer   `json:"answer"`
 	Rows        []Row              `json:"rows"`
 	Notes       []string           `json:"notes"`
 }
@@ -104,6 +105,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 		return cmp.Or(cmp.Compare(order[a.From], order[b.From]), cmp.Compare(a.rank(), b.rank()))
 	})
 	out.Notes = append(out.Notes, p.notes...)
+	out.Answer = AnswerOf(out)
 	return out, nil
 }
 

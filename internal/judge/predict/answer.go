@@ -1,0 +1,54 @@
+package predict
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// answered are what an answer speaks of.
+var answered = []struct{ name, head string }{
+	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"}, {StreamCPU, "CPU time of the tokens, of a core"},
+}
+
+// AnswerOf is what the rows answer: what each mode adds to the baseline, as far as the
+// verdicts say.
+func AnswerOf(p *Prediction) *analysis.Answer {
+	a := &analysis.Answer{Question: "What would each mode cost this application?", Text: []string{}}
+	type ground struct{ from, on string }
+	var grounds []ground
+	by := map[ground][]Row{}
+	for _, r := range p.Rows {
+		g := ground{r.From, r.On}
+		if by[g] == nil {
+			grounds = append(grounds, g)
+		}
+		by[g] = append(by[g], r)
+	}
+	var tally analysis.Tally
+	for _, g := range grounds {
+		for _, x := range answered {
+			head := x.head + ", over " + p.Baseline + "'s"
+			if len(grounds) > 1 {
+				head += ", from " + mode.Placement(g.from).Words() + " on " + g.on
+			}
+			var all []analysis.Priced
+			for _, r := range by[g] {
+				if price, ok := r.Over[x.name]; ok && !r.Baseline {
+					all = append(all, analysis.Priced{Name: r.phrase(), Price: price})
+					tally.Add(price.Verdict, price.N, price.Epochs)
+				}
+			}
+			a.Add(analysis.SayPrices(head, all))
+		}
+	}
+	if len(a.Text) == 0 {
+		a.Add("Nothing can be compared: the file has no mode beside the baseline " + p.Baseline + ".")
+	}
+	a.Add(tally.Sentence())
+	return a
+}
+
+// phrase is the row's mode in Docker's words.
+func (r Row) phrase() string {
+	return analysis.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On}.Phrase()
+}
