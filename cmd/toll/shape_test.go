@@ -20,7 +20,7 @@ var (
 // judging begin or are in sentences that say what the figures mean, so which of them
 // are printed depends on the figures.
 var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
-	"A price is what", "measurable", "From host the machine", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", "container: ", "  machine A:", "  Of "}
+	"A price is what", "measurable", "From host the machine", "times bridge's median latency", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", "container: ", "  machine A:", "  Of "}
 
 // shape reduces output to what must not depend on the machine: the words of sentences, and
 // of each table its title, its columns with their units in their order, and its rows.
