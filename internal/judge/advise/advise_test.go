@@ -329,6 +329,31 @@ func TestSelection(t *testing.T) {
 	}
 }
 
+// A mode that is reached from the machine itself only is a lever if it changes nothing elsewhere.
+func TestLocalLever(t *testing.T) {
+	gains := func(v sample.Variant, _, _ string) float64 {
+		if v.Mode != "bridge" {
+			return 1.3
+		}
+		return 1
+	}
+	for m, want := range map[string]Verdict{"fast": Recommended, "routed": Skipped} {
+		s := newSimulated(t, 1, near, bulkOnly, gains, nil)
+		p := &s.f.Header.Plan
+		p.Levers = []sample.Lever{{Name: m, Variant: sample.Variant{Mode: m}}}
+		p.Elsewhere = ""
+		for i, c := range p.Cells {
+			if p.Cells[i].Mode = "bridge"; c.From == "host" && !c.Control {
+				c.Mode = m
+				p.Cells = append(p.Cells, c)
+			}
+		}
+		if r := s.search(t, 7); r.Advice.Levers[0].Verdict != want {
+			t.Errorf("%s: %s", m, r.Advice.Levers[0].Verdict)
+		}
+	}
+}
+
 // A lever whose path fails is not recommended, and the run is complete all the same.
 func TestBrokenLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, _ string) float64 {

@@ -131,7 +131,7 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	switch better, worse := count(t.alone); {
 	case t.broken != "":
 		return Broken
-	case len(t.alone) == 0, t.Mode != plain.Mode && len(reached) < len(from):
+	case len(t.alone) == 0, t.Mode != plain.Mode && !known.Local && len(reached) < len(from):
 		return Skipped
 	case known.Isolation:
 		return GivesUp

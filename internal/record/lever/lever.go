@@ -20,6 +20,8 @@ type Lever struct {
 	Tunes string
 	// Mode is another mode in the place of the one that is advised on; "": the same.
 	Mode mode.Name
+	// Local says that the other mode changes nothing where it is not reached from.
+	Local bool
 	// For are the modes that it is tried with; nil: any.
 	For []mode.Name
 	// Harms is where it may do harm, which is measured as well.

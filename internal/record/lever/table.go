@@ -141,6 +141,12 @@ var all = []Lever{
 		GivesUp: "published ports on ::1, and over IPv6 to containers without it; route_localnet is on",
 	},
 	{
+		Name: "fast", Gist: "toll fast, which leads local clients past docker-proxy and NAT", Mode: mode.Fast, Local: true,
+		For: []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing that is known",
+		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)", []string{"sudo toll fast on --all"}}},
+		GivesUp:   "eBPF programs on the machine's root cgroup",
+	},
+	{
 		Name: "netkit", Gist: "netkit instead of veth", Mode: mode.Netkit, For: []mode.Name{mode.Bridge},
 		Harms: "nothing that is known", Permanent: []Snippet{{"Docker has no network driver for it", []string{"# Cilium has: bpf.datapathMode=netkit"}}},
 		GivesUp: "Docker's own network driver",
