@@ -41,6 +41,7 @@ func TestDefaultLoads(t *testing.T) {
 	got, f, err := made(t, "--load", strings.Join(loadNames, ","))
 	want := []sample.Load{
 		{Kind: "bulk", Streams: 1, Options: workload.BulkOptions{}, Warmup: 0.1, Window: 0.25},
+		{Kind: "bulk-reverse", Streams: 1, Options: workload.BulkOptions{Reverse: true}, Warmup: 0.1, Window: 0.25},
 		{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
 		{Kind: "crr", Streams: 1, Options: workload.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 0.25},
 		{Kind: "udp", Streams: 1, Options: workload.UDPOptions{Size: 1400, Batch: 1}, Warmup: 0.65, Window: 0.25},
