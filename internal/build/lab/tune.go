@@ -89,7 +89,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 				Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",
 			}
 		}
-		if t.Key == mode.BigTCP && slices.Contains(route.Hops, mode.HopVXLAN) {
+		if t.Key == mode.BigTCP && tunnelled(m) {
 			return &path.UnsupportedError{
 				Missing: fmt.Sprintf("bigtcp=%s: the kernel lets a bridge have no larger packets than its VXLAN port", t.Value),
 				Remedy:  "a mode without a tunnel, such as bridge",
@@ -112,6 +112,14 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		}
 	}
 	return nil
+}
+
+// tunnelled reports whether the mode's bridges have a VXLAN port, also on routes that do
+// not cross it: those of an overlay, and of the routing mesh.
+func tunnelled(m mode.Mode) bool {
+	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
+		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
+	})
 }
 
 // fits refuses an MTU that is more than the wire's where that cannot be: on a

@@ -310,7 +310,7 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 		return true
 	case "bigtcp=180000":
 		pair := veth || slices.Contains(r.Hops, mode.HopBridge) || slices.Contains(r.Hops, mode.HopNetkit)
-		return pair && !slices.Contains(r.Hops, mode.HopVXLAN) && hasBigTCP()
+		return pair && m != mode.Overlay && m != mode.OverlayEncrypted && m != mode.PublishIngress && hasBigTCP()
 	case "bigtcp-container=131072":
 		return (veth || slices.Contains(r.Hops, mode.HopNetkit)) && hasBigTCP()
 	case "bigtcp-lo=180000":
@@ -340,6 +340,7 @@ func TestTunesAreRefused(t *testing.T) {
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "queues=4096"}, "a veth pair has at most", fmt.Sprintf("queues=%d", possibleCPUs(t))},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "bigtcp-lo=180000"}, "does not cross a loopback device", "a mode whose path crosses lo, such as host"},
 		{path.Spec{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port", "a mode without a tunnel, such as bridge"},
+		{path.Spec{Mode: mode.Overlay, From: mode.FromContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port", "a mode without a tunnel, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "neither a bridge nor a container's pair", "a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "congestion=teleport"}, "cannot be chosen in a network namespace", "one of those that can: " + allowedCongestion(t) + ", or add it to net.ipv4.tcp_allowed_congestion_control"},
 	} {
