@@ -65,7 +65,7 @@ test-places:
 
 # They simulate thousands of runs or judge large ones, twelve times slower with the detector; what they share between
 # goroutines, kept resamplings, has a test that bears it.
-SIMULATIONS = judge judge/mesh/model judge/stats
+SIMULATIONS = judge judge/advise judge/mesh/model judge/stats
 
 # Their results depend on their input only.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
