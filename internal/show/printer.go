@@ -47,14 +47,6 @@ func styleOf(v stats.Verdict) document.Style {
 
 func width(s string) int { return ansi.StringWidth(s) }
 
-// Wrapped is text behind indent in lines of at most so many columns; further
-// lines are indented by two more.
-func Wrapped(indent, text string, columns int) string {
-	p := newPrinter(Options{Width: columns})
-	p.wrapped(indent, text, document.Words)
-	return p.b.String()
-}
-
 // wrapped prints s behind indent and breaks it at sep where it is too long.
 func (p *printer) wrapped(indent, s, sep string) {
 	for _, l := range p.broken(indent, s, sep) {

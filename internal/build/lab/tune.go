@@ -184,25 +184,25 @@ var setters = map[mode.Key]func(device, mode.Tune) error{
 		}
 		return link.SetMTU(d.name, t.Number())
 	},
-	mode.GRO:      func(d device, t mode.Tune) error { return link.SetOffload(d.name, link.GRO, t.On()) },
-	mode.TSO:      func(d device, t mode.Tune) error { return link.SetOffload(d.name, link.TSO, t.On()) },
-	mode.RPS:      func(d device, t mode.Tune) error { return link.RPS.Steer(d.name, t.On()) },
-	mode.XPS:      func(d device, t mode.Tune) error { return link.XPS.Steer(d.name, t.On()) },
-	mode.Queues:   func(d device, t mode.Tune) error { return link.SetQueues(d.name, t.Number()) },
-	mode.Threaded: func(d device, t mode.Tune) error { return link.SetThreaded(d.name, t.On()) },
-	mode.BigTCP: func(d device, t mode.Tune) error {
-		if d.inside {
+	mode.GRO:             func(d device, t mode.Tune) error { return link.SetOffload(d.name, link.GRO, t.On()) },
+	mode.TSO:             func(d device, t mode.Tune) error { return link.SetOffload(d.name, link.TSO, t.On()) },
+	mode.RPS:             func(d device, t mode.Tune) error { return link.RPS.Steer(d.name, t.On()) },
+	mode.XPS:             func(d device, t mode.Tune) error { return link.XPS.Steer(d.name, t.On()) },
+	mode.Queues:          func(d device, t mode.Tune) error { return link.SetQueues(d.name, t.Number()) },
+	mode.Threaded:        func(d device, t mode.Tune) error { return link.SetThreaded(d.name, t.On()) },
+	mode.BigTCP:          maxSizeOf(false),
+	mode.BigTCPContainer: maxSizeOf(true),
+	mode.BigTCPLoopback:  func(d device, t mode.Tune) error { return link.SetMaxSize(d.name, t.Number()) },
+}
+
+// maxSizeOf sets it of devices inside containers, or of the others.
+func maxSizeOf(inside bool) func(device, mode.Tune) error {
+	return func(d device, t mode.Tune) error {
+		if d.inside != inside {
 			return nil
 		}
 		return link.SetMaxSize(d.name, t.Number())
-	},
-	mode.BigTCPContainer: func(d device, t mode.Tune) error {
-		if !d.inside {
-			return nil
-		}
-		return link.SetMaxSize(d.name, t.Number())
-	},
-	mode.BigTCPLoopback: func(d device, t mode.Tune) error { return link.SetMaxSize(d.name, t.Number()) },
+	}
 }
 
 // eachDevice calls f once for each device that a tune sets.

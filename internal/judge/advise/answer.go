@@ -46,7 +46,7 @@ func AnswerOf(r *Report) *analysis.Answer {
 		add("Use %s: %s.", l.Gist, outcome(l))
 	}
 	if len(by[Recommended]) > 1 {
-		if text := together(r.Advice); text != "" {
+		if text := gains(r.Advice.Together); text != "" {
 			add("All of them together: %s.", text)
 		}
 	}
@@ -169,9 +169,6 @@ func share(x, low, high float64) string {
 	}
 	return fmt.Sprintf("%.*f %% (%.*f%s%.*f)", decimals, percent*x, decimals, percent*low+0, sep, decimals, percent*high)
 }
-
-// together is what all that is recommended does to the mode as it is.
-func together(a Advice) string { return gains(a.Together) }
 
 // doubts are the losses that the intervals of what is recommended do not rule out.
 func doubts(all []Lever) string {

@@ -36,7 +36,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 			case stats.Same:
 				same = append(same, c.Label())
 			case stats.Better, stats.Worse:
-				differ = append(differ, c.Label()+" "+r.Clause(c)+each(c, l.Kind, queries(r, l.Kind)))
+				differ = append(differ, c.Label()+" "+r.Clause(c)+each(c, queries(r, l.Kind)))
 			default:
 				open = append(open, c.Label())
 			}
@@ -70,10 +70,10 @@ func queries(r *analysis.Report, kind string) int {
 	return workload.SQLOf(r.LoadOf(kind)).Queries
 }
 
-// each is what a route that differs adds to each query of a page.
-func each(c analysis.Cell, kind string, queries int) string {
+// each is what a route that differs adds to each query of a page of several.
+func each(c analysis.Cell, queries int) string {
 	p := c.Metrics[c.Primary].Price
-	if kind != workload.SQL || queries < 2 || p == nil {
+	if queries < 2 || p == nil {
 		return ""
 	}
 	one := *p

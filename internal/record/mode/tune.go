@@ -38,9 +38,6 @@ const (
 // queues first, because steering is of those that there are.
 var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
-// Keys are all keys, in the order in which a variant lists them.
-func Keys() []Key { return slices.Clone(keys) }
-
 // Tune is one setting.
 type Tune struct {
 	Key   Key
