@@ -47,8 +47,8 @@ func newCrosstab(rows []published.Line) crosstab {
 	}
 	for _, r := range rows {
 		add(&t.labels, r.Label)
-		add(&t.modes, r.Mode)
-		t.rows[[2]string{r.Label, r.Mode}] = r
+		add(&t.modes, r.Column())
+		t.rows[[2]string{r.Label, r.Column()}] = r
 	}
 	return t
 }

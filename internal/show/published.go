@@ -13,7 +13,7 @@ import (
 
 // Published is the document of the published beside the measured.
 func Published(r *published.Report) document.Document {
-	d := document.Document{Kind: document.AComparison, Value: r, Sections: []document.Section{measuredFiles(r)}}
+	d := document.Document{Kind: document.AComparison, Value: r, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
 	for _, s := range r.Studies {
 		d.Sections = append(d.Sections, study(s, len(r.Files) > 0)...)
 	}

@@ -21,9 +21,10 @@ const schema = "bridgetoll.published/1"
 // Report is the published beside the measured; its JSON form is documented in
 // docs/results.md.
 type Report struct {
-	Schema  string   `json:"schema"`
-	Files   []File   `json:"files"` // none: nothing is compared
-	Studies []Result `json:"studies"`
+	Schema  string          `json:"schema"`
+	Answer  analysis.Answer `json:"answer"`
+	Files   []File          `json:"files"` // none: nothing is compared
+	Studies []Result        `json:"studies"`
 }
 
 // File is a results file that was compared with.
@@ -47,7 +48,7 @@ type Result struct {
 	Findings []Finding `json:"findings"`
 	Rows     []Line    `json:"rows"`
 	Commands []Needed  `json:"commands"`
-	Notes    []string  `json:"notes"` // what else differs from the study
+	Notes    []string  `json:"notes"` // what is doubtful in it, and what else differs from it here
 }
 
 // Finding is what a study states, and how many of the ratios that it rests on
@@ -79,6 +80,14 @@ type Line struct {
 var whats = map[string]string{
 	"throughput": "throughput", "cpu_idle": "per busy core", "latency_one_way": "latency",
 	"response_time_median": "median response", "latency_spike": "spikes",
+}
+
+// Column is the mode that the line stands for, in our words if it has any.
+func (l Line) Column() string {
+	if l.Cell == nil {
+		return l.Mode
+	}
+	return l.Cell.Mode
 }
 
 // What is the line's metric in words.
@@ -179,6 +188,7 @@ func Compare(studies []Study, files []Measured) (*Report, error) {
 		}
 		r.Studies = append(r.Studies, res)
 	}
+	r.Answer = r.answer()
 	return r, nil
 }
 
@@ -191,7 +201,7 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 		return Result{}, fmt.Errorf("%s: no published rows", s.Name)
 	}
 	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup, Baseline: s.Baseline,
-		Commands: []Needed{}, Notes: []string{}}
+		Commands: []Needed{}, Notes: append([]string{}, s.Doubts...)}
 	for _, text := range s.Findings {
 		out.Findings = append(out.Findings, Finding{text, map[Verdict]int{}})
 	}
@@ -212,7 +222,7 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 			note(n)
 		}
 		out.Rows[c.Of].Ratios = append(out.Rows[c.Of].Ratios, x)
-		if len(files) == 0 {
+		if len(files) == 0 || c.Why != "" {
 			continue
 		}
 		out.Findings[c.Finding].Verdicts[x.Verdict]++
@@ -235,7 +245,10 @@ func line(e Entry) Line {
 // study's own conditions, and of these in the one with the most rounds.
 func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
 	of, to := es[c.Of], es[c.To]
-	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: of.Why}
+	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: cmp.Or(of.Why, c.Why)}
+	if c.Why != "" {
+		return out, nil
+	}
 	var best []string // notes
 	for _, f := range files {
 		x, ok := f.pair.Between(of.Figure, to.Figure)

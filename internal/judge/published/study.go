@@ -18,6 +18,7 @@ type Study struct {
 	Baseline string   // what its ratios are to
 	Findings []string // what it states, as far as its numbers show it
 	Commands []Command
+	Doubts   []string    // what of it cannot be or is inferred, and what differs here in any run
 	Streams  int         // connections of its bulk load
 	Response float64     // seconds that a response of its baseline takes (stream)
 	Wire     sample.Wire // between its machines
@@ -54,9 +55,10 @@ type Entry struct {
 type Comparison struct {
 	Of, To   int // indexes of the study's entries
 	Ratio    float64
-	Stated   bool // the study states the ratio itself; else it is the quotient of two rows
-	Finding  int  // index of the finding that rests on it
-	Smallest bool // against the smallest shape of the same mode, not the study's baseline
+	Stated   bool   // the study states the ratio itself; else it is the quotient of two rows
+	Finding  int    // index of the finding that rests on it
+	Smallest bool   // against the smallest shape of the same mode, not the study's baseline
+	Why      string // it says nothing of another machine, because; "": it is measured
 }
 
 // Find returns the study called name; ok is false if there is none.

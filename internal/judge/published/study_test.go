@@ -2,6 +2,7 @@ package published
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -109,6 +110,46 @@ func TestFindingsRestOnRatios(t *testing.T) {
 				t.Errorf("%s: nothing supports %q", name, s.Findings[i])
 			}
 		}
+	}
+}
+
+// What rests on nothing that another machine can measure counts for no finding, and says why.
+func TestOtherPlaces(t *testing.T) {
+	s, _ := Find("sql-server-docker-network-drivers-2019")
+	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishProxy: 20}
+	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: file(1, 9, all)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Studies[0].Rows {
+		for _, x := range l.Ratios {
+			if across := l.Cell.From == "host"; across != (x.Why == otherPlace) || across && x.Measured != nil {
+				t.Errorf("%s: %+v", l.Mode, x)
+			}
+		}
+	}
+	if f := r.Studies[0].Findings[1]; f.Verdicts[NotMeasured] != 1 {
+		t.Errorf("%q rests on %v, want one ratio", f.Text, f.Verdicts)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	finding := func(text string, v ...Verdict) Finding {
+		f := Finding{Text: text, Verdicts: map[Verdict]int{}}
+		for _, x := range v {
+			f.Verdicts[x]++
+		}
+		return f
+	}
+	r := Report{Files: []File{{Name: "a"}}, Studies: []Result{{Findings: []Finding{finding("one", Holds, Unclear), finding("two", Gone, Holds, NotMeasured),
+		finding("three", Reversed), finding("four", Unclear, NotMeasured), finding("five", NotMeasured)}}}}
+	want := []string{"1 of 5 findings holds: one.", "2 do not: two (in part: holds 1, gone 1); three (reversed 1).",
+		"1 is unclear: a longer run (--budget) or a quieter machine decides.", "1 is not measured: the commands below would."}
+	if got := r.answer().Text; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if r.Files = nil; len(r.answer().Text) != 1 {
+		t.Errorf("of no file: %q", r.answer().Text)
 	}
 }
 
@@ -224,7 +265,7 @@ func TestCompare(t *testing.T) {
 					got = l.Ratios[0]
 				}
 			}
-			if got.File != tt.file || got.Verdict != tt.verdict || len(res.Notes) != tt.notes || res.Commands[0].Missing != tt.missing {
+			if got.File != tt.file || got.Verdict != tt.verdict || len(res.Notes)-len(s.Doubts) != tt.notes || res.Commands[0].Missing != tt.missing {
 				t.Errorf("%+v, notes %q, %+v", got, res.Notes, res.Commands)
 			}
 			if tt.file != "" && got.Measured.Median != 2 {

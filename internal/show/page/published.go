@@ -10,21 +10,21 @@ import (
 
 // publishedGroups are the studies' ratios with those that this machine has, a group for each
 // study: a chart of what is held against its baseline and one of what is held against its
-// smallest crowd, of each of its tables.
+// smallest crowd, of each of its tables and of each of its metrics.
 func publishedGroups(r *published.Report) []group {
 	var out []group
 	measured := len(r.Files) > 0
 	for _, s := range r.Studies {
 		g := group{Title: s.Title}
-		var tables []string
+		var parts []string
 		for _, row := range s.Rows {
-			if !slices.Contains(tables, row.Table) {
-				tables = append(tables, row.Table)
+			if !slices.Contains(parts, partOf(row)) {
+				parts = append(parts, partOf(row))
 			}
 		}
-		for _, table := range tables {
+		for _, part := range parts {
 			for _, smallest := range []bool{false, true} {
-				if c, ok := publishedChart(s, table, smallest, measured); ok {
+				if c, ok := publishedChart(s, part, smallest, measured); ok {
 					g.Charts = append(g.Charts, c)
 				}
 			}
@@ -38,12 +38,12 @@ func publishedGroups(r *published.Report) []group {
 
 // publishedChart has a row for each ratio that was published: a diamond for it, and a dot
 // with its interval for this machine's. ok is false if there are fewer than two.
-func publishedChart(s published.Result, table string, smallest, measured bool) (c chart, ok bool) {
+func publishedChart(s published.Result, part string, smallest, measured bool) (c chart, ok bool) {
 	one, to := 1.0, s.Baseline
 	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
 	var rows [][]string
 	for _, row := range s.Rows {
-		if row.Table != table {
+		if partOf(row) != part {
 			continue
 		}
 		for _, x := range row.Ratios {
@@ -51,8 +51,8 @@ func publishedChart(s published.Result, table string, smallest, measured bool) (
 				continue
 			}
 			was, label := x.Published, publishedName(row)
-			switch base := s.Rows[x.To].Mode; {
-			case table != "":
+			switch base := s.Rows[x.To].Column(); {
+			case row.Table != "":
 				to = base
 			case base != to:
 				label += ", to " + base
@@ -69,7 +69,7 @@ func publishedChart(s published.Result, table string, smallest, measured bool) (
 					entry[3], entry[4] = three(m.Low), three(m.High)
 				}
 			case measured:
-				out.Text += ", not measured"
+				out.Text = three(was) + ", not measured"
 				entry[5] = string(published.NotMeasured)
 			}
 			spec.Rows, rows = append(spec.Rows, out), append(rows, entry)
@@ -79,10 +79,7 @@ func publishedChart(s published.Result, table string, smallest, measured bool) (
 		to = "the first line of the same mode"
 	}
 	spec.Axis = "times that of " + to
-	title := fmt.Sprintf("Ratios to %s", to)
-	if table != "" {
-		title = printable.Capital(table) + ": ratios to " + to
-	}
+	title := printable.Capital(part) + ": ratios to " + to
 	how := "Each diamond is a ratio to " + to + " that the study published."
 	heads := []string{"what", "published", "here", "from", "to", "verdict"}
 	if measured {
@@ -96,13 +93,21 @@ func publishedChart(s published.Result, table string, smallest, measured bool) (
 	return chart{Kind: "interval", Title: title, How: how, Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
-// publishedName is what a ratio is of.
+// partOf is the table or the metric that a row belongs to.
+func partOf(r published.Line) string {
+	if r.Table != "" {
+		return r.Table
+	}
+	return r.What()
+}
+
+// publishedName is what a ratio is of, in its part.
 func publishedName(r published.Line) string {
 	switch {
 	case r.Table != "":
-		return r.Mode + ", " + r.Label
+		return r.Column() + ", " + r.Label
 	case r.Cell == nil:
-		return r.Mode + ", " + r.Placement + ", " + r.What()
+		return r.Mode + ", " + r.Placement
 	}
-	return fmt.Sprintf("%s from %s, %s", r.Cell.Mode, r.Cell.From, r.What())
+	return fmt.Sprintf("%s from %s", r.Cell.Mode, r.Cell.From)
 }
