@@ -85,6 +85,7 @@ type Proxy struct {
 	Command   []string
 	Rootless  bool    // it is a rootlesskit
 	CPU       float64 // cores that it uses now
+	Memory    int64   // bytes, with its share of what proxies have in common; 0: not known
 }
 
 // Name is the program's.

@@ -37,19 +37,16 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		if p.Rootless { // without it there is none
 			continue
 		}
-		var bytes uint64
-		n := 0
-		for _, c := range f.Connections {
-			if c.PID == p.PID && c.Local.Port() == p.Host.Port() { // the clients' leg
-				bytes, n = bytes+c.Bytes, n+1
-			}
-		}
+		bytes, n := f.carried(p)
 		if bytes < proxyBytes && n < proxyConns && p.CPU < proxyCores {
 			continue
 		}
 		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20))
 		if p.CPU >= proxyCores {
 			seen += fmt.Sprintf(", and uses %.2f of a core now", p.CPU)
+		}
+		if p.Memory > 0 {
+			seen += fmt.Sprintf(", in %.1f MiB of memory", float64(p.Memory)/(1<<20))
 		}
 		r := newRow(p.Proto, p.Host)
 		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
@@ -58,6 +55,32 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json"})
 	}
 	return out
+}
+
+// carried is what goes through a proxy on the connections that are open: the clients' legs.
+func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
+	for _, c := range f.Connections {
+		if c.PID == p.PID && c.Local.Port() == p.Host.Port() {
+			bytes, connections = bytes+c.Bytes, connections+1
+		}
+	}
+	return bytes, connections
+}
+
+// allProxies are the docker-proxies, of one port or of all (0).
+func (f *Facts) allProxies(port uint16) *Proxies {
+	var out Proxies
+	for _, p := range f.Proxies {
+		if p.Rootless || port != 0 && p.Host.Port() != port {
+			continue
+		}
+		_, n := f.carried(p)
+		out.Number, out.Memory, out.Connections = out.Number+1, out.Memory+p.Memory, out.Connections+n
+	}
+	if out.Number == 0 {
+		return nil
+	}
+	return &out
 }
 
 func connections(n int) string {

@@ -165,6 +165,10 @@ func TestRoutes(t *testing.T) {
 			f.Rules = firewall.ParseSave("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m set --match-set bad src -j DROP\nCOMMIT\n", false)
 		}, "proxy?  proxy? proxy? proxy?"},
 		"rules flushed, proxy off": {func(f *Facts) { proxyOff(f); f.Rules = firewall.Rules{} }, "held  held held held"},
+		"docker-proxy is started when needed": {func(f *Facts) {
+			proxyOff(f)
+			f.Rules, f.Switches.RouteLocalnet["docker0"] = firewall.ParseSave(withProxy, false), false
+		}, "proxy?  DNAT proxy? DNAT"},
 		"DOCKER-USER drops": {func(f *Facts) {
 			f.Rules = firewall.ParseSave(strings.Replace(withProxy, "-A FORWARD -o docker0 -m", "-A FORWARD -i eth0 -j DROP\n-A FORWARD -o docker0 -m", 1), false)
 		}, "proxy  DNAT proxy blocked"},
@@ -271,6 +275,25 @@ func TestTraps(t *testing.T) {
 	for _, code := range codes {
 		if !slices.ContainsFunc(planted, func(p plant) bool { return p.code == code }) {
 			t.Errorf("%s is not planted", code)
+		}
+	}
+}
+
+// A proxy's memory and connections are its row's, and all proxies' together the report's.
+func TestProxyMemory(t *testing.T) {
+	f := healthy()
+	f.Proxies[0].Memory, f.Proxies[1].Memory = 4<<20, 3<<20
+	f.Connections = []Connection{{Local: addrPort("127.0.0.1:8080"), Remote: addrPort("127.0.0.1:50000"), PID: proxyPID},
+		{Local: addrPort("172.17.0.1:40000"), Remote: addrPort("172.17.0.2:80"), PID: proxyPID}}
+	for port, want := range map[uint16]*Proxies{0: {2, 7 << 20, 1}, 8080: {2, 7 << 20, 1}, 22: nil} {
+		r := Judge(f, port)
+		if got := r.Proxies; (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("port %d: %+v, want %+v", port, got, want)
+		}
+		if port != 22 {
+			if h := find(t, r, "0.0.0.0", 8080).Holder; h != (Holder{"docker-proxy", proxyPID, 4 << 20, 1}) {
+				t.Errorf("holder %+v", h)
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Report struct {
 	Address []string  `json:"own_addresses"`    // that "own" stands for
 	Client  string    `json:"client,omitempty"` // the other machine that was asked for
 	Ports   []Row     `json:"ports"`
+	Proxies *Proxies  `json:"proxies,omitempty"` // nil: no docker-proxy runs
 	Traps   []Trap    `json:"traps"`
 	Checks  []Check   `json:"checks,omitempty"`
 	Costs   *Costs    `json:"costs,omitempty"`
@@ -54,6 +55,16 @@ type Server struct {
 type Holder struct {
 	Kind string `json:"kind"` // "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
 	PID  int    `json:"pid,omitempty"`
+	// Memory is a proxy's, in bytes; Connections are its clients' that are open.
+	Memory      int64 `json:"memory_bytes,omitempty"`
+	Connections int   `json:"connections,omitempty"`
+}
+
+// Proxies are the docker-proxies together.
+type Proxies struct {
+	Number      int   `json:"number"`
+	Memory      int64 `json:"memory_bytes"`
+	Connections int   `json:"connections"`
 }
 
 // Client is where a client is and what it dials.

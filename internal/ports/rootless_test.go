@@ -32,7 +32,7 @@ func TestRootless(t *testing.T) {
 	} {
 		r := Judge(c.f, 8090)
 		row := find(t, r, "0.0.0.0", 8090)
-		if row.Server.Name != c.server || row.Holder != (Holder{Rootlesskit, kit}) || routes(row) != c.routes || len(r.Traps) != c.traps {
+		if row.Server.Name != c.server || row.Holder != (Holder{Kind: Rootlesskit, PID: kit}) || routes(row) != c.routes || len(r.Traps) != c.traps {
 			t.Errorf("%s: %+v %+v %q %+v", c.name, row.Server, row.Holder, routes(row), r.Traps)
 		}
 	}

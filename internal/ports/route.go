@@ -285,6 +285,12 @@ func (j *journey) deliver(dial netip.AddrPort) {
 		if j.f.Docker == "" {
 			j.doubt("Docker was not asked: dockerd may serve this port itself")
 		}
+		if j.f.onDemand(l) {
+			j.out.Kind, j.out.Masqueraded = ByProxy, true
+			j.hop("proxy", "docker-proxy, once dockerd has started it")
+			j.doubt("dockerd has the socket, no docker-proxy runs for it, and rules lead 127.0.0.1 nowhere: an engine that starts docker-proxy for its first client answers, another does not")
+			return
+		}
 		j.hop("socket", "of dockerd, which never answers")
 		j.end(Held, "dockerd's socket keeps the port taken and accepts, but never answers")
 		return
@@ -292,6 +298,24 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	j.out.Kind = Direct
 	j.hop("socket", j.f.serverOf(l).describe()+" listens on "+l.Addr.String())
 	j.paused(j.f.serverOf(l))
+}
+
+// onDemand reports whether dockerd may start a docker-proxy when a client connects to its
+// socket: the rules are those of an engine with docker-proxy, which lead the machine's own
+// address on and 127.0.0.1 not, but none runs. Engines up to 29 start it with the container.
+func (f *Facts) onDemand(l Listener) bool {
+	own, _ := f.address(false)
+	if !f.Known.Rules || !own.IsValid() || !l.Addr.Addr().Is4() || !l.Addr.Addr().IsUnspecified() {
+		return false
+	}
+	c, _, ok := f.publisher(l)
+	if !ok || len(c.Addrs) == 0 || f.Switches.localnet(f.towards(c.Addrs[0])) {
+		return false
+	}
+	dialled := func(a netip.Addr) firewall.Verdict {
+		return f.Rules.Walk(firewall.NAT, firewall.Output, firewall.Packet{Proto: l.Proto, Port: l.Addr.Port(), Src: a, Dst: a, Out: "lo", SrcLocal: true, DstLocal: true}).Verdict
+	}
+	return dialled(own) == firewall.DNAT && dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
 }
 
 // keeps reports whether dockerd only keeps a published port taken. Its own ports

@@ -21,6 +21,7 @@ func Judge(f *Facts, port uint16) *Report {
 			r.Address = append(r.Address, a.String())
 		}
 	}
+	r.Proxies = f.allProxies(port)
 	rows := f.rows()
 	for i := range rows {
 		row := &rows[i]
@@ -60,7 +61,7 @@ func (f *Facts) settle(r *Row) {
 			continue
 		}
 		if r.Server.Name == "dockerd" {
-			r.Holder = Holder{"dockerd", r.Server.PID}
+			r.Holder = Holder{Kind: "dockerd", PID: r.Server.PID}
 		}
 		r.Server = f.serverAt(r.Proto, to)
 		return
@@ -245,15 +246,16 @@ func (c Container) state() string {
 
 func (f *Facts) holderOf(l Listener) Holder {
 	if p, ok := f.proxyOf(l); ok {
-		return Holder{p.Name(), p.PID}
+		_, n := f.carried(p)
+		return Holder{Kind: p.Name(), PID: p.PID, Memory: p.Memory, Connections: n}
 	}
 	switch {
 	case len(l.Owners) == 0:
 		return Holder{Kind: "unknown"}
 	case f.keeps(l):
-		return Holder{"dockerd", l.Owners[0].PID}
+		return Holder{Kind: "dockerd", PID: l.Owners[0].PID}
 	}
-	return Holder{"server", l.Owners[0].PID}
+	return Holder{Kind: "server", PID: l.Owners[0].PID}
 }
 
 // short is an id as Docker prints it.

@@ -17,7 +17,8 @@ type plant struct {
 
 var planted = []plant{
 	{Loopback6Proxy4, func(f *Facts) { f.Proxies[1].Container = addrPort("172.17.0.2:80") }, "docker-proxy 265 listens on [::]:8080 and dials 172.17.0.2:80"},
-	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU = 0.93 }, "docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now"},
+	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU, f.Proxies[0].Memory = 0.93, 5<<20 },
+		"docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
 	}, "no socket takes [::1]:8080"},

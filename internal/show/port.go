@@ -72,7 +72,11 @@ func servedBy(r ports.Row) string {
 	}
 	switch r.Holder.Kind {
 	case "docker-proxy":
-		return s + fmt.Sprintf("; the socket is docker-proxy's (process %d)", r.Holder.PID)
+		s += fmt.Sprintf("; the socket is docker-proxy's (process %d", r.Holder.PID)
+		if r.Holder.Memory > 0 {
+			s += fmt.Sprintf(", %s of memory, %s open", mebibytes(r.Holder.Memory), plural(r.Holder.Connections, "connection"))
+		}
+		return s + ")"
 	case ports.Rootlesskit:
 		return s + fmt.Sprintf("; the socket is rootlesskit's (process %d), which passes it on into the network of a rootless engine", r.Holder.PID)
 	case "dockerd":

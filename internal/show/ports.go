@@ -79,6 +79,10 @@ func portSections(r *ports.Report) []document.Section {
 	if r.Client != "" {
 		below.Add(paragraph(1, "another machine: "+r.Client, document.Never))
 	}
+	if x := r.Proxies; x != nil && x.Memory > 0 {
+		below.Add(paragraph(1, fmt.Sprintf("docker-proxy runs %s: %s of memory, %s each, with %s open", plural(x.Number, "time"), mebibytes(x.Memory),
+			mebibytes(x.Memory/int64(x.Number)), plural(x.Connections, "connection")), document.Words))
+	}
 	below.Add(faint(portsLegend, document.Words),
 		faint("toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
 	return []document.Section{{Blocks: []document.Block{t}}, below}

@@ -251,6 +251,7 @@ func foot(r *analysis.Report) []document.Section {
 			}
 		}
 	}
+	said.Add(proxyMemory(r.Cells)...)
 	if v := viewOf(r); len(r.Cells) > 0 {
 		if v.notes != "" {
 			said.Add(paragraph(1, v.notes, document.Words))
@@ -259,6 +260,28 @@ func foot(r *analysis.Report) []document.Section {
 	}
 	return append(append([]document.Section{said}, absent(r)...), warnings(r)...)
 }
+
+// proxyMemory says what the proxy takes for a port and for connections, of the cell with the
+// most of those.
+func proxyMemory(cells []analysis.Cell) []document.Block {
+	var most *analysis.ProxyMemory
+	for _, c := range cells {
+		if m := c.Memory; m != nil && (most == nil || m.Connections > most.Connections) {
+			most = m
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	text := fmt.Sprintf("The proxy takes %s of memory for its port, and %s with %s", mebibytes(most.Port), mebibytes(most.Loaded), plural(most.Connections, "connection"))
+	if most.Per1000 > 0 {
+		text += fmt.Sprintf(": %s per 1,000", mebibytes(most.Per1000))
+	}
+	return []document.Block{faint(text+".", document.Words)}
+}
+
+// mebibytes is memory as text.
+func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
 // absent are the cells without a result.
 func absent(r *analysis.Report) []document.Section {

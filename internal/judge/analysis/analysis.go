@@ -171,6 +171,7 @@ func (j *Run) cell(i int) Cell {
 		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
 	if p, ok := j.File.Header.PathOf(c); ok {
 		out.Hops, out.Facts, out.Dial, out.Counted = p.Hops, p.Facts, p.Dial, s.counted(len(p.Hops))
+		out.Memory = s.proxyMemory(p)
 	}
 	for name := range s.Values {
 		m, ok := s.Metric(name)

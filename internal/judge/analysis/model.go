@@ -103,6 +103,7 @@ type Cell struct {
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
 	CPUs      []CPUUse          `json:"cpus,omitempty"`
+	Memory    *ProxyMemory      `json:"proxy_memory,omitempty"`
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
 	Primary   string            `json:"primary"` // the metric that decides its toll

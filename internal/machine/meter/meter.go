@@ -80,6 +80,24 @@ func Since(a, b Reading) []sample.CPU {
 	return out
 }
 
+// ProcessMemory is the memory of a process in bytes: its share of what it has in common
+// with others (PSS), since proxies of many ports share their program. Where that may not be
+// read it is all that is resident; 0 if the process is gone.
+func ProcessMemory(pid int) int64 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0
+	}
+	if r, err := p.ProcSMapsRollup(); err == nil && r.Pss > 0 {
+		return int64(r.Pss)
+	}
+	st, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return int64(st.ResidentMemory())
+}
+
 // ProcessCPU is the CPU time of a process, all threads; 0 if it is gone. The
 // clock's number is made from the pid as clock_getcpuclockid(3) does.
 func ProcessCPU(pid int) time.Duration {

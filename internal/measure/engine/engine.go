@@ -311,7 +311,7 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
 		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
 		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
-		Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
+		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
 }
 
 // close takes all paths down at once.

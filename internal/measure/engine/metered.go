@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -50,4 +51,15 @@ func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 		spent = append(spent, last.Procs[i]-first.Procs[i])
 	}
 	noteProxies(e.path, nil, spent, v)
+	if v.Proxy != nil {
+		v.Proxy.Memory = proxyMemory(e.path)
+	}
+}
+
+// proxyMemory is that of the proxies on this machine, in bytes.
+func proxyMemory(p *path.Path) (bytes int64) {
+	for _, pid := range pidsOf(p, nil) {
+		bytes += meter.ProcessMemory(pid)
+	}
+	return bytes
 }

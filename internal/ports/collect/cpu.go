@@ -17,6 +17,9 @@ func (c *collector) proxyCPU() (again func()) {
 	for _, p := range c.f.Proxies {
 		before[p.PID] = meter.ProcessCPU(p.PID)
 	}
+	for i := range c.f.Proxies {
+		c.f.Proxies[i].Memory = meter.ProcessMemory(c.f.Proxies[i].PID)
+	}
 	return func() {
 		if len(c.f.Proxies) == 0 {
 			return

@@ -251,6 +251,9 @@ func (v Visit) checkFigures() error {
 		if err := times(math.Abs(v.Proxy.CPU)); err != nil {
 			return err
 		}
+		if v.Proxy.Memory < 0 {
+			return fmt.Errorf("proxy memory %d", v.Proxy.Memory)
+		}
 	}
 	for _, client := range v.Rates {
 		for _, r := range client {

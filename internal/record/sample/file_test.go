@@ -60,7 +60,7 @@ func full(t testing.TB) *File {
 		for cell := range cells {
 			f.Visits = append(f.Visits, Visit{Turn: Turn{Round: round, Cell: cell, At: 0.5},
 				Ends:      Ends{Client: party, Server: party},
-				Metered:   Metered{Proxy: &ProxyUse{"docker-proxy", 0.1}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}}, Elapsed: 0.25},
+				Metered:   Metered{Proxy: &ProxyUse{"docker-proxy", 0.1, 4 << 20}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}}, Elapsed: 0.25},
 				Proof:     Proof{Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5, 6}}}, Witness: Witness{OK: true}},
 				Timings:   Timings{Latency: latency},
 				Throttled: 1})

@@ -191,21 +191,24 @@ type Environment struct {
 
 // Path describes a path as it was built.
 type Path struct {
-	Mode    string            `json:"mode"`
-	From    string            `json:"from"`
-	To      string            `json:"to"`
-	Tune    string            `json:"tune,omitempty"`
-	Servers int               `json:"servers,omitempty"` // of a crowd
-	Clients int               `json:"clients,omitempty"`
-	UDP     bool              `json:"udp,omitempty"` // its rules and proxy are for UDP
-	On      string            `json:"on"`
-	Dial    string            `json:"dial"`   // what the (first) client dials
-	Listen  string            `json:"listen"` // where the server listens
-	Hops    []string          `json:"hops"`   // kinds, (first) client to server
-	Built   float64           `json:"built_s"`
-	Links   []Link            `json:"links,omitempty"`
-	Sysctls map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
-	Facts   map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
+	Mode    string   `json:"mode"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Tune    string   `json:"tune,omitempty"`
+	Servers int      `json:"servers,omitempty"` // of a crowd
+	Clients int      `json:"clients,omitempty"`
+	UDP     bool     `json:"udp,omitempty"` // its rules and proxy are for UDP
+	On      string   `json:"on"`
+	Dial    string   `json:"dial"`   // what the (first) client dials
+	Listen  string   `json:"listen"` // where the server listens
+	Hops    []string `json:"hops"`   // kinds, (first) client to server
+	Built   float64  `json:"built_s"`
+	// ProxyMemory is that of the proxies on this machine before their first client, in
+	// bytes; 0: there are none, or it is not known.
+	ProxyMemory int64             `json:"proxy_memory_bytes,omitempty"`
+	Links       []Link            `json:"links,omitempty"`
+	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
+	Facts       map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
 }
 
 // Link is a network device on a path.

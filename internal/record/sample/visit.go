@@ -138,6 +138,9 @@ type TCPInfo struct {
 type ProxyUse struct {
 	Name string  `json:"name"`
 	CPU  float64 `json:"cpu_s"`
+	// Memory is that of the proxies on this machine when the window was over, in bytes; 0:
+	// not known.
+	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
 // CPU is one CPU's time by kind, in seconds.

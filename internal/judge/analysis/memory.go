@@ -1,0 +1,37 @@
+package analysis
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// leastConnections is from how many on a connection's share of a proxy's memory is told from
+// what the proxy takes for other reasons.
+const leastConnections = 100
+
+// ProxyMemory is what the proxy of a path takes, in bytes.
+type ProxyMemory struct {
+	Port        int64 `json:"port_bytes"`     // before the first client: what a published port costs
+	Loaded      int64 `json:"loaded_bytes"`   // under the load, median of the visits
+	Connections int   `json:"connections"`    // that were open then
+	Per1000     int64 `json:"per_1000_bytes"` // that 1,000 connections add; 0: too few were open to say
+}
+
+// proxyMemory is a cell's; nil if it has no proxy whose memory is known.
+func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
+	var loaded []float64
+	for _, v := range s.Visits {
+		if v.Proxy != nil && v.Proxy.Memory > 0 {
+			loaded = append(loaded, float64(v.Proxy.Memory))
+		}
+	}
+	if len(loaded) == 0 || p.ProxyMemory == 0 {
+		return nil
+	}
+	crowd := max(1, s.Cell.Shape.Clients) * max(1, s.Cell.Shape.Procs)
+	out := &ProxyMemory{Port: p.ProxyMemory, Loaded: int64(stats.Median(loaded)), Connections: max(1, s.Load.Streams) * crowd}
+	if more := out.Loaded - out.Port; out.Connections >= leastConnections && more > 0 {
+		out.Per1000 = 1000 * more / int64(out.Connections)
+	}
+	return out
+}
