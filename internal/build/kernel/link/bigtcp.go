@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 )
 
 // SetMaxSize sets the largest packet, in bytes, that the stack gives the device to segment and
@@ -11,16 +13,8 @@ import (
 // 6.3 ignores the attributes of IPv4.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
-	err := change(name, what, func(l netlink.Link) error {
-		for _, set := range []func(netlink.Link, int) error{
-			netlink.LinkSetGSOMaxSize, netlink.LinkSetGROMaxSize, netlink.LinkSetGSOIPv4MaxSize, netlink.LinkSetGROIPv4MaxSize,
-		} {
-			if err := set(l, bytes); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	all := uint32(bytes)
+	err := change(name, what, func(l netlink.Link) error { return setSizes(l.Attrs().Index, Sizes{all, all, all, all}) })
 	if err != nil {
 		return err
 	}
@@ -39,13 +33,67 @@ func SetMaxSize(name string, bytes int) error {
 // ErrKept says that the kernel took a setting and did not set it: it does not know it.
 var ErrKept = fmt.Errorf("the kernel kept what it had")
 
-// MaxSizes are the device's gso_max_size, gro_max_size, gso_ipv4_max_size and
-// gro_ipv4_max_size, in bytes.
-func MaxSizes(name string) ([4]uint32, error) {
+// Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size,
+// in bytes; the last two are 0 where the kernel does not know them (before 6.3).
+type Sizes [4]uint32
+
+// Sized is a device with its sizes.
+type Sized struct {
+	Index int
+	Name  string
+	Kind  string
+	Sizes Sizes
+}
+
+// MaxSizes are the sizes of the device with that name.
+func MaxSizes(name string) (Sizes, error) {
 	l, err := byName(name)
 	if err != nil {
-		return [4]uint32{}, err
+		return Sizes{}, err
 	}
-	a := l.Attrs()
-	return [4]uint32{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}, nil
+	return sizesOf(l), nil
 }
+
+// AllSizes lists the namespace's devices.
+func AllSizes() ([]Sized, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	var out []Sized
+	for _, l := range links {
+		out = append(out, Sized{l.Attrs().Index, l.Attrs().Name, l.Type(), sizesOf(l)})
+	}
+	return out, nil
+}
+
+func sizesOf(l netlink.Link) Sizes {
+	a := l.Attrs()
+	return Sizes{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}
+}
+
+// SetSizes sets the sizes of the device with that index, all or, if the kernel refuses one,
+// those before it. One that is not there is ErrGone.
+func SetSizes(index int, s Sizes) error {
+	if err := setSizes(index, s); err != nil {
+		return fmt.Errorf("set gso_max_size and gro_max_size of link number %d: %w", index, err)
+	}
+	return nil
+}
+
+// setSizes is one message, so that nobody sees half of it. The kernel takes the attributes in
+// this order: a size that it had before BIG TCP also sets its IPv4 form, which therefore follows.
+func setSizes(index int, s Sizes) error {
+	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	msg.Index = int32(index)
+	req.AddData(msg)
+	for i, attr := range []int{unix.IFLA_GSO_MAX_SIZE, unix.IFLA_GRO_MAX_SIZE, unix.IFLA_GSO_IPV4_MAX_SIZE, unix.IFLA_GRO_IPV4_MAX_SIZE} {
+		req.AddData(nl.NewRtAttr(attr, nl.Uint32Attr(s[i])))
+	}
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// ErrGone says that a device is not there any more.
+var ErrGone error = unix.ENODEV

@@ -1,0 +1,159 @@
+// Package bigtcp puts BIG TCP on links and takes it back, exactly to what was there before.
+//
+// What a link had is noted in a file before it is changed, so that nothing is lost when the
+// process is killed at any moment: whoever comes next, by Apply with no link wanted, takes
+// back what was set and drops the note. A value that somebody else changed meanwhile is
+// theirs, and left.
+//
+// Be aware: a Store has no lock of its own. Who changes it holds one (shortcut.Lock), in the
+// network namespace whose links are meant.
+package bigtcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+)
+
+// Store is a directory with the note, which need not be there. Only root may write to it.
+type Store string
+
+// Default is the machine's.
+const Default Store = "/run/bridgetoll"
+
+// ErrNone says that nothing is noted.
+var ErrNone = errors.New("no links are noted")
+
+// State is what is noted.
+type State struct {
+	Boot  string `json:"boot"`  // the kernel's number of this boot
+	Netns uint64 `json:"netns"` // the cookie of the namespace whose links are meant
+	// Until is when the lease ends, in ns of CLOCK_MONOTONIC.
+	Until  uint64   `json:"until"`
+	Keeper string   `json:"keeper,omitempty"` // the mark of the process that ends it then
+	Ports  []uint16 `json:"ports"`            // that were asked for; none: all
+	Links  []Link   `json:"links"`
+}
+
+// Link is one that was changed, or is about to be.
+type Link struct {
+	Index  int        `json:"index"`
+	Name   string     `json:"name"`
+	Kind   string     `json:"kind"`
+	Before link.Sizes `json:"before"`
+	Set    link.Sizes `json:"set"`
+	// Done says that it was set: without it, the link may have what it had before.
+	Done bool `json:"done"`
+}
+
+const (
+	stateFile = "links.json"
+	onlyRoot  = 0o700
+)
+
+// Load reads the note; ErrNone if there is none of this boot.
+func (s Store) Load() (*State, error) {
+	file := filepath.Join(string(s), stateFile)
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := trusted(file); err != nil {
+		return nil, err
+	}
+	st := &State{}
+	if err := json.Unmarshal(b, st); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if st.Boot != boot() {
+		return nil, ErrNone // the links are gone with it
+	}
+	return st, nil
+}
+
+// Save notes it, whole or not at all.
+func (s Store) Save(st *State) error {
+	st.Boot = boot()
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
+		return fmt.Errorf("note links: %w", err)
+	}
+	if err := trusted(string(s)); err != nil {
+		return err
+	}
+	file := filepath.Join(string(s), stateFile)
+	f, err := os.OpenFile(file+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("note links: %w", err)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("note links: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Drop removes the note, and what a killed process left of one. The links are not touched.
+func (s Store) Drop() error {
+	var errs []error
+	for _, name := range []string{stateFile, stateFile + ".new"} {
+		if err := os.Remove(filepath.Join(string(s), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trusted refuses what somebody else could have written.
+func trusted(name string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(name, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("%s is not root's alone, and left alone", name)
+	}
+	return nil
+}
+
+func boot() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
+
+// Renew has the lease end so long from now.
+func (st *State) Renew(lease time.Duration) { st.Until = now() + uint64(max(lease, 0)) }
+
+// Lease is how long it lasts; 0: it ran out.
+func (st *State) Lease() time.Duration {
+	if n := now(); st.Until > n {
+		return time.Duration(st.Until - n)
+	}
+	return 0
+}
+
+func now() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
+}

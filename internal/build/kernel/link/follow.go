@@ -1,0 +1,56 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Follow tells of changes to the namespace's devices, in done's time: a device came or went,
+// or is a port of another bridge than before. Other changes, and traffic, are not told of.
+// Changes that come faster than they are read are told of once. The channel is closed when
+// the kernel tells no more: then some may have been missed.
+func Follow(done <-chan struct{}) (<-chan struct{}, error) {
+	updates := make(chan netlink.LinkUpdate, 64)
+	lost := make(chan struct{}, 1)
+	err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{ListExisting: true,
+		ErrorCallback: func(error) { notify(lost) }})
+	if err != nil {
+		return nil, fmt.Errorf("follow links: %w", err)
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		masters := map[int]int{}
+		for {
+			select {
+			case <-lost:
+				notify(out)
+			case u, ok := <-updates:
+				if !ok {
+					return
+				}
+				a := u.Attrs()
+				old, known := masters[a.Index]
+				if u.Header.Type == unix.RTM_DELLINK {
+					delete(masters, a.Index)
+					notify(out)
+					continue
+				}
+				if masters[a.Index] = a.MasterIndex; !known || old != a.MasterIndex {
+					notify(out)
+				}
+			}
+		}
+	}()
+	return out, nil
+}
+
+// notify leaves a word, unless one is there.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
