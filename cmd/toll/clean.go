@@ -14,11 +14,12 @@ import (
 )
 
 // cleanFast ends toll fast where nobody renews it.
-func cleanFast() (ended bool, err error) {
+func cleanFast() (ended bool, kept []string, err error) {
 	if os.Geteuid() != 0 || !fast.Abandoned() {
-		return false, nil
+		return false, nil, nil
 	}
-	return true, fast.TurnOff()
+	kept, err = fast.TurnOff()
+	return true, kept, err
 }
 
 func newClean(e env) *cobra.Command {
@@ -51,10 +52,11 @@ label and belongs to a toll that is gone.`,
 			for _, l := range d.Left {
 				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
 			}
-			ended, fastErr := cleanFast()
+			ended, kept, fastErr := cleanFast()
 			if ended {
 				removed = append(removed, "")
-				fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast, which nobody renewed")
+				fmt.Fprintln(e.stdout, "removed the shortcuts and took back the links of toll fast, which nobody renewed")
+				sayKept(e, kept)
 			}
 			if err := errors.Join(err, dockerErr, fastErr); err != nil {
 				return err

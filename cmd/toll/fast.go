@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 func newFast(e env) *cobra.Command {
@@ -25,11 +26,13 @@ func newFast(e env) *cobra.Command {
 		Long: `fast has clients on this machine that dial a published TCP port on 127.0.0.1 or ::1
 connect straight to the container, without docker-proxy. Containers and Docker are
 neither restarted nor reconfigured; eBPF rewrites the address when a client connects.
-What it is not sure of goes the old way, and everything does when nobody renews it.
+With --parts connect,links the host's side of containers' links carries larger packets,
+too (BIG TCP). What it is not sure of goes the old way, and everything is as before when
+nobody renews it.
 
 docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 		Example: `  sudo toll fast on 8080
-  sudo toll fast on --all
+  sudo toll fast on --all --parts connect,links
   sudo toll fast watch
   sudo toll fast status
   sudo toll fast off`,
@@ -38,7 +41,7 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 			return usage(errors.New("toll fast needs one of on, off, status, watch"), "toll fast --help")
 		}),
 	}
-	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e))
+	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e), newFastExpire())
 	return c
 }
 
@@ -67,11 +70,17 @@ func asRoot(command string) error {
 func newFastOn(e env) *cobra.Command {
 	var out outputFlags
 	var all bool
+	var parts []string
 	var lease time.Duration
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
+		Long: `on turns parts of fast on for published ports: connect, which leads local clients past
+docker-proxy, and links, which has the bridges of the ports' containers, and all ports of
+these bridges, carry packets of up to 180000 bytes. Parts that are not named are turned
+off. What links had before is noted before they are changed, and off gives it back.`,
 		Example: `  sudo toll fast on 8080 5432
+  sudo toll fast on 8080 --parts connect,links
   sudo toll fast on --all --lease 1h`,
 		RunE: atOnce(func(c *cobra.Command, args []string) error {
 			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
@@ -81,6 +90,9 @@ func newFastOn(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if want.Parts, err = parseParts(parts); err != nil {
+				return err
+			}
 			if err := asRoot("on"); err != nil {
 				return err
 			}
@@ -88,6 +100,7 @@ func newFastOn(e env) *cobra.Command {
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
+	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
 	leaseFlag(c, &lease)
 	out.add(c.Flags(), document.FastState)
 	return c
@@ -96,13 +109,12 @@ func newFastOn(e env) *cobra.Command {
 // turnOn turns it on and says what came of it. Where nothing of what was asked for can be
 // had, nothing is changed.
 func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
-	routes, left, err := fast.Preview(c.Context(), want)
+	routes, links, left, err := fast.Preview(c.Context(), want)
 	if err != nil {
 		return err
 	}
-	if len(want.Ports) > 0 && len(routes) == 0 {
-		return &failure{exitNothing, fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left, want.Ports[0])),
-			fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])}
+	if len(want.Ports) > 0 && len(routes)+len(links) == 0 {
+		return nothingFor(want, left)
 	}
 	was := fast.IsOn()
 	f, err := fast.TurnOn(want)
@@ -112,7 +124,8 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	_, err = f.Update(c.Context(), lease)
 	if err := errors.Join(err, f.Close()); err != nil {
 		if !was {
-			err = errors.Join(err, fast.TurnOff())
+			_, errOff := fast.TurnOff()
+			err = errors.Join(err, errOff)
 		}
 		return err
 	}
@@ -124,11 +137,44 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 		return err
 	}
 	for _, p := range want.Ports {
-		if !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == p }) {
+		if want.With(fast.Connect) && !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == p }) {
 			return &failure{code: exitCells}
 		}
 	}
+	if want.With(fast.Links) && len(s.LinksLeft) > 0 {
+		return &failure{code: exitCells}
+	}
 	return nil
+}
+
+// nothingFor says why nothing can be had for the ports.
+func nothingFor(want fast.Choice, left fast.Left) error {
+	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
+	if want.With(fast.Connect) {
+		return &failure{exitNothing, fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left.Ports, want.Ports[0])), hint}
+	}
+	why := "it changed meanwhile"
+	if len(left.Links) > 0 {
+		why = left.Links[0].What + ": " + left.Links[0].Why
+	}
+	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
+}
+
+// parseParts reads --parts.
+func parseParts(words []string) (out []fast.Part, err error) {
+	for _, w := range words {
+		p, err := suggest.Parse("part", w, fast.Parts())
+		if err != nil {
+			return nil, usage(err, "--parts connect,links")
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return nil, usage(errors.New("--parts names none"), "--parts connect,links")
+	}
+	return out, nil
 }
 
 // whyLeft is why a port has no shortcut.
@@ -188,11 +234,36 @@ func newFastOff(e env) *cobra.Command {
 				fmt.Fprintln(e.stdout, "Fast was not on.")
 				return nil
 			}
-			if err := fast.TurnOff(); err != nil {
+			kept, err := fast.TurnOff()
+			if err != nil {
 				return err
 			}
 			fmt.Fprintln(e.stdout, "Fast is off. Connections that took a shortcut stay on it until they end.")
+			sayKept(e, kept)
 			return nil
+		},
+	}
+}
+
+// sayKept says which links are not as they were.
+func sayKept(e env, kept []string) {
+	for _, name := range kept {
+		fmt.Fprintf(e.stdout, "Link %s was changed by others since, and is left as it is.\n", printable.Line(name))
+	}
+}
+
+// newFastExpire is the process that ends the lease of links.
+func newFastExpire() *cobra.Command {
+	return &cobra.Command{
+		Use:    "expire",
+		Short:  "Wait for the end of the lease of links, and take them back",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := asRoot("expire"); err != nil {
+				return err
+			}
+			return fast.Expire(c.Context(), os.Stdout)
 		},
 	}
 }
@@ -201,7 +272,7 @@ func newFastStatus(e env) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say which ports have a shortcut, which have none, and why",
+		Short: "Say which ports have a shortcut and which links are raised, and why others are not",
 		Args:  noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -226,9 +297,10 @@ func newFastWatch(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow the engine and renew the lease, until it is interrupted or turned off",
-		Long: `watch follows the engine's events, so that containers that come get shortcuts and those
-that go lose them, reads the packet filter's rules again and renews the lease, every
-third of it. It stays in the foreground; packages have a unit for systemd, toll-fast.`,
+		Long: `watch follows the engine's events and the kernel's of devices and rules, so that
+containers that come get shortcuts and raised links, and those that go lose them. It reads
+all anew and renews the lease every third of it. It stays in the foreground; packages have
+a unit for systemd, toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
 			if err := checkLease(lease); err != nil {

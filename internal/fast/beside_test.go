@@ -43,7 +43,16 @@ func update(t *testing.T, f *Fast) []Refusal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return left
+	return left.Ports
+}
+
+// turnOff is TurnOff, which leaves no link as others have it.
+func turnOff() error {
+	kept, err := TurnOff()
+	if len(kept) > 0 {
+		err = errors.Join(err, fmt.Errorf("kept: %v", kept))
+	}
+	return err
 }
 
 // taken is how many connections took shortcuts.
@@ -131,7 +140,7 @@ func TestBesideShortcut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	if err := errors.Join(f.Close(), TurnOff()); err != nil {
+	if err := errors.Join(f.Close(), turnOff()); err != nil {
 		t.Fatal(err)
 	}
 	if got := greeting(open); got != before[dials[0]] {
@@ -224,7 +233,7 @@ func TestBesideTransfers(t *testing.T) {
 			func() error { return f.Drop("") },
 			func() error { _, err := f.Update(context.Background(), time.Hour); return err },
 			func() (err error) {
-				if err := errors.Join(f.Close(), TurnOff()); err != nil {
+				if err := errors.Join(f.Close(), turnOff()); err != nil {
 					return err
 				}
 				if f, err = TurnOn(Choice{All: true}); err != nil {
@@ -394,7 +403,7 @@ func TestBesideKilledWatcher(t *testing.T) {
 	if !Abandoned() {
 		t.Error("toll clean would not find it")
 	}
-	if err := TurnOff(); err != nil {
+	if err := turnOff(); err != nil {
 		t.Fatal(err)
 	}
 	if Abandoned() || IsOn() {

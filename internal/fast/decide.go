@@ -18,10 +18,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// Choice is which ports the user asked for.
+// Choice is which ports the user asked for, and which parts of fast.
 type Choice struct {
 	Ports []uint16
 	All   bool
+	Parts []Part // none: Connect
+}
+
+// Part is a part of fast, which is turned on by itself.
+type Part string
+
+// The parts.
+const (
+	Connect Part = "connect" // shortcuts past docker-proxy
+	Links   Part = "links"   // BIG TCP on the host's side of containers' links
+)
+
+// Parts are all parts.
+func Parts() []Part { return []Part{Connect, Links} }
+
+// With reports whether a part was asked for.
+func (c Choice) With(p Part) bool {
+	return slices.Contains(c.Parts, p) || len(c.Parts) == 0 && p == Connect
 }
 
 func (c Choice) has(port uint16) bool { return c.All || slices.Contains(c.Ports, port) }

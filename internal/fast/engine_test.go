@@ -42,6 +42,12 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case "watch":
 			keep()
+		case "fast": // toll fast expire
+			if err := Expire(context.Background(), os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())
@@ -158,7 +164,7 @@ func withEngine(t *testing.T) *engine {
 	}
 	e.start(t)
 	t.Cleanup(e.stop)
-	t.Cleanup(func() { _ = TurnOff() })
+	t.Cleanup(func() { _, _ = TurnOff() })
 	e.load(t)
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -23,8 +24,12 @@ type Fast struct {
 	// Read reads the machine; nil: collect.Published.
 	Read func(context.Context) (*ports.Facts, error)
 
-	table *shortcut.Table
+	table *shortcut.Table           // nil: the part is off
 	put   map[netip.AddrPort]string // containers' ids of the shortcuts that Apply put
+
+	store bigtcp.Store // "": the machine's
+	links int          // that are noted
+	kept  []string     // links that others changed, and that were left so
 }
 
 // Status is how it is.
@@ -33,9 +38,12 @@ type Status struct {
 	Lease     float64                    `json:"lease_seconds"` // that it will last if nobody renews it
 	All       bool                       `json:"all"`
 	Ports     []uint16                   `json:"ports"` // that were asked for, if not all
+	Parts     []Part                     `json:"parts"` // that are on
 	Shortcuts []Route                    `json:"shortcuts"`
 	Left      []Refusal                  `json:"left_alone"`
 	Why       map[shortcut.Reason]uint64 `json:"connections_left_alone"`
+	Links     []Link                     `json:"links"`
+	LinksLeft []LinkRefusal              `json:"links_left_alone"`
 	Notes     []string                   `json:"notes"`
 }
 
@@ -46,10 +54,11 @@ const (
 	Expired = "expired"
 )
 
-// notes are what is left alone anyway.
-var notes = []string{
-	"clients in containers and on other machines, UDP, and clients of the machine's own address are left alone: their way is the old one",
-}
+// What is left alone anyway.
+const (
+	connectNote = "clients in containers and on other machines, UDP, and clients of the machine's own address are left alone: their way is the old one"
+	linkNote    = "links: what containers send, and what they send to each other, leaves by their own ends, which stay as they are"
+)
 
 // ErrOff says that it is not on.
 var ErrOff = &offError{}
@@ -61,31 +70,51 @@ func (*offError) Error() string { return "fast is off" }
 // Hint is what a user can do about it.
 func (*offError) Hint() string { return "sudo toll fast on" }
 
-// TurnOn loads and pins what is needed, unless it is on, and notes the choice. Nothing
-// takes a shortcut before Update. The caller closes the Fast.
+// TurnOn makes ready the parts that are asked for, unless they are on, notes the choice, and
+// turns the other parts off. Nothing takes a shortcut and no link is raised before Update. The
+// caller closes the Fast.
 func TurnOn(c Choice) (f *Fast, err error) {
-	lock, err := shortcut.Lock()
+	lock, err := lockSoon()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	t, err := shortcut.Open()
+	f = &Fast{}
+	was := IsOn()
+	if err = f.turnOn(c); err != nil {
+		err = errors.Join(err, f.Close())
+		if !was {
+			_, errBack := f.takeBack()
+			err = errors.Join(err, errBack, shortcut.Unpin())
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Fast) turnOn(c Choice) (err error) {
+	if !c.With(Connect) {
+		if err := shortcut.Unpin(); err != nil {
+			return err
+		}
+		return f.chooseLinks(c)
+	}
+	f.table, err = shortcut.Open()
 	if errors.Is(err, shortcut.ErrNone) {
 		if err = shortcut.Unpin(); err == nil { // what a killed toll left
-			t, err = start()
+			f.table, err = start()
 		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f = &Fast{table: t}
-	if err = f.here(); err == nil {
-		err = f.choose(c)
+	if err := f.here(); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
+	if err := f.choose(c); err != nil {
+		return err
 	}
-	return f, nil
+	return f.chooseLinks(c)
 }
 
 func start() (*shortcut.Table, error) {
@@ -101,18 +130,41 @@ func start() (*shortcut.Table, error) {
 
 // Open opens what is on; ErrOff if nothing is.
 func Open() (*Fast, error) {
-	t, err := shortcut.Open()
-	if errors.Is(err, shortcut.ErrNone) {
-		return nil, ErrOff
-	}
-	if err != nil {
+	f := &Fast{}
+	if err := f.open(); err != nil {
 		return nil, err
 	}
-	f := &Fast{table: t}
-	if err := f.here(); err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
 	return f, nil
+}
+
+// open opens what is on now, which may be other parts than before; ErrOff if nothing is.
+func (f *Fast) open() error {
+	if f.table != nil && !f.table.Current() {
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	st, err := f.noted()
+	if err != nil {
+		return err
+	}
+	if f.table != nil {
+		return nil
+	}
+	t, err := shortcut.Open()
+	switch {
+	case errors.Is(err, shortcut.ErrNone) && st == nil:
+		return ErrOff
+	case errors.Is(err, shortcut.ErrNone):
+		return nil
+	case err != nil:
+		return err
+	}
+	f.table = t
+	if err := f.here(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return nil
 }
 
 // here refuses shortcuts that are another network namespace's.
@@ -123,7 +175,7 @@ func (f *Fast) here() error {
 	}
 	cookie, err := shortcut.Namespace()
 	if err == nil && cookie != s.Netns {
-		err = &path.UnsupportedError{Missing: "fast is on in another network namespace than this one", Remedy: "toll fast off there, or here"}
+		err = errElsewhere
 	}
 	return err
 }
@@ -136,21 +188,33 @@ func (f *Fast) choose(c Choice) error {
 }
 
 // Close lets go of it. It stays as it is.
-func (f *Fast) Close() error { return f.table.Close() }
+func (f *Fast) Close() error {
+	if f.table == nil {
+		return nil
+	}
+	err := f.table.Close()
+	f.table = nil
+	return err
+}
 
 // TurnOff takes everything away, also what a killed toll left. Connections stay, on the
-// way that they have.
-func TurnOff() (err error) {
-	lock, err := shortcut.Lock()
+// way that they have. Links are as they were before, but for those that are returned:
+// somebody else changed them since.
+func TurnOff() (kept []string, err error) {
+	lock, err := lockSoon()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return shortcut.Unpin()
+	out, err := (&Fast{}).takeBack()
+	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
 // Abandoned reports whether there is what nobody renews: what a killed toll left.
 func Abandoned() bool {
+	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
+		return true
+	}
 	t, err := shortcut.Open()
 	if err != nil {
 		return shortcut.Pinned()
@@ -161,34 +225,72 @@ func Abandoned() bool {
 }
 
 // IsOn reports whether there is anything, and TurnOff something to do.
-func IsOn() bool { return shortcut.Pinned() }
-
-// Choice is what was asked for.
-func (f *Fast) Choice() (Choice, error) {
-	p, all, err := f.table.Chosen()
-	slices.Sort(p)
-	return Choice{Ports: p, All: all}, err
+func IsOn() bool {
+	_, err := bigtcp.Default.Load()
+	return shortcut.Pinned() || !errors.Is(err, bigtcp.ErrNone)
 }
 
-// Update reads the machine, has the shortcuts be what Decide says, and renews the
-// lease. An error of any kind leaves the lease to run out.
-func (f *Fast) Update(ctx context.Context, lease time.Duration) (left []Refusal, err error) {
+// Choice is what was asked for.
+func (f *Fast) Choice() (c Choice, err error) {
+	st, err := f.noted()
+	if err != nil {
+		return c, err
+	}
+	if st != nil {
+		c = chosenFor(st)
+	}
+	if f.table != nil {
+		if c.Ports, c.All, err = f.table.Chosen(); err != nil {
+			return c, err
+		}
+		c.Parts = append(c.Parts, Connect)
+	}
+	if st != nil {
+		c.Parts = append(c.Parts, Links)
+	}
+	slices.Sort(c.Ports)
+	return c, nil
+}
+
+// Left is what has no part in it, and why.
+type Left struct {
+	Ports []Refusal
+	Links []LinkRefusal
+}
+
+// Update reads the machine, has the shortcuts and links be what Decide and DecideLinks say,
+// and renews the lease. An error of any kind leaves the lease to run out.
+func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	want, err := f.Choice()
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	facts, err := f.read(ctx)
 	if err != nil {
-		return nil, err
+		return left, err
 	}
-	routes, left := Decide(facts, want)
+	if want.With(Links) {
+		if left.Links, err = f.updateLinks(facts, want, lease); err == nil {
+			err = f.keepLease()
+		}
+		if err != nil {
+			return left, err
+		}
+	}
+	if f.table == nil {
+		return left, nil
+	}
+	routes, refused := Decide(facts, want)
 	changed, err := f.apply(routes)
-	left = append(left, changed...)
+	left.Ports = append(refused, changed...)
 	if err != nil {
 		return left, err
 	}
 	return left, f.table.Renew(lease)
 }
+
+// namesOfContainers is what is missing where the engine does not list its containers.
+const namesOfContainers = "names of containers"
 
 // read reads the machine, and refuses to do with less than is needed.
 func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
@@ -197,13 +299,17 @@ func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 		read = collect.Published
 	}
 	facts, err := read(ctx)
-	if err != nil {
+	if err = errors.Join(err, ctx.Err()); err != nil { // what was asked last may be missing
 		return nil, err
 	}
-	if facts.Docker == "" {
+	list := facts.Docker != ""
+	for _, m := range facts.Missing {
+		list = list && m.What != namesOfContainers
+	}
+	if !list {
 		u := &path.UnsupportedError{Missing: "no Docker Engine answers: what it publishes is not known", Remedy: "sudo systemctl start docker, or DOCKER_HOST with its address"}
 		for _, m := range facts.Missing {
-			if m.What == "names of containers" {
+			if m.What == namesOfContainers {
 				u.Err = errors.New(m.Why)
 			}
 		}
@@ -242,17 +348,25 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 }
 
 // Preview is what Update would come to, without changing anything.
-func Preview(ctx context.Context, want Choice) ([]Route, []Refusal, error) {
+func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left, err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, left, err
 	}
-	routes, left := Decide(facts, want)
-	return routes, left, nil
+	if want.With(Connect) {
+		routes, left.Ports = Decide(facts, want)
+	}
+	if want.With(Links) {
+		links, left.Links = DecideLinks(facts, want)
+	}
+	return routes, links, left, nil
 }
 
 // Drop takes a container's shortcuts away at once; "": all of them.
 func (f *Fast) Drop(containerID string) error {
+	if f.table == nil {
+		return nil // links go with their container
+	}
 	if containerID == "" {
 		all, err := f.table.Entries()
 		for _, e := range all {
@@ -272,7 +386,8 @@ func (f *Fast) Drop(containerID string) error {
 // Look says how it is, without changing anything. Names of containers need the engine;
 // without it there are none.
 func Look(ctx context.Context) (*Status, error) {
-	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{}, Why: map[shortcut.Reason]uint64{}, Notes: notes}
+	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{}, Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
+		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}
 	if os.Geteuid() != 0 {
 		return nil, &path.UnsupportedError{Missing: "only root sees BPF maps", Remedy: "sudo toll fast status"}
 	}
@@ -288,31 +403,59 @@ func Look(ctx context.Context) (*Status, error) {
 }
 
 func (f *Fast) look(ctx context.Context, out *Status) error {
-	s, err := f.table.State()
-	if err != nil {
-		return err
-	}
-	out.State, out.Lease = On, s.Lease.Seconds()
-	if !s.On || s.Lease == 0 {
-		out.State = Expired
-	}
 	want, err := f.Choice()
 	if err != nil {
 		return err
 	}
-	out.All, out.Ports = want.All, append(out.Ports, want.Ports...)
+	out.State, out.All, out.Ports, out.Parts = On, want.All, append(out.Ports, want.Ports...), want.Parts
+	facts, err := f.read(ctx)
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("%v: what is published now is not known", err))
+		facts = &ports.Facts{}
+		want.Ports = nil
+	}
+	var leases []time.Duration
+	if want.With(Links) {
+		st, err := f.noted()
+		if err != nil || st == nil {
+			return err
+		}
+		leases = append(leases, st.Lease())
+		links, left, err := f.lookLinks(st, facts, want)
+		if err != nil {
+			return err
+		}
+		out.Links, out.LinksLeft = append(out.Links, links...), append(out.LinksLeft, left...)
+		out.Notes = append(out.Notes, linkNote)
+	}
+	if f.table != nil {
+		s, err := f.table.State()
+		if err != nil {
+			return err
+		}
+		if !s.On {
+			s.Lease = 0
+		}
+		leases = append(leases, s.Lease)
+		if err := f.lookShortcuts(facts, want, out); err != nil {
+			return err
+		}
+		out.Notes = append(out.Notes, connectNote)
+	}
+	lease := slices.Min(leases)
+	if out.Lease = lease.Seconds(); lease == 0 {
+		out.State = Expired
+	}
+	return nil
+}
+
+func (f *Fast) lookShortcuts(facts *ports.Facts, want Choice, out *Status) error {
 	have, err := f.table.Entries()
 	if err != nil {
 		return err
 	}
 	if out.Why, err = f.table.Left(); err != nil {
 		return err
-	}
-	facts, err := f.read(ctx)
-	if err != nil {
-		out.Notes = append(slices.Clone(out.Notes), fmt.Sprintf("%v: what is published now is not known", err))
-		facts = &ports.Facts{}
-		want = Choice{All: want.All}
 	}
 	routes, left := Decide(facts, want)
 	out.Left = append(out.Left, left...)

@@ -2,15 +2,19 @@ package fast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 )
 
 // Watcher keeps shortcuts what they should be, and renews their lease.
@@ -21,7 +25,8 @@ type Watcher struct {
 
 	fast  *Fast
 	said  string // the last error, so that it is said once
-	count int
+	count string
+	took  time.Duration // by the last reading of the machine
 }
 
 // How long after an event the machine is read again, so that one reading serves several;
@@ -29,6 +34,9 @@ type Watcher struct {
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
+	// So many times as long as a reading takes passes before the next one that somebody's
+	// changes to rules and devices cause, so that these cannot keep a CPU busy.
+	calm = 20
 )
 
 // Run watches until the context ends, or until somebody turned fast off: then it returns
@@ -68,6 +76,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	if err := w.update(ctx); err != nil {
 		return err
 	}
+	changes := w.changes(ctx.Done())
 	renew := time.NewTicker(max(w.Lease/3, settle))
 	defer renew.Stop()
 	var soon <-chan time.Time
@@ -89,6 +98,11 @@ func (w *Watcher) follow(ctx context.Context) error {
 				soon = time.After(settle)
 			}
 			continue
+		case <-changes:
+			if soon == nil {
+				soon = time.After(max(settle, calm*w.took))
+			}
+			continue
 		case <-soon:
 		case <-renew.C:
 		}
@@ -97,6 +111,27 @@ func (w *Watcher) follow(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// changes tells of changes to the machine's devices, of which containers' links are some,
+// and to its rules. Where the kernel tells nothing, the next renewal sees them.
+func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	for _, follow := range []func(<-chan struct{}) (<-chan struct{}, error){link.Follow, nft.Follow} {
+		in, err := follow(done)
+		if err != nil {
+			continue
+		}
+		go func() {
+			for range in {
+				select {
+				case out <- struct{}{}:
+				default:
+				}
+			}
+		}()
+	}
+	return out
 }
 
 // concerns reports whether an event may change what is published. What merely looks at
@@ -138,14 +173,23 @@ func (w *Watcher) drop(m events.Message) {
 
 // update reads all anew. Only that it was turned off ends watching.
 func (w *Watcher) update(ctx context.Context) error {
-	if !w.fast.table.Current() {
-		return ErrOff
+	began := time.Now()
+	err := w.fast.open()
+	if errors.Is(err, ErrOff) {
+		return err
 	}
-	_, err := w.fast.Update(ctx, w.Lease)
+	if err == nil {
+		_, err = w.fast.Update(ctx, w.Lease)
+	}
+	w.took = time.Since(began)
 	if ctx.Err() != nil {
 		return nil
 	}
-	n := len(w.fast.put)
+	for _, name := range w.fast.kept {
+		w.say("link " + name + " was changed by others since, and is left as it is")
+	}
+	w.fast.kept = nil
+	n := w.fast.count()
 	switch {
 	case err != nil:
 		if text := err.Error(); text != w.said {
@@ -154,10 +198,22 @@ func (w *Watcher) update(ctx context.Context) error {
 		}
 		return nil
 	case w.said != "", n != w.count:
-		w.say(fmt.Sprintf("%d shortcuts", n))
+		w.say(n)
 	}
 	w.said, w.count = "", n
 	return nil
+}
+
+// count says how much there is.
+func (f *Fast) count() string {
+	var out []string
+	if f.table != nil {
+		out = append(out, fmt.Sprintf("%d shortcuts", len(f.put)))
+	}
+	if f.links > 0 || f.table == nil {
+		out = append(out, fmt.Sprintf("%d links raised", f.links))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (w *Watcher) say(text string) {

@@ -23,6 +23,9 @@ func Fast(s *fast.Status) document.Document {
 		}
 		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
 	}
+	if len(s.Links) > 0 {
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{linkTable(s.Links)}})
+	}
 	var left []string
 	for _, l := range s.Left {
 		text := fmt.Sprintf("%s/%s", l.Host, l.Proto)
@@ -38,6 +41,17 @@ func Fast(s *fast.Status) document.Document {
 	if len(left) > 0 {
 		d.Sections = append(d.Sections, list(document.Skipped, "Ports that keep their old way", left))
 	}
+	left = nil
+	for _, l := range s.LinksLeft {
+		text := l.What + ": " + l.Why
+		if l.Remedy != "" {
+			text += "; " + l.Remedy
+		}
+		left = append(left, text)
+	}
+	if len(left) > 0 {
+		d.Sections = append(d.Sections, list(document.Skipped, "Links that stay as they are", left))
+	}
 	var why []string
 	for r, n := range s.Why {
 		why = append(why, fmt.Sprintf("%d: %s", n, r))
@@ -50,6 +64,16 @@ func Fast(s *fast.Status) document.Document {
 	return d
 }
 
+// linkTable is how large packets may be on each link.
+func linkTable(links []fast.Link) document.Table {
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
+		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
+	for _, l := range links {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(l.Name, orDash(l.Bridge), orDash(strings.Join(l.Containers, ", ")), l.Now.String(), l.Before.String(), l.State)})
+	}
+	return t
+}
+
 // fastState is one sentence.
 func fastState(s *fast.Status) string {
 	of := "all published ports"
@@ -58,6 +82,9 @@ func fastState(s *fast.Status) string {
 		if len(s.Ports) > 1 {
 			of = strings.Replace(of, "port", "ports", 1)
 		}
+	}
+	if slices.Contains(s.Parts, fast.Links) {
+		of += map[bool]string{true: ", connect and links", false: ", links only"}[slices.Contains(s.Parts, fast.Connect)]
 	}
 	switch s.State {
 	case fast.On:

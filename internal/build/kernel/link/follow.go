@@ -38,7 +38,8 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 					notify(out)
 					continue
 				}
-				if masters[a.Index] = a.MasterIndex; !known || old != a.MasterIndex {
+				existing := u.Header.Flags&unix.NLM_F_MULTI != 0 // when it began
+				if masters[a.Index] = a.MasterIndex; !existing && (!known || old != a.MasterIndex) {
 					notify(out)
 				}
 			}

@@ -1,0 +1,133 @@
+package fast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
+)
+
+// Shortcuts end with their lease because the programs read the clock. Links have nobody in the
+// kernel who would, so a process waits for the end of theirs: toll fast expire, which every
+// toll that raises links starts unless there is one.
+
+const (
+	look     = time.Second      // between two looks at the note
+	lockWait = 10 * time.Second // for another toll that changes it
+	starting = 30 * time.Second // of a process, on a busy machine
+)
+
+// lockSoon waits for the lock that keeps tolls apart.
+func lockSoon() (l io.Closer, err error) {
+	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
+		if l, err = shortcut.Lock(); err == nil || !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			return l, err
+		}
+	}
+}
+
+// keepLease starts a process that takes links back when their lease ends, unless one runs.
+func (f *Fast) keepLease() error {
+	st, err := f.noted()
+	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
+		return err
+	}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"toll", "fast", "expire"}, Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start toll fast expire, which ends the lease: %w", err)
+	}
+	said := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(out, make([]byte, len(ready)))
+		said <- err
+		_ = cmd.Wait() // so that it is no zombie of toll fast watch
+	}()
+	select {
+	case err = <-said:
+	case <-time.After(starting):
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("start toll fast expire, which ends the lease: %w", err), cmd.Process.Kill())
+	}
+	return nil
+}
+
+const ready = "ready\n"
+
+// Expire waits until the lease of links has run out, and takes them back; the choice stays
+// noted. It returns when there is nothing to wait for. It says on out when it waits.
+func Expire(ctx context.Context, out io.WriteCloser) error {
+	f := &Fast{}
+	first, err := f.register()
+	if err == nil {
+		_, err = io.WriteString(out, ready)
+	}
+	if err = errors.Join(err, out.Close()); err != nil || !first {
+		return err
+	}
+	for ctx.Err() == nil {
+		st, err := f.noted()
+		if err != nil || st == nil || st.Keeper != owner.Mark() {
+			return err
+		}
+		if st.Lease() == 0 {
+			done, err := f.expire()
+			if done || err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(st.Lease(), look)):
+		}
+	}
+	return nil
+}
+
+// register notes this process as the one that waits; false if another does.
+func (f *Fast) register() (ok bool, err error) {
+	lock, err := lockSoon()
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	st, err := f.noted()
+	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
+		return false, err
+	}
+	st.Keeper = owner.Mark()
+	return true, f.note().Save(st)
+}
+
+// expire takes links back if the lease is still over.
+func (f *Fast) expire() (done bool, err error) {
+	lock, err := lockSoon()
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	st, err := f.noted()
+	if err != nil || st == nil || st.Lease() > 0 {
+		return st == nil, err
+	}
+	st.Keeper = ""
+	if _, err := f.note().Apply(st, nil); err != nil {
+		return true, err
+	}
+	return true, f.note().Save(st)
+}

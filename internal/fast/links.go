@@ -1,0 +1,288 @@
+package fast
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+)
+
+// Link is a bridge of chosen containers, or one of its ports, with the largest packets that
+// it carries.
+type Link struct {
+	Name       string   `json:"name"`
+	Bridge     string   `json:"bridge"`
+	Containers []string `json:"containers"` // chosen ones on that bridge
+	Before     Sizes    `json:"before"`
+	Now        Sizes    `json:"now"`
+	State      string   `json:"state"`
+
+	index int
+}
+
+// States of a link.
+const (
+	Raised    = "raised"
+	AsBefore  = "as before"
+	HadIt     = "had it before"
+	ChangedBy = "changed by others"
+)
+
+// Sizes are a link's, in bytes.
+type Sizes struct {
+	GSO  uint32 `json:"gso_max_size"`
+	GRO  uint32 `json:"gro_max_size"`
+	GSO4 uint32 `json:"gso_ipv4_max_size"`
+	GRO4 uint32 `json:"gro_ipv4_max_size"`
+}
+
+func sizesOf(s link.Sizes) Sizes { return Sizes{s[0], s[1], s[2], s[3]} }
+
+// String is the size; all four where they differ.
+func (s Sizes) String() string {
+	if s.GRO == s.GSO && s.GSO4 == s.GSO && s.GRO4 == s.GSO {
+		return fmt.Sprint(s.GSO)
+	}
+	return fmt.Sprintf("%d/%d, IPv4 %d/%d", s.GSO, s.GRO, s.GSO4, s.GRO4)
+}
+
+// LinkRefusal is what keeps its packets, and why.
+type LinkRefusal struct {
+	What   string `json:"what"` // a container, a bridge or a link
+	Why    string `json:"why"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// DecideLinks says which links carry what the chosen containers get from this machine: the
+// bridges that they are on, and those bridges' ports. All ports of a bridge are raised
+// together, because the machine sends to all of them over the bridge, and a port with a
+// smaller size would have its packets cut in software. It changes nothing.
+func DecideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
+	found := map[uint16]bool{}
+	on := map[string][]string{} // containers by bridge
+	for _, c := range f.Containers {
+		chosen := false
+		for _, p := range c.Published {
+			if p.Proto == "tcp" && want.has(p.Host.Port()) && !c.Measuring {
+				chosen, found[p.Host.Port()] = true, true
+			}
+		}
+		if !chosen {
+			continue
+		}
+		bridges, why := bridgesOf(f, c)
+		if why != "" {
+			left = append(left, LinkRefusal{What: c.Name, Why: why})
+		}
+		for _, b := range bridges {
+			on[b] = append(on[b], c.Name)
+		}
+	}
+	for _, p := range want.Ports {
+		if !found[p] {
+			left = append(left, LinkRefusal{What: fmt.Sprintf("port %d", p), Why: "no running container publishes it over TCP", Remedy: "docker ps lists what is published"})
+		}
+	}
+	for bridge, names := range on {
+		members, why := membersOf(f, bridge)
+		if why != "" {
+			left = append(left, LinkRefusal{What: bridge, Why: why})
+			continue
+		}
+		slices.Sort(names)
+		for _, d := range members {
+			links = append(links, Link{Name: d.Name, Bridge: bridge, Containers: names, index: d.Index})
+		}
+	}
+	slices.SortFunc(links, func(a, b Link) int {
+		return cmp.Or(cmp.Compare(a.Bridge, b.Bridge), -cmp.Compare(bit(a.Name == a.Bridge), bit(b.Name == b.Bridge)), cmp.Compare(a.index, b.index))
+	})
+	slices.SortFunc(left, func(a, b LinkRefusal) int { return cmp.Compare(a.What, b.What) })
+	return links, left
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// bridgesOf are the bridges of Docker's that a container is on; why is empty if it is on any.
+func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
+	switch {
+	case c.Rootless:
+		return nil, "its engine is rootless: its containers are in another network"
+	case c.PID == 0 || c.State != "running":
+		return nil, "it is " + cmp.Or(c.State, "not running")
+	case c.Host || c.Shares != "":
+		return nil, "it has no network of its own"
+	}
+	for _, a := range c.Addrs {
+		if b, _, ok := towards(f, a); ok && !slices.Contains(out, b) {
+			out = append(out, b)
+		}
+	}
+	if len(out) == 0 {
+		return nil, "no bridge of Docker's leads to it"
+	}
+	return out, ""
+}
+
+// membersOf are a bridge and its ports; why is not empty if it must be left alone.
+func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
+	for _, d := range f.Devices {
+		switch {
+		case d.Name == bridge:
+			out = append(out, d)
+		case d.Master == bridge && d.Kind != "veth":
+			return nil, fmt.Sprintf("its port %s is no container's link, and would have to cut large packets in software", d.Name)
+		case d.Master == bridge:
+			out = append(out, d)
+		}
+	}
+	return out, ""
+}
+
+// note is where links are noted; tests have another place.
+func (f *Fast) note() bigtcp.Store { return cmp.Or(f.store, bigtcp.Default) }
+
+// noted reads the note of links in this network namespace; nil if there is none.
+func (f *Fast) noted() (*bigtcp.State, error) {
+	st, err := f.note().Load()
+	if errors.Is(err, bigtcp.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if cookie, err := shortcut.Namespace(); err != nil || cookie != st.Netns {
+		return nil, errors.Join(err, errElsewhere)
+	}
+	return st, nil
+}
+
+var errElsewhere = &path.UnsupportedError{Missing: "fast is on in another network namespace than this one", Remedy: "toll fast off there, or here"}
+
+// chooseLinks notes the choice, for Update to act on; without one, links are taken back.
+func (f *Fast) chooseLinks(c Choice) error {
+	st, err := f.noted()
+	switch {
+	case err != nil:
+		return err
+	case !c.With(Links):
+		_, err = f.takeBack()
+		return err
+	case st == nil:
+		st = &bigtcp.State{}
+		if st.Netns, err = shortcut.Namespace(); err != nil {
+			return err
+		}
+	}
+	st.Ports = nil
+	if !c.All {
+		st.Ports = c.Ports
+	}
+	return f.note().Save(st)
+}
+
+// takeBack has all links be as they were, and forgets them. The caller holds the lock.
+func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
+	st, err := f.noted()
+	if err != nil {
+		return out, err
+	}
+	if st != nil {
+		if out, err = f.note().Apply(st, nil); err != nil {
+			return out, err
+		}
+		for name, err := range out.Failed {
+			return out, fmt.Errorf("take back link %s: %w", name, err)
+		}
+	}
+	return out, f.note().Drop()
+}
+
+// updateLinks raises the links that carry to chosen containers, takes back others, and
+// renews the lease. Nil facts: all are taken back, and the lease ends.
+func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration) (left []LinkRefusal, err error) {
+	lock, err := lockSoon()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	st, err := f.noted()
+	if err != nil || st == nil { // turned off meanwhile
+		return nil, err
+	}
+	var indexes []int
+	if facts != nil {
+		var links []Link
+		links, left = DecideLinks(facts, want)
+		for _, l := range links {
+			indexes = append(indexes, l.index)
+		}
+	}
+	out, err := f.note().Apply(st, indexes)
+	for name, err := range out.Failed {
+		left = append(left, LinkRefusal{What: name, Why: err.Error()})
+	}
+	slices.SortFunc(left, func(a, b LinkRefusal) int { return cmp.Compare(a.What, b.What) })
+	f.links = len(st.Links)
+	f.kept = append(f.kept, out.Kept...)
+	if err != nil {
+		return left, err
+	}
+	st.Renew(lease)
+	return left, f.note().Save(st)
+}
+
+// lookLinks is how the links are.
+func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out []Link, left []LinkRefusal, err error) {
+	all, err := link.AllSizes()
+	if err != nil {
+		return nil, nil, err
+	}
+	now := map[int]link.Sizes{}
+	for _, l := range all {
+		now[l.Index] = l.Sizes
+	}
+	wanted, left := DecideLinks(facts, want)
+	for _, l := range st.Links {
+		if !slices.ContainsFunc(wanted, func(w Link) bool { return w.index == l.Index }) {
+			wanted = append(wanted, Link{Name: l.Name, index: l.Index, Containers: []string{}})
+		}
+	}
+	for _, l := range wanted {
+		sizes, ok := now[l.index]
+		if !ok {
+			continue
+		}
+		l.Now, l.Before, l.State = sizesOf(sizes), sizesOf(sizes), AsBefore
+		i := slices.IndexFunc(st.Links, func(n bigtcp.Link) bool { return n.Index == l.index })
+		switch {
+		case i < 0 && slices.Min(sizes[:]) >= bigtcp.Size:
+			l.State = HadIt
+		case i < 0:
+		default:
+			l.Before = sizesOf(st.Links[i].Before)
+			if sizes == st.Links[i].Set {
+				l.State = Raised
+			} else if sizes != st.Links[i].Before || st.Links[i].Done {
+				l.State = ChangedBy
+			}
+		}
+		out = append(out, l)
+	}
+	return out, left, nil
+}
+
+// chosenFor is the choice that is noted for links.
+func chosenFor(st *bigtcp.State) Choice { return Choice{Ports: st.Ports, All: len(st.Ports) == 0} }
