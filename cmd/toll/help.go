@@ -33,11 +33,11 @@ var commandGroups = []named{
 // flagGroups are the flags by what they decide.
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "from", "to", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
-		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all"}},
+		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease", "parts"}},
+	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control"}},
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
