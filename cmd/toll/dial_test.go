@@ -63,6 +63,25 @@ func askings(e *dockerHost, r *ports.Report) (all []asking) {
 			all = append(all, a)
 		}
 	}
+	return append(all, insiders(e, r)...)
+}
+
+// insiders dial what container quiet does not publish, by its own address. Another machine
+// has no route there.
+func insiders(e *dockerHost, r *ports.Report) (all []asking) {
+	e.t.Helper()
+	for _, x := range r.Inside {
+		if x.Server.Name != "quiet" || x.Port != 9000 {
+			continue
+		}
+		for c, in := range map[ports.Client][]string{ports.OwnAddr: nil, ports.Neighbour: e.neighbours["default"], ports.Foreign: e.neighbours["other"]} {
+			p, ok := x.Paths[c]
+			if !ok || len(p.Doubt) > 0 {
+				e.t.Errorf("%s from %s: %+v", x.Dial, c, p)
+			}
+			all = append(all, asking{c, in, map[string]ports.Path{p.Dial: p}})
+		}
+	}
 	return all
 }
 

@@ -128,6 +128,17 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 		"7000/tcp * wide server", "8080/tcp 0.0.0.0 web docker-proxy", "8080/tcp :: web docker-proxy", "8081/tcp 127.0.0.1 local docker-proxy",
 		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy", "8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy",
 		"8087/tcp 0.0.0.0 side docker-proxy", "8088/tcp 0.0.0.0 dual docker-proxy", "8088/tcp :: dual docker-proxy")
+	if !slices.ContainsFunc(r.Inside, func(x ports.Inside) bool { return x.Server.Name == "quiet" && x.Port == 9000 }) {
+		t.Errorf("quiet's unpublished port is not in %+v", r.Inside)
+	}
+	for _, h := range r.Containers {
+		if h.Network == "" && (len(h.Devices) != 1 || !strings.HasPrefix(h.Devices[0].Peer, "veth") || len(h.Devices[0].Addresses) == 0) {
+			t.Errorf("%+v", h)
+		}
+	}
+	if r.Proxies == nil || r.Proxies.Memory < 1<<20 {
+		t.Errorf("docker-proxy: %+v", r.Proxies)
+	}
 	dialAll(e, echo, r)
 	if len(r.Missing) > 0 {
 		t.Errorf("%+v", r.Missing)

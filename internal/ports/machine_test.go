@@ -297,3 +297,115 @@ func TestProxyMemory(t *testing.T) {
 		}
 	}
 }
+
+// isolation is what Docker Engine 28 writes besides: nothing from outside to a container's own
+// address, and nothing from one of its networks to another.
+const isolation = `*raw
+:PREROUTING ACCEPT [0:0]
+-A PREROUTING -d 172.17.0.2/32 ! -i docker0 -j DROP
+COMMIT
+*filter
+:FORWARD ACCEPT [0:0]
+-A FORWARD -i br-0123456789ab -o docker0 -j DROP
+COMMIT
+`
+
+// What listens in a container and is not published has a row, with routes to the container's
+// own address.
+func TestInside(t *testing.T) {
+	quiet := func(f *Facts, at string) *Facts {
+		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort(at), Inode: 10, Owners: []Process{{PID: webPID, Name: "nginx", Container: webID}}})
+		f.Devices = append(f.Devices, Device{Name: "br-0123456789ab", Index: 9, Kind: "bridge", Up: true, Docker: true, Addrs: []netip.Prefix{netip.MustParsePrefix("172.18.0.1/16")}})
+		return f
+	}
+	for name, c := range map[string]struct {
+		at     string
+		change func(*Facts)
+		want   string // of this machine, its network, another network, another machine; "": no row
+	}{
+		"routed":         {"0.0.0.0:9000", func(f *Facts) { f.Rules = firewall.Rules{} }, "direct direct direct direct?"},
+		"isolated":       {"0.0.0.0:9000", func(f *Facts) { f.Rules = firewall.ParseSave(isolation, false) }, "direct direct blocked blocked"},
+		"no forwarding":  {"0.0.0.0:9000", func(f *Facts) { f.Rules, f.Switches.Forward4 = firewall.Rules{}, false }, "direct direct blocked blocked"},
+		"its own socket": {"127.0.0.11:9000", func(*Facts) {}, ""},
+		"published":      {"0.0.0.0:80", func(*Facts) {}, ""},
+		"paused":         {"172.17.0.2:9000", func(f *Facts) { f.Rules, f.Containers[0].State = firewall.Rules{}, "paused" }, "held held held held"},
+		"icc is off": {"0.0.0.0:9000", func(f *Facts) {
+			f.Switches.BridgeNF = true
+			f.Rules = firewall.ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -i docker0 -o docker0 -j DROP\nCOMMIT\n", false)
+		}, "direct blocked direct direct?"},
+		"rules not readable": {"0.0.0.0:9000", func(f *Facts) { f.Rules, f.Known.Rules = firewall.Rules{}, false }, "direct? direct? direct? direct?"},
+		"no other network":   {"0.0.0.0:9000", func(f *Facts) { f.Rules, f.Devices = firewall.Rules{}, f.Devices[:4] }, "direct direct  direct?"},
+		"another's network":  {"0.0.0.0:9000", func(f *Facts) { f.Containers[0].Shares = "pod" }, ""},
+	} {
+		f := quiet(healthy(), c.at)
+		c.change(f)
+		r := Judge(f, 0)
+		got := ""
+		if len(r.Inside) > 0 {
+			var out []string
+			for _, from := range inside {
+				w := string(r.Inside[0].Paths[from].Kind)
+				if len(r.Inside[0].Paths[from].Doubt) > 0 {
+					w += "?"
+				}
+				out = append(out, w)
+			}
+			got = strings.Join(out, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	f := quiet(healthy(), "0.0.0.0:9000")
+	if r := Judge(f, 9000); len(r.Ports) != 0 || len(r.Inside) != 1 || !r.Served() {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Each port counts once, from the widest place that reaches it.
+func TestExposure(t *testing.T) {
+	f := healthy()
+	f.Rules = firewall.ParseSave(withProxy, false)
+	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:631"), Inode: 7, Owners: []Process{{PID: 7, Name: "cupsd"}}},
+		Listener{Proto: "tcp", Addr: addrPort("[::1]:631"), Inode: 8, Owners: []Process{{PID: 7, Name: "cupsd"}}})
+	f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:9000"), Inode: 10, Owners: []Process{{PID: webPID, Container: webID}}})
+	r := Judge(f, 0)
+	var got []string
+	for _, x := range r.Exposure {
+		got = append(got, fmt.Sprintf("%d %s: %s %v", x.Port, x.Server, x.Reach, x.Dial))
+	}
+	want := []string{"22 sshd: other machines [198.18.0.1:22]", "8080 web:80: other machines [198.18.0.1:8080]",
+		"9000 web:9000: containers [172.17.0.2:9000]", "631 cupsd: this machine [127.0.0.1:631 [::1]:631]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	says := []string{"Other machines reach 2 ports: 22/tcp (sshd) and 8080/tcp (web:80).", "Containers and this machine reach 1 port more: 9000/tcp (web:9000).",
+		"Only this machine reaches 631/tcp (cupsd)."}
+	if !slices.Equal(r.Answer.Text, says) {
+		t.Errorf("got  %q\nwant %q", r.Answer.Text, says)
+	}
+	if Judge(&Facts{}, 0).Answer != nil {
+		t.Error("an answer about nothing")
+	}
+}
+
+// A container's device is named with its other end, which both ends must say.
+func TestHomes(t *testing.T) {
+	f := healthy()
+	f.Containers[0].Devices[0].Addrs = []netip.Prefix{netip.MustParsePrefix("172.17.0.2/16")}
+	f.Containers = append(f.Containers, Container{Name: "stopped"}, Container{Name: "app", PID: 9, Host: true, State: "running"},
+		Container{Name: "odd", PID: 10, State: "running", Devices: []Device{{Name: "eth0", Index: 4, Kind: "veth", Peer: 6}, {Name: "lo", Kind: "loopback"}}})
+	homes := Judge(f, 0).Containers
+	var got []string
+	for _, h := range homes {
+		line := h.Name + " " + h.Network
+		for _, d := range h.Devices {
+			line += fmt.Sprint(" ", d.Name, d.Addresses, d.Peer, d.Master)
+		}
+		got = append(got, line)
+	}
+	want := []string{"app host", "odd  eth0[]", "web  eth0[172.17.0.2/16]veth1docker0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

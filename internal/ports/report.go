@@ -3,6 +3,8 @@ package ports
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
 // schema names the version of the report's JSON form, which docs/results.md
@@ -11,18 +13,24 @@ const schema = "bridgetoll.ports/1"
 
 // Report is what `toll ports` prints.
 type Report struct {
-	Schema  string    `json:"schema"`
-	Port    uint16    `json:"port,omitempty"` // the one that was asked for
-	Docker  string    `json:"docker,omitempty"`
-	Address []string  `json:"own_addresses"`    // that "own" stands for
-	Client  string    `json:"client,omitempty"` // the other machine that was asked for
-	Ports   []Row     `json:"ports"`
-	Proxies *Proxies  `json:"proxies,omitempty"` // nil: no docker-proxy runs
-	Traps   []Trap    `json:"traps"`
-	Checks  []Check   `json:"checks,omitempty"`
-	Costs   *Costs    `json:"costs,omitempty"`
-	Measure []Measure `json:"measure,omitempty"` // of one port
-	Missing []Missing `json:"missing"`
+	Schema  string   `json:"schema"`
+	Port    uint16   `json:"port,omitempty"` // the one that was asked for
+	Docker  string   `json:"docker,omitempty"`
+	Address []string `json:"own_addresses"`    // that "own" stands for
+	Client  string   `json:"client,omitempty"` // the other machine that was asked for
+	Ports   []Row    `json:"ports"`
+	Inside  []Inside `json:"inside"` // in containers, not published
+	// Exposure is the ports of both by who reaches them, Answer the same in sentences; nil if
+	// there are none.
+	Exposure   []Exposed        `json:"exposure"`
+	Answer     *analysis.Answer `json:"answer,omitempty"`
+	Containers []Home           `json:"containers,omitempty"` // of all ports: who runs, and its addresses
+	Proxies    *Proxies         `json:"proxies,omitempty"`    // nil: no docker-proxy runs
+	Traps      []Trap           `json:"traps"`
+	Checks     []Check          `json:"checks,omitempty"`
+	Costs      *Costs           `json:"costs,omitempty"`
+	Measure    []Measure        `json:"measure,omitempty"` // of one port
+	Missing    []Missing        `json:"missing"`
 }
 
 // Row is a port at a listening address.
@@ -122,6 +130,13 @@ func (p Path) Answers() bool {
 	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByNAT || p.Kind == Hairpin
 }
 
+// inside reports whether an exposed port is one that nobody publishes.
+func (r *Report) inside(x Exposed) bool {
+	return slices.ContainsFunc(r.Inside, func(i Inside) bool {
+		return i.Port == x.Port && i.Proto == x.Proto && i.Server.brief() == x.Server
+	})
+}
+
 // Hop is one thing on a path.
 type Hop struct {
 	Kind string `json:"kind"` // lo, wire, DNAT, MASQ, proxy, bridge, veth, socket, server
@@ -181,5 +196,5 @@ func (r *Report) Served() bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(r.Exposure, func(x Exposed) bool { return x.Reach != FromNowhere && r.inside(x) })
 }

@@ -45,7 +45,12 @@ func Judge(f *Facts, port uint16) *Report {
 	}
 	if port != 0 {
 		r.Measure = measures(r.Ports)
+	} else {
+		r.Containers = f.homes()
 	}
+	r.Inside = f.insides(port)
+	r.Exposure = r.exposure()
+	r.Answer = r.answer()
 	return r
 }
 

@@ -19,6 +19,15 @@ func explain(r *ports.Report) []document.Section {
 			out = append(out, portPath(clients, row.Paths, r.Client))
 		}
 	}
+	for _, x := range r.Inside {
+		out = append(out, document.Section{Blocks: []document.Block{document.Paragraph{Break: document.Words,
+			Text: document.Strongly(insideName(x)+" on "+x.Dial).Then(": served by "+serverText(x.Server)+", not published", document.Plain)}}})
+		for _, c := range ports.Insiders() {
+			if path, ok := x.Paths[c]; ok {
+				out = append(out, insidePath(c, path))
+			}
+		}
+	}
 	below := checks(r)
 	below.Add(measure(r)...)
 	return append(out, below)
@@ -137,6 +146,27 @@ func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other s
 			parts = append(parts, x.Load+" "+metricName(x.Metric)+" "+x.Text)
 		}
 		out.Add(small("cost: " + strings.Join(parts, "; ")))
+	}
+	return out
+}
+
+// insidePath is the route of a client to a container's own address.
+func insidePath(c ports.Client, path ports.Path) (out document.Section) {
+	who := map[ports.Client]string{ports.OwnAddr: "this machine", ports.Neighbour: "a container on the same network",
+		ports.Foreign: "a container on another network", ports.Remote: "another machine"}[c]
+	out.Add(document.Paragraph{Level: 1, Break: document.Words,
+		Text: document.Plainly(who+": ").Then(routeText(map[ports.Client]ports.Path{c: path}, c), document.Strong)})
+	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
+		Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + path.Dial)}}}
+	for _, h := range path.Hops {
+		route.Steps = append(route.Steps, document.Step{Kind: h.Kind, Text: document.Plainly(h.Text)})
+	}
+	out.Add(route)
+	for _, d := range path.Doubt {
+		out.Add(paragraph(2, "not known: "+d, document.Words))
+	}
+	for _, d := range path.Depends {
+		out.Add(paragraph(2, "depends on the client's address: a rule of "+d, document.Words))
 	}
 	return out
 }

@@ -15,14 +15,17 @@ import (
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, Value: r}
 	switch {
-	case len(r.Ports) == 0 && r.Port != 0:
+	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
 		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no rule that could be read leads on from it.", r.Port))
-	case len(r.Ports) == 0:
+	case len(r.Ports)+len(r.Inside) == 0:
 		d.Sections = saying("No port answers: no socket listens, and no rule that could be read leads on.")
 	case r.Port != 0:
 		d.Sections = explain(r)
 	default:
 		d.Sections = portSections(r)
+	}
+	if r.Answer != nil {
+		d.Sections = append([]document.Section{answerSection(r.Answer)}, d.Sections...)
 	}
 	d.Sections = append(d.Sections, costs(r)...)
 	d.Sections = append(d.Sections, traps(r)...)
@@ -80,12 +83,72 @@ func portSections(r *ports.Report) []document.Section {
 		below.Add(paragraph(1, "another machine: "+r.Client, document.Never))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
-		below.Add(paragraph(1, fmt.Sprintf("docker-proxy runs %s: %s of memory, %s each, with %s open", plural(x.Number, "time"), mebibytes(x.Memory),
+		below.Add(paragraph(1, fmt.Sprintf("processes of docker-proxy: %d, with %s of memory, %s each, and %s open", x.Number, mebibytes(x.Memory),
 			mebibytes(x.Memory/int64(x.Number)), plural(x.Connections, "connection")), document.Words))
 	}
 	below.Add(faint(portsLegend, document.Words),
 		faint("toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
-	return []document.Section{{Blocks: []document.Block{t}}, below}
+	var out []document.Section
+	if len(r.Ports) > 0 {
+		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
+	}
+	return append(append(out, insides(r)...), homes(r)...)
+}
+
+const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
+	"another machine needs a route to the address besides."
+
+// insides is the table of ports in containers that nobody publishes.
+func insides(r *ports.Report) []document.Section {
+	if len(r.Inside) == 0 {
+		return nil
+	}
+	server := texts("", "served by")
+	server.Cut, server.Least = document.CutEnd, serverWidth
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "port"), texts("", "address"), server, texts("", "networks"),
+		texts("this", "machine"), texts("its", "network"), texts("another", "network"), texts("another", "machine")}}
+	for _, x := range r.Inside {
+		served := serverText(x.Server)
+		if x.Server.State != "" {
+			served = x.Server.State + ": " + served
+		}
+		cells := document.Texts(insideName(x), x.Dial, served, orDash(strings.Join(x.Networks, ", ")))
+		for _, c := range ports.Insiders() {
+			cells = append(cells, document.Cell{Text: orDash(routeText(x.Paths, c))})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return []document.Section{{Title: document.Strongly("In containers, not published"), Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
+}
+
+func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
+
+// homes is the table of containers, their addresses and where their devices end here.
+func homes(r *ports.Report) []document.Section {
+	if len(r.Containers) == 0 {
+		return nil
+	}
+	name := texts("", "container")
+	name.Once, name.Cut, name.Least = true, document.CutEnd, serverWidth
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{name, texts("", "networks"), texts("", "device"), texts("", "addresses"),
+		texts("", "peer here"), texts("", "bridge")}}
+	for _, h := range r.Containers {
+		network := strings.Join(h.Networks, ", ")
+		if h.Network != "" {
+			network = h.Network
+		}
+		if len(h.Devices) == 0 {
+			addresses := strings.Join(h.Addresses, ", ")
+			if h.Network == "host" {
+				addresses = "the machine's"
+			}
+			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(h.Name, orDash(network), "-", orDash(addresses), "-", "-")})
+		}
+		for _, d := range h.Devices {
+			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(h.Name, orDash(network), d.Name, orDash(strings.Join(d.Addresses, ", ")), orDash(d.Peer), orDash(d.Master))})
+		}
+	}
+	return []document.Section{{Title: document.Strongly("Containers"), Blocks: []document.Block{t}}}
 }
 
 func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
