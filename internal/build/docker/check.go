@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
@@ -214,6 +215,14 @@ func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
 		}
 		return t.Close()
 	})
+}
+
+// checkFastLinks makes sure that there is BIG TCP, too.
+func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkFast(ctx, s, t); err != nil {
+		return err
+	}
+	return e.ns.Do(bigtcp.Supported)
 }
 
 // hasLoopback6 reports whether there is a ::1 here.

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -168,6 +170,26 @@ func (s *site) fast() error {
 	s.PlaceClients(s.machine())
 	s.path.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
 	return nil
+}
+
+// fastLinks is the same with the network's links raised, as toll fast does it. They go with
+// the network.
+func (s *site) fastLinks() error {
+	if err := s.fast(); err != nil {
+		return err
+	}
+	names := []string{s.network.bridge}
+	for _, b := range s.Servers {
+		names = append(names, b.port)
+	}
+	return s.engine.ns.Do(func() error {
+		for _, name := range names {
+			if err := link.SetMaxSize(name, bigtcp.Size); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // secondProxy finds the docker-proxy of the second port, if there is one. Its

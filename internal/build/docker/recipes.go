@@ -33,6 +33,7 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.PublishNAT:    {build: (*site).publishNAT, check: (*engine).checkNAT},
 	mode.PublishProxy:  {build: (*site).publishProxy, check: (*engine).checkProxy},
 	mode.Fast:          {build: (*site).fast, check: (*engine).checkFast},
+	mode.FastLinks:     {build: (*site).fastLinks, check: (*engine).checkFastLinks},
 	mode.Routed:        {build: (*site).routed, check: (*engine).checkRouted},
 	mode.Link:          {build: (*site).linked, check: (*engine).checkLink},
 	mode.Pipework:      {build: (*site).pipework, check: (*engine).checkBridge},

@@ -3,7 +3,9 @@ package lab
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -137,6 +139,14 @@ func (s *site) fast() error {
 	s.PlaceClients(on(s.a))
 	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
 	return nil
+}
+
+// fastLinks is the same with links raised, as toll fast does it.
+func (s *site) fastLinks() error {
+	if err := s.fast(); err != nil {
+		return err
+	}
+	return s.set(mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)})
 }
 
 // publish lets clients dial the published ports.

@@ -30,6 +30,7 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.PublishNAT:       {build: (*site).publishNAT, more: needsOfNAT},
 	mode.PublishProxy:     {build: (*site).publishProxy, more: needsOfProxy},
 	mode.Fast:             {build: (*site).fast, more: needsOfFast},
+	mode.FastLinks:        {build: (*site).fastLinks, needs: []need{needBigTCP}, more: needsOfFast},
 	mode.PublishIngress:   {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
 	mode.Routed:           {build: (*site).routed},
 	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},

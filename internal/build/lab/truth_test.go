@@ -71,6 +71,10 @@ var truths = map[mode.Name][]claim{
 	mode.PublishNAT:   append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
 	mode.PublishProxy: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
 	mode.Fast:         append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.FastLinks: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}},
+		claim{where: "A", command: "ip -d link show dev br-toll", says: []string{"gso_max_size 180000"}},
+		claim{where: "A", command: "ip -d link show dev veth-server", says: []string{"gso_max_size 180000"}},
+		claim{where: "server", command: "ip -d link show dev eth0", says: []string{"gso_max_size 65536"}}),
 	mode.Routed: {
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master br-toll"}},

@@ -219,6 +219,9 @@ func (p *parser) mode(w word) (Name, error) {
 	var modes []string
 	for _, m := range mode.Names() {
 		modes = append(modes, string(m))
+		if tune, ok := strings.CutPrefix(w.text+"+", string(m)+"+"); ok && strings.Contains(string(m), "+") {
+			n.Mode, n.Tune = string(m), strings.TrimSuffix(tune, "+")
+		}
 	}
 	if slices.Contains(p.known.Modes, w.text) { // an endpoint, whose name may have a plus
 		return Name{Mode: w.text}, nil

@@ -10,6 +10,7 @@ const (
 	PublishNAT       Name = "publish-nat"
 	PublishProxy     Name = "publish-proxy"
 	Fast             Name = "fast"
+	FastLinks        Name = "fast+links"
 	PublishIngress   Name = "publish-ingress"
 	Routed           Name = "routed"
 	Link             Name = "link"
@@ -173,6 +174,23 @@ var catalogue = []Mode{
 		},
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "a published address that is rewritten when the client connects", Unseen: true},
+		},
+	},
+	{
+		Name:          FastLinks,
+		Summary:       "the same, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
+		Docker:        "-p PORT:PORT and toll fast on --parts connect,links",
+		Short:         "-p (fast+links)",
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		PerPort:       true,
+		TCPOnly:       true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopBridge, HopVeth}},
+			{FromHost, ToLoopback6, []HopKind{HopBridge, HopVeth}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: Fast, Part: "larger packets on the bridge and the host's ends of containers' links (BIG TCP)", Unseen: true},
 		},
 	},
 	{

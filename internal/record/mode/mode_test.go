@@ -23,7 +23,7 @@ var (
 const widestLabel = 18
 
 func TestCatalogueIsComplete(t *testing.T) {
-	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*(\+links)?$`)
 	seen := map[Name]bool{}
 	for _, m := range catalogue {
 		t.Run(string(m.Name), func(t *testing.T) {

@@ -23,6 +23,15 @@ type Outcome struct {
 // ErrNoIPv4 says that the kernel has no BIG TCP over IPv4.
 var ErrNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
 
+// Supported says what the kernel lacks.
+func Supported() error {
+	all, err := link.AllSizes()
+	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 { // the loopback device
+		err = ErrNoIPv4
+	}
+	return err
+}
+
 // Apply raises the links with these indexes, and takes back all others that are noted. No
 // size is made smaller by raising; a link that has as much already is not noted. What st
 // says is what is in the store at every moment.
