@@ -72,6 +72,7 @@ func newFastOn(e env) *cobra.Command {
 	var all bool
 	var parts []string
 	var lease time.Duration
+	var trial fast.Trial
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
@@ -81,8 +82,9 @@ these bridges, carry packets of up to 180000 bytes. Parts that are not named are
 off. What links had before is noted before they are changed, and off gives it back.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
+  sudo toll fast on 8080 --measure
   sudo toll fast on --all --lease 1h`,
-		RunE: atOnce(func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
 				return err
 			}
@@ -93,13 +95,23 @@ off. What links had before is noted before they are changed, and off gives it ba
 			if want.Parts, err = parseParts(parts); err != nil {
 				return err
 			}
+			trial.Want, trial.Lease = want, lease
+			if err := checkTrial(c, &trial); err != nil {
+				return err
+			}
 			if err := asRoot("on"); err != nil {
 				return err
 			}
-			return turnOn(c, e, &out, want, lease)
-		}),
+			if trial.Speaks != "" { // what it turned on it turns off when it is interrupted
+				return runTrial(c, e, &out, &trial)
+			}
+			return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &out, want, lease) })(c, args)
+		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
+	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting")
+	c.Flags().Lookup("measure").NoOptDefVal = "auto"
+	c.Flags().DurationVar(&trial.Budget, "budget", fast.TrialBudget, "with --measure: how long, 2s to 10m")
 	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
 	leaseFlag(c, &lease)
 	out.add(c.Flags(), document.FastState)
@@ -142,6 +154,51 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 		}
 	}
 	if want.With(fast.Links) && len(s.LinksLeft) > 0 {
+		return &failure{code: exitCells}
+	}
+	return nil
+}
+
+// checkTrial refuses what a trial cannot be asked for.
+func checkTrial(c *cobra.Command, t *fast.Trial) error {
+	const shortest, longest = 2 * time.Second, 10 * time.Minute
+	switch {
+	case t.Speaks == "" && c.Flags().Changed("measure"):
+		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(fast.Speeches(), ", "))
+	case t.Speaks == "" && c.Flags().Changed("budget"):
+		return usage(errors.New("--budget is how long --measure takes"), "toll fast on 8080 --measure --budget 1m")
+	case t.Speaks == "":
+		return nil
+	case t.Want.All:
+		return usage(errors.New("--measure asks ports that are named, not --all"), "toll fast on 8080 --measure")
+	case t.Budget < shortest || t.Budget > longest:
+		return usage(fmt.Errorf("--budget %s: must be from 2s to 10m", t.Budget), "")
+	}
+	if err := fast.ParseSpeech(t.Speaks); err != nil {
+		return usage(err, "")
+	}
+	return nil
+}
+
+// runTrial measures, and says what it found and how fast is after it.
+func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
+	t.Say = func(s string) { fmt.Fprintln(e.stderr, printable.Line(s)) }
+	tried, err := t.Run(c.Context())
+	if stop := interrupted(c.Context()); stop != nil {
+		fmt.Fprintln(e.stderr, "Interrupted: fast is off, as before.")
+		return stop
+	}
+	if err != nil {
+		return err
+	}
+	s, err := fast.Look(c.Context())
+	if err != nil {
+		return err
+	}
+	if err := out.print(e, show.FastTrial(tried, s)); err != nil {
+		return err
+	}
+	if !tried.Kept {
 		return &failure{code: exitCells}
 	}
 	return nil

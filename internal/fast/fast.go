@@ -27,9 +27,10 @@ type Fast struct {
 	table *shortcut.Table           // nil: the part is off
 	put   map[netip.AddrPort]string // containers' ids of the shortcuts that Apply put
 
-	store bigtcp.Store // "": the machine's
-	links int          // that are noted
-	kept  []string     // links that others changed, and that were left so
+	store  bigtcp.Store // "": the machine's
+	links  int          // that are noted
+	wanted []int        // indexes of links that are to be raised
+	kept   []string     // links that others changed, and that were left so
 }
 
 // Status is how it is.

@@ -211,37 +211,44 @@ func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 }
 
 // updateLinks raises the links that carry to chosen containers, takes back others, and
-// renews the lease. Nil facts: all are taken back, and the lease ends.
+// renews the lease.
 func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration) (left []LinkRefusal, err error) {
 	lock, err := lockSoon()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	st, err := f.noted()
-	if err != nil || st == nil { // turned off meanwhile
+	links, left := DecideLinks(facts, want)
+	f.wanted = nil
+	for _, l := range links {
+		f.wanted = append(f.wanted, l.index)
+	}
+	out, on, err := f.setLinks(f.wanted, lease)
+	if !on { // turned off meanwhile
 		return nil, err
 	}
-	var indexes []int
-	if facts != nil {
-		var links []Link
-		links, left = DecideLinks(facts, want)
-		for _, l := range links {
-			indexes = append(indexes, l.index)
-		}
-	}
-	out, err := f.note().Apply(st, indexes)
 	for name, err := range out.Failed {
 		left = append(left, LinkRefusal{What: name, Why: err.Error()})
 	}
 	slices.SortFunc(left, func(a, b LinkRefusal) int { return cmp.Compare(a.What, b.What) })
-	f.links = len(st.Links)
 	f.kept = append(f.kept, out.Kept...)
+	return left, err
+}
+
+// setLinks raises these links, takes all others back, and renews the lease; on is false if
+// the part is off. The caller holds the lock.
+func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool, err error) {
+	st, err := f.noted()
+	if err != nil || st == nil {
+		return out, false, err
+	}
+	out, err = f.note().Apply(st, indexes)
+	f.links = len(st.Links)
 	if err != nil {
-		return left, err
+		return out, true, err
 	}
 	st.Renew(lease)
-	return left, f.note().Save(st)
+	return out, true, f.note().Save(st)
 }
 
 // lookLinks is how the links are.

@@ -64,6 +64,38 @@ func Fast(s *fast.Status) document.Document {
 	return d
 }
 
+// FastTrial is the document of what a trial found, and of how fast is after it.
+func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
+	d := Fast(s)
+	d.Value = struct {
+		Trial  *fast.Tried  `json:"trial"`
+		Status *fast.Status `json:"status"`
+	}{t, s}
+	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "port"), texts("", "spoke"), texts("", "what"),
+		figures("", "before"), figures("", "with fast"), figures("% of", "before"), texts("", "interval"), texts("", "verdict")}}
+	for _, p := range t.Ports {
+		for _, f := range p.Figures {
+			table.Rows = append(table.Rows, document.Row{Cells: document.Texts(p.Dial.String(), p.Speaks, f.What, fastFigure(f.Before, f.Unit), fastFigure(f.After, f.Unit),
+				fmt.Sprintf("%.0f", percent*f.Ratio), fmt.Sprintf("(%.0f–%.0f)", percent*f.Low, percent*f.High), string(f.Verdict))})
+		}
+	}
+	verdict := "Fast is kept: " + t.Why + "."
+	if !t.Kept {
+		verdict = "Fast is taken back: " + t.Why + "."
+	}
+	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}}
+	d.Sections = append(head, d.Sections...)
+	return d
+}
+
+// fastFigure is a time or a rate.
+func fastFigure(v float64, unit string) string {
+	if unit == "bit/s" {
+		return fmt.Sprintf("%.2f Gbit/s", v/1e9)
+	}
+	return fmt.Sprintf("%.1f µs", v*1e6)
+}
+
 // linkTable is how large packets may be on each link.
 func linkTable(links []fast.Link) document.Table {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),

@@ -1,0 +1,231 @@
+package fast
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// A speech is what a port is asked, and what must come back. Nothing that it asks changes
+// what the server holds, except what the user named.
+type speech struct {
+	name string
+	// open is said first on a connection; nil: nothing.
+	open func(*bufio.ReadWriter) error
+	// ask is one request; nil: a connection has none, and open is all.
+	ask func(*bufio.ReadWriter) (bytes int64, err error)
+	// bulk says that ask moves so much that its rate is what counts.
+	bulk bool
+}
+
+const (
+	bulkBytes = 1 << 20          // a large request
+	answering = 10 * time.Second // the most that an answer takes
+	hearing   = 2 * time.Second  // the same of a server that may not understand
+	speaking  = 300 * time.Millisecond
+	mostReply = 64 << 20
+)
+
+// Speeches are the words of --measure.
+func Speeches() []string {
+	return []string{"auto", "http", "http:/PATH", "post:/PATH", "redis", "redis-bulk", "postgres", "greeting"}
+}
+
+// errSpeech says that a word of --measure is none.
+type errSpeech struct{ word string }
+
+func (e *errSpeech) Error() string { return fmt.Sprintf("--measure=%s: no such load", e.word) }
+
+// Hint lists them.
+func (*errSpeech) Hint() string { return "it is one of " + strings.Join(Speeches(), ", ") }
+
+// ParseSpeech reads a word of --measure.
+func ParseSpeech(word string) error {
+	if word == auto {
+		return nil
+	}
+	_, err := speechOf(word, "")
+	return err
+}
+
+const auto = "auto"
+
+func speechOf(word, host string) (speech, error) {
+	kind, target, has := strings.Cut(word, ":")
+	if has {
+		if _, err := url.ParseRequestURI(target); err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || strings.ContainsAny(target, " \r\n") {
+			return speech{}, &errSpeech{word}
+		}
+	}
+	switch {
+	case kind == "http":
+		if !has {
+			target = "/"
+		}
+		return httpSpeech(http.MethodGet, target, host, 0), nil
+	case kind == "post" && has:
+		return httpSpeech(http.MethodPost, target, host, bulkBytes), nil
+	case has:
+	case kind == "redis":
+		return redisSpeech(0), nil
+	case kind == "redis-bulk":
+		return redisSpeech(bulkBytes), nil
+	case kind == "postgres":
+		return postgresSpeech, nil
+	case kind == "greeting":
+		return greetingSpeech, nil
+	}
+	return speech{}, &errSpeech{word}
+}
+
+// httpSpeech asks for a page over a kept connection. Any answer but a server's fault is one.
+func httpSpeech(method, target, host string, body int) speech {
+	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n", method, target, host)
+	if body > 0 {
+		head += fmt.Sprintf("Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", body)
+	}
+	request := append([]byte(head+"\r\n"), make([]byte, body)...)
+	name := "http " + target
+	if method == http.MethodPost {
+		name = "post " + target
+	}
+	return speech{name: name, bulk: body > 0, ask: func(c *bufio.ReadWriter) (int64, error) {
+		if err := send(c, request); err != nil {
+			return 0, err
+		}
+		r, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
+		if err != nil {
+			return 0, err
+		}
+		n, err := io.Copy(io.Discard, io.LimitReader(r.Body, mostReply))
+		switch {
+		case err != nil:
+			return n, err
+		case r.StatusCode >= http.StatusInternalServerError:
+			return n, fmt.Errorf("the server answered %s", r.Status)
+		case r.Close:
+			err = errLast
+		}
+		return n + int64(body), err
+	}}
+}
+
+// errLast says that a connection takes no more requests.
+var errLast = errors.New("the server ends the connection")
+
+// redisSpeech pings, with a payload that comes back. A server that wants a password answers
+// with an error, which is an answer.
+func redisSpeech(payload int) speech {
+	request := []byte("PING\r\n")
+	name := "redis"
+	if payload > 0 {
+		name = "redis-bulk"
+		request = append(fmt.Appendf(nil, "*2\r\n$4\r\nPING\r\n$%d\r\n", payload), bytes.Repeat([]byte("x"), payload)...)
+		request = append(request, "\r\n"...)
+	}
+	return speech{name: name, bulk: payload > 0, ask: func(c *bufio.ReadWriter) (int64, error) {
+		if err := send(c, request); err != nil {
+			return 0, err
+		}
+		line, err := c.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case payload == 0 && (strings.HasPrefix(line, "+PONG") || strings.HasPrefix(line, "-")):
+			return int64(len(request) + len(line)), nil
+		case payload > 0 && line == fmt.Sprintf("$%d\r\n", payload):
+			n, err := io.CopyN(io.Discard, c, int64(payload)+2)
+			return n + int64(len(request)), err
+		}
+		return 0, fmt.Errorf("the server answered %q, which is not Redis", line)
+	}}
+}
+
+// postgresSpeech asks whether the server would encrypt, which it answers before it knows who asks.
+var postgresSpeech = speech{name: "postgres", open: func(c *bufio.ReadWriter) error {
+	const sslRequest = 80877103 // of PostgreSQL's protocol, "SSLRequest"
+	if err := send(c, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)); err != nil {
+		return err
+	}
+	b, err := c.ReadByte()
+	if err == nil && b != 'S' && b != 'N' {
+		err = fmt.Errorf("the server answered %q, which is not PostgreSQL", b)
+	}
+	return err
+}}
+
+// greetingSpeech waits for a server that speaks first: MySQL, SSH, SMTP, FTP.
+var greetingSpeech = speech{name: "greeting", open: func(c *bufio.ReadWriter) error {
+	_, err := c.ReadByte()
+	return err
+}}
+
+func send(c *bufio.ReadWriter, b []byte) error {
+	_, err := c.Write(b)
+	return errors.Join(err, c.Flush())
+}
+
+// dialTo connects, and has a server that is asked for too much time out.
+func dialTo(ctx context.Context, at string, patience time.Duration) (net.Conn, *bufio.ReadWriter, error) {
+	d := net.Dialer{Timeout: answering}
+	c, err := d.DialContext(ctx, "tcp", at)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	return c, bufio.NewReadWriter(bufio.NewReaderSize(c, 64<<10), bufio.NewWriterSize(c, 64<<10)), nil
+}
+
+// recognize finds out what a port speaks. What servers of the container's port usually speak
+// is tried first, because others may log what they do not understand.
+func recognize(ctx context.Context, at string, containerPort uint16) (speech, error) {
+	order := []string{"http", "redis", "postgres"}
+	if usual := map[uint16]string{6379: "redis", 5432: "postgres"}[containerPort]; usual != "" {
+		order = append([]string{usual}, slices.DeleteFunc(order, func(s string) bool { return s == usual })...)
+	}
+	if try(ctx, at, greetingSpeech, speaking) == nil {
+		return greetingSpeech, nil
+	}
+	for _, word := range order {
+		s, err := speechOf(word, at)
+		if err == nil {
+			err = try(ctx, at, s, hearing)
+		}
+		if err == nil || errors.Is(err, errLast) {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return speech{}, ctx.Err()
+		}
+	}
+	return speech{}, &path.UnsupportedError{Missing: "nothing that toll can say is answered at " + at + ": what it speaks is not known",
+		Remedy: "--measure=http:/PATH, or one of " + strings.Join(Speeches()[3:], ", ")}
+}
+
+func try(ctx context.Context, at string, s speech, patience time.Duration) error {
+	c, rw, err := dialTo(ctx, at, patience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if s.open != nil {
+		err = s.open(rw)
+	}
+	if err == nil && s.ask != nil {
+		_, err = s.ask(rw)
+	}
+	return err
+}

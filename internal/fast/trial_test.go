@@ -1,0 +1,271 @@
+package fast
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+)
+
+// serving answers connections on a port of its own until the test ends.
+func serving(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				answer(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// likeRedis answers pings as Redis does, with a payload or without; wants a password if says so.
+func likeRedis(says string) func(net.Conn) {
+	return func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			switch {
+			case strings.HasPrefix(line, "PING"):
+				fmt.Fprint(c, says)
+			case line == "*2\r\n":
+				for range 3 { // $4, PING, $n
+					if line, err = r.ReadString('\n'); err != nil {
+						return
+					}
+				}
+				var n int
+				fmt.Sscanf(line, "$%d", &n)
+				b := make([]byte, n+2)
+				if _, err := io.ReadFull(r, b); err != nil {
+					return
+				}
+				fmt.Fprintf(c, "$%d\r\n%s", n, b)
+			default:
+				fmt.Fprint(c, "-ERR unknown command\r\n")
+				return
+			}
+		}
+	}
+}
+
+func likePostgres(c net.Conn) {
+	b := make([]byte, 8)
+	if _, err := io.ReadFull(c, b); err != nil || string(b[4:]) != "\x04\xd2\x16\x2f" {
+		return
+	}
+	fmt.Fprint(c, "N")
+	_, _ = io.Copy(io.Discard, c)
+}
+
+func TestRecognize(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/broken":
+			w.WriteHeader(http.StatusBadGateway)
+		case "/close":
+			w.Header().Set("Connection", "close")
+		}
+		fmt.Fprint(w, r.Method, n)
+	}))
+	t.Cleanup(page.Close)
+	web := strings.TrimPrefix(page.URL, "http://")
+	mute := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	hasty := func(c net.Conn) { fmt.Fprint(c, "220 mail\r\n"); mute(c) }
+	for name, c := range map[string]struct {
+		at   string
+		port uint16
+		want string
+	}{
+		"http":           {web, 80, "http /"},
+		"http-elsewhere": {web, 6379, "http /"},
+		"redis":          {serving(t, likeRedis("+PONG\r\n")), 6379, "redis"},
+		"redis-password": {serving(t, likeRedis("-NOAUTH Authentication required.\r\n")), 80, "redis"},
+		"postgres":       {serving(t, likePostgres), 5432, "postgres"},
+		"greeting":       {serving(t, hasty), 25, "greeting"},
+		"closes":         {serving(t, func(net.Conn) {}), 7, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := recognize(context.Background(), c.at, c.port)
+			if s.name != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("%q, %v", s.name, err)
+			}
+		})
+	}
+	redis, odd := serving(t, likeRedis("+PONG\r\n")), serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
+	for _, c := range []struct{ word, at, fault string }{
+		{"http:/a?b=c", web, ""}, {"post:/in", web, ""}, {"redis-bulk", redis, ""},
+		{"http:/broken", web, "502"}, {"http:/close", web, errLast.Error()}, {"redis", web, "not Redis"}, {"postgres", odd, "not PostgreSQL"},
+	} {
+		s, err := speechOf(c.word, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := try(context.Background(), c.at, s, answering); (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: %v", c.word, err)
+		}
+	}
+	for _, word := range []string{"", "ftp", "http:", "http:x", "http://host/x", "post", "post:", "redis:1", "http:/a b", "http:/a\r\nX: y"} {
+		if err := ParseSpeech(word); err == nil {
+			t.Errorf("%q is a load", word)
+		}
+	}
+}
+
+// onOff counts what a trial turns.
+type onOff struct {
+	on                atomic.Bool
+	ons, offs, reread int
+	fault             error
+}
+
+func (o *onOff) toggle(on bool) error {
+	if o.on.Store(on); on {
+		o.ons++
+	} else {
+		o.offs++
+	}
+	return nil
+}
+
+func (o *onOff) refresh(context.Context) error { o.reread++; return o.fault }
+
+// A trial takes turns, each state in each round, and ends with what it asks.
+func TestTrialTakesTurns(t *testing.T) {
+	ask := func(word string) target {
+		at := serving(t, likeRedis("+PONG\r\n"))
+		s, err := speechOf(word, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return target{netip.MustParseAddrPort(at), s}
+	}
+	tr, o := &Trial{Budget: time.Millisecond}, &onOff{}
+	out, err := tr.measure(context.Background(), []target{ask("redis"), ask("redis-bulk")}, o)
+	if err != nil || out.Rounds != stats.MinJudged || o.ons != out.Rounds || o.offs != 2*out.Rounds || o.reread == 0 || len(out.Ports) != 2 {
+		t.Fatalf("%+v, %v, %d on, %d off", out, err, o.ons, o.offs)
+	}
+	for i, want := range []string{Asking, Moving} {
+		f := out.Ports[i].Figures
+		if len(f) != 2 || f[0].What != Connecting || f[1].What != want || f[0].Before <= 0 || f[1].After <= 0 || f[0].Ratio <= 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if b, err := json.Marshal(out); err != nil || len(b) == 0 {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := tr.measure(ctx, []target{ask("redis")}, &onOff{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	gone := target{netip.MustParseAddrPort("127.0.0.1:1"), greetingSpeech}
+	if _, err := tr.measure(context.Background(), []target{gone}, &onOff{}); err == nil {
+		t.Error("a server that is gone is measured")
+	}
+	if _, err := tr.measure(context.Background(), nil, &onOff{fault: ErrOn}); !errors.Is(err, ErrOn) {
+		t.Error(err)
+	}
+}
+
+// Only what was better somewhere and worse nowhere is kept.
+func TestTrialKeeps(t *testing.T) {
+	// figures of rounds that differ by noise, and by a factor with fast.
+	series := func(what string, factor float64) (f Figure) {
+		var s [states]map[string]map[int]float64
+		for state := range s {
+			s[state] = map[string]map[int]float64{what: {}}
+			for round := range 20 {
+				v := 100 * (1 + 0.01*float64((7*round+3*state)%5-2))
+				if state == after {
+					v *= factor
+				}
+				s[state][what][round] = v
+			}
+		}
+		f, ok := figure(what, &s)
+		if !ok {
+			t.Fatal("no figure")
+		}
+		return f
+	}
+	for _, c := range []struct {
+		name string
+		figs []Figure
+		kept bool
+	}{
+		{"faster", []Figure{series(Connecting, 0.8), series(Asking, 1)}, true},
+		{"more", []Figure{series(Moving, 1.3)}, true},
+		{"less", []Figure{series(Moving, 0.7)}, false},
+		{"slower", []Figure{series(Connecting, 0.8), series(Asking, 1.3)}, false},
+		{"the same", []Figure{series(Connecting, 1), series(Asking, 1)}, false},
+	} {
+		out := &Tried{Ports: []TriedPort{{Figures: c.figs}}}
+		if out.judge(); out.Kept != c.kept || out.Why == "" {
+			t.Errorf("%s: %+v", c.name, out)
+		}
+	}
+	if f := series(Asking, 1.3); f.Verdict != stats.Worse || f.Low > f.Ratio || f.High < f.Ratio || f.Before < 90 || f.After < 120 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A trial beside an engine leaves it off or on, as it says; interrupted, off.
+func TestBesideTrial(t *testing.T) {
+	withEngine(t)
+	container(t, "web", "-p 8080:80")
+	links := sizes(t)
+	tr := &Trial{Want: Choice{Ports: []uint16{8080}, Parts: []Part{Connect, Links}}, Speaks: "auto", Budget: 2 * time.Second, Lease: time.Hour}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(700*time.Millisecond, cancel)
+	if _, err := tr.Run(ctx); err == nil {
+		t.Error("it was interrupted, and says nothing")
+	}
+	check := func(on bool) {
+		t.Helper()
+		if now := sizes(t); IsOn() != on || (fmt.Sprint(now) == fmt.Sprint(links)) == on {
+			t.Errorf("on is %t, links are %v, and were %v", IsOn(), now, links)
+		}
+	}
+	check(false)
+	out, err := tr.Run(context.Background())
+	if err != nil || out.Ports[0].Speaks != "greeting" || len(out.Ports[0].Figures) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	t.Logf("%+v", out)
+	check(out.Kept)
+	_ = turnOff()
+	f := turnOn(t)
+	if _, err := tr.Run(context.Background()); !errors.Is(err, ErrOn) {
+		t.Error(err)
+	}
+	_ = f.Close()
+}
