@@ -228,9 +228,6 @@ func parseParts(words []string) (out []fast.Part, err error) {
 			out = append(out, p)
 		}
 	}
-	if len(out) == 0 {
-		return nil, usage(errors.New("--parts names none"), "--parts connect,links")
-	}
 	return out, nil
 }
 

@@ -55,9 +55,9 @@ type Figure struct {
 
 // What a figure is of.
 const (
-	Connecting = "new connection and first answer"
-	Asking     = "request over a kept connection"
-	Moving     = "throughput of requests"
+	Connecting = "connecting" // a new connection with its first answer
+	Asking     = "request"    // over a kept connection
+	Moving     = "throughput" // of requests that move much
 )
 
 // Bounds of a trial.
@@ -267,8 +267,8 @@ func (t *Trial) measure(ctx context.Context, targets []target, to switches) (*Tr
 // a kept one, in s, or what requests move, in bit/s.
 func (x target) visit(ctx context.Context, long time.Duration) (map[string]float64, error) {
 	var connecting, asking []float64
-	var moved int64
-	var spent time.Duration
+	var moved, first int64 // over kept connections, and by first requests
+	var spent, firstTook time.Duration
 	for end := time.Now().Add(long); len(connecting) < greetings || time.Now().Before(end); {
 		began := time.Now()
 		c, rw, err := dialTo(ctx, x.dial.String(), answering)
@@ -278,10 +278,13 @@ func (x target) visit(ctx context.Context, long time.Duration) (map[string]float
 		if x.speech.open != nil {
 			err = x.speech.open(rw)
 		}
+		var n int64
 		if err == nil && x.speech.ask != nil {
-			_, err = x.speech.ask(rw)
+			n, err = x.speech.ask(rw)
 		}
-		connecting = append(connecting, time.Since(began).Seconds())
+		took := time.Since(began)
+		connecting = append(connecting, took.Seconds())
+		first, firstTook = first+n, firstTook+took
 		for last := len(connecting) >= greetings; err == nil && last && x.speech.ask != nil && time.Now().Before(end) && ctx.Err() == nil; {
 			began := time.Now()
 			_ = c.SetDeadline(began.Add(answering))
@@ -302,6 +305,8 @@ func (x target) visit(ctx context.Context, long time.Duration) (map[string]float
 	}
 	out := map[string]float64{Connecting: stats.Median(connecting)}
 	switch {
+	case len(asking) == 0 && first/int64(len(connecting)) >= bulkReply: // a server that keeps no connection
+		out[Moving] = 8 * float64(first) / firstTook.Seconds()
 	case len(asking) == 0:
 	case x.speech.bulk || moved/int64(len(asking)) >= bulkReply:
 		out[Moving] = 8 * float64(moved) / spent.Seconds()

@@ -243,7 +243,7 @@ func TestBesideTrial(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
 	links := sizes(t)
-	tr := &Trial{Want: Choice{Ports: []uint16{8080}, Parts: []Part{Connect, Links}}, Speaks: "auto", Budget: 2 * time.Second, Lease: time.Hour}
+	tr := &Trial{Want: Choice{Ports: []uint16{8080}, Parts: []Part{Connect, Links}}, Speaks: "auto", Budget: 500 * time.Millisecond, Lease: time.Hour}
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(700*time.Millisecond, cancel)
 	if _, err := tr.Run(ctx); err == nil {

@@ -71,19 +71,20 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 		Trial  *fast.Tried  `json:"trial"`
 		Status *fast.Status `json:"status"`
 	}{t, s}
-	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "port"), texts("", "spoke"), texts("", "what"),
-		figures("", "before"), figures("", "with fast"), figures("% of", "before"), texts("", "interval"), texts("", "verdict")}}
+	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{figures("", "port"), texts("", "asked"), texts("", "what"),
+		figures("", "before"), figures("", "with fast"), texts("% of", "before"), texts("", "verdict")}}
 	for _, p := range t.Ports {
 		for _, f := range p.Figures {
-			table.Rows = append(table.Rows, document.Row{Cells: document.Texts(p.Dial.String(), p.Speaks, f.What, fastFigure(f.Before, f.Unit), fastFigure(f.After, f.Unit),
-				fmt.Sprintf("%.0f", percent*f.Ratio), fmt.Sprintf("(%.0f–%.0f)", percent*f.Low, percent*f.High), string(f.Verdict))})
+			table.Rows = append(table.Rows, document.Row{Cells: document.Texts(fmt.Sprint(p.Dial.Port()), p.Speaks, f.What, fastFigure(f.Before, f.Unit), fastFigure(f.After, f.Unit),
+				fmt.Sprintf("%.0f (%.0f–%.0f)", percent*f.Ratio, percent*f.Low, percent*f.High), string(f.Verdict))})
 		}
 	}
 	verdict := "Fast is kept: " + t.Why + "."
 	if !t.Kept {
 		verdict = "Fast is taken back: " + t.Why + "."
 	}
-	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}}
+	note := fmt.Sprintf("connecting: a new connection and its first answer; request: over a kept one; throughput: of requests that move much. %d rounds, medians, 95 %% intervals", t.Rounds)
+	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}, list(document.Notes, "How it was measured", []string{note})}
 	d.Sections = append(head, d.Sections...)
 	return d
 }
@@ -92,6 +93,9 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 func fastFigure(v float64, unit string) string {
 	if unit == "bit/s" {
 		return fmt.Sprintf("%.2f Gbit/s", v/1e9)
+	}
+	if v >= 1e-3 {
+		return fmt.Sprintf("%.2f ms", v*1e3)
 	}
 	return fmt.Sprintf("%.1f µs", v*1e6)
 }

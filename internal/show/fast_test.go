@@ -9,6 +9,34 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/fast"
 )
 
+func TestFastTrial(t *testing.T) {
+	tried := &fast.Tried{Kept: true, Why: "something was certainly better", Rounds: 60, Ports: []fast.TriedPort{
+		{Dial: netip.MustParseAddrPort("127.0.0.1:8080"), Speaks: "http /", Figures: []fast.Figure{
+			{What: fast.Connecting, Unit: "s", Before: 0.0021, After: 0.0015, Ratio: 0.714, Low: 0.7, High: 0.73, Verdict: "better"},
+			{What: fast.Asking, Unit: "s", Before: 80e-6, After: 79e-6, Ratio: 0.99, Low: 0.98, High: 1.01, Verdict: "same"}}},
+		{Dial: netip.MustParseAddrPort("127.0.0.1:6379"), Speaks: "redis-bulk", Figures: []fast.Figure{
+			{What: fast.Moving, Unit: "bit/s", Before: 9e9, After: 1.2e10, Ratio: 1.33, Low: 1.2, High: 1.5, Verdict: "better"}}}}}
+	want := `Fast is kept: something was certainly better.
+
+                                                           % of
+  port  asked       what             before     with fast  before         verdict
+  8080  http /      connecting      2.10 ms       1.50 ms  71 (70–73)     better
+  8080  http /      request         80.0 µs       79.0 µs  99 (98–101)    same
+  6379  redis-bulk  throughput  9.00 Gbit/s  12.00 Gbit/s  133 (120–150)  better
+
+How it was measured
+  connecting: a new connection and its first answer; request: over a kept one; throughput: of
+    requests that move much. 60 rounds, medians, 95 % intervals
+
+Fast is off.
+`
+	var b strings.Builder
+	f, _ := FindFormat("table")
+	if err := f.Write(&b, FastTrial(tried, &fast.Status{State: fast.Off}), Options{}); err != nil || b.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, b.String(), want)
+	}
+}
+
 func TestFast(t *testing.T) {
 	at := netip.MustParseAddrPort
 	on := &fast.Status{State: fast.On, Lease: 29.6, Ports: []uint16{8080, 9000},
