@@ -22,7 +22,7 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --format x":            `unknown format "x"`,
 		"fast on 80 --format benchfmt":     "does not write the state of fast",
 		"fast on 80 --parts x":             `unknown part "x"`,
-		"fast on 80 --parts=":              "--parts names none",
+		"fast on 80 --parts=":              "--parts is empty",
 		"fast on --all --measure":          "--measure asks ports that are named",
 		"fast on 80 --measure=ftp":         "--measure=ftp: no such load",
 		"fast on 80 --measure=http://x/":   "no such load",
