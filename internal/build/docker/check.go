@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
-	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -34,7 +33,7 @@ func refuse(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "docker has only this machine: there is no remote client",
 			Remedy: "--from host,container, or --on lab"}
 	}
-	return recipe.RefuseTunes(s)
+	return refuseTunes(s)
 }
 
 // check finds out whether the daemon can have the path.
@@ -43,6 +42,9 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		if err := dockerapi.CheckProgram(); err != nil {
 			return err
 		}
+	}
+	if err := e.checkTunes(s); err != nil {
+		return err
 	}
 	r := recipes[s.Mode]
 	switch {

@@ -27,6 +27,10 @@ type engine struct {
 	trial  *trial              // nil before the first
 	tries  map[mode.Name]error // what came of others
 
+	tuning     sync.Mutex         // guards following
+	triedTunes map[mode.Key]error // what came of what tunes need
+	mostQueues int                // of a veth pair, once tried
+
 	networking sync.Mutex // held while a network is made
 
 	starting turns // of containers

@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -39,7 +40,8 @@ type bridgeNet struct {
 // box is a container, which sleeps: processes are started in it.
 type box struct {
 	engine *engine
-	what   string // "server container"
+	tuned  local.Tuned // of its path
+	what   string      // "server container"
 	id     string
 	pid    int // of its first process
 	ns     *netns.NS
@@ -195,7 +197,7 @@ func (s *site) startBox(o order, name string) (*box, error) {
 	if _, err := e.API.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.what, err)
 	}
-	b := &box{engine: e, what: o.what, id: made.ID, device: inside, portNS: e.ns}
+	b := &box{engine: e, tuned: s.tuned, what: o.what, id: made.ID, device: inside, portNS: e.ns}
 	return b, s.enter(b, name)
 }
 

@@ -79,6 +79,9 @@ func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) 
 func (s *site) Finish() error {
 	s.Connect()
 	s.path.Drain = s.drain
+	if err := s.tune(); err != nil {
+		return err
+	}
 	if err := s.describe(); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ const (
 )
 
 var benches = []bench{
-	{name: "proxy", tests: "(Conformance|Inspect|Second|Daemon|Keeps|Cleans|Refuses)"},
+	{name: "proxy", tests: "(Conformance|Inspect|Second|Tunes|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "no-proxy", modes: []mode.Name{mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false"},
 }

@@ -12,19 +12,36 @@ const thisMachine = "this machine"
 
 // Hop is the container's own device.
 func (b *box) Hop(toServer bool) path.Hop {
-	return local.ContainerHop(b.kind, b.ns, b.what, b.device, b.port, toServer)
+	devices := []local.TunedDevice{{Space: b.ns, Name: b.device, Inside: true}}
+	if b.port != "" {
+		devices = append(devices, local.TunedDevice{Space: b.portNS, Name: b.port})
+	}
+	return b.tuned.MadeOf(local.ContainerHop(b.kind, b.ns, b.what, b.device, b.port, toServer), devices...)
+}
+
+// loopbackHop is the container's own loopback device.
+func (b *box) loopbackHop() path.Hop {
+	return b.tuned.MadeOf(local.LoopbackHop(b.ns, b.what), local.TunedDevice{Space: b.ns, Name: "lo"})
+}
+
+// bridged remembers that a hop is made of a network's bridge.
+func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
+	s.spans(n)
+	d := local.TunedDevice{Space: s.engine.ns, Name: n.bridge}
+	if n.where != "" {
+		d.Space = s.Servers[0].portNS
+	}
+	return s.tuned.MadeOf(h, d)
 }
 
 // bridgeHop is a bridge as the machine's own device.
 func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
-	s.spans(n)
-	return local.BridgeHop(s.engine.ns, thisMachine, n.bridge, toServer)
+	return s.bridged(n, local.BridgeHop(s.engine.ns, thisMachine, n.bridge, toServer))
 }
 
 // switchedHop is a network's bridge as a switch between its containers.
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
-	s.spans(n)
-	return local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers))
+	return s.bridged(n, local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers)))
 }
 
 // sent adds up what went out of the outer ends of containers' pairs.
@@ -38,6 +55,5 @@ func sent(boxes []*box) local.Reader {
 
 // bridgeLeg is a network's bridge up to a proxy or down from it.
 func (s *site) bridgeLeg(n *bridgeNet, leg string) path.Hop {
-	s.spans(n)
-	return local.BridgeLegHop(s.engine.ns, thisMachine, n.bridge, leg)
+	return s.bridged(n, local.BridgeLegHop(s.engine.ns, thisMachine, n.bridge, leg))
 }

@@ -86,7 +86,7 @@ func (s *site) shared() error {
 	for i, b := range s.Servers {
 		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
 		s.path.Guards = append(s.path.Guards, local.Unused(b.Hop(true)))
-		h := local.LoopbackHop(b.ns, b.what)
+		h := b.loopbackHop()
 		h.Clients = s.path.Spec.TalkTo(i)
 		s.path.Hops = append(s.path.Hops, h)
 	}

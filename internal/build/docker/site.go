@@ -39,6 +39,7 @@ type site struct {
 	network *bridgeNet
 	bridges []string     // of this machine that hops or guards are
 	kind    mode.HopKind // of the containers' devices
+	tuned   local.Tuned
 	recipe.Ends[*box]
 	// attach gives a container its device and address where Docker does not; nil
 	// where it does.
@@ -53,7 +54,7 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	if f := e.Info.FirewallBackend; f != nil {
 		p.Facts["firewall"] = f.Driver
 	}
-	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
+	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
 // name is a new name.

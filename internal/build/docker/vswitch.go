@@ -53,7 +53,7 @@ func (s *site) vswitch() error {
 		p.Facts["offloads"] = "checksum and segmentation off in the containers: the userspace datapath forwards packets without finishing either"
 	}
 	hop := func(toServer, toClient func() []string) path.Hop {
-		return path.Hop{Kind: mode.HopOVS, Name: l.bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
+		h := path.Hop{Kind: mode.HopOVS, Name: l.bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
 			now, err := sw.Ports(l.bridge)
 			if err != nil {
 				return c, err
@@ -66,6 +66,10 @@ func (s *site) vswitch() error {
 			return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
 				BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
 		}}
+		return s.tuned.MadeOf(h, local.TunedDevice{Space: s.engine.ns, Name: l.bridge, SetMTU: func(mtu int) error {
+			_, err := sw.Set("set", "Interface", l.bridge, "mtu_request="+strconv.Itoa(mtu))
+			return err
+		}})
 	}
 	of := func(boxes *[]*box) func() []string {
 		return func() (out []string) {

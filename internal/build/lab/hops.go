@@ -9,32 +9,14 @@ import (
 )
 
 // device is one network device that a hop is made of.
-type device struct {
-	ns   *space
-	name string
-	// inside says that it is a container's own.
-	inside bool
-	// setMTU sets the device's MTU if another program manages it; else nil.
-	setMTU func(mtu int) error
-}
-
-// hopID tells a site's hops apart.
-type hopID struct {
-	kind        mode.HopKind
-	name, where string
-}
-
-func idOf(h path.Hop) hopID { return hopID{h.Kind, h.Name, h.Where} }
+type device = local.TunedDevice
 
 // madeOf remembers the devices that a hop is made of, for tunes.
-func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
-	s.devices[idOf(h)] = devices
-	return h
-}
+func (s *site) madeOf(h path.Hop, devices ...device) path.Hop { return s.tuned.MadeOf(h, devices...) }
 
 // loHop is a namespace's loopback device.
 func (s *site) loHop(ns *space, where string) path.Hop {
-	return s.madeOf(local.LoopbackHop(ns, where), device{ns: ns, name: "lo"})
+	return s.madeOf(local.LoopbackHop(ns, where), device{Space: ns, Name: "lo"})
 }
 
 // wireHop is A's end of the wire.
@@ -44,21 +26,21 @@ func (s *site) wireHop() path.Hop {
 
 // Hop is the container's own device.
 func (c *container) Hop(toServer bool) path.Hop {
-	devices := []device{{ns: c.ns, name: inside, inside: true}}
+	devices := []device{{Space: c.ns, Name: inside, Inside: true}}
 	if c.port != "" {
-		devices = append(devices, device{ns: c.portNS, name: c.port})
+		devices = append(devices, device{Space: c.portNS, Name: c.port})
 	}
 	return c.site.madeOf(local.ContainerHop(c.kind, c.ns, c.name, inside, c.port, toServer), devices...)
 }
 
 // bridgeHop is a bridge as its machine's own device.
 func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
-	return s.madeOf(local.BridgeHop(m.ns, m.name, bridge, toServer), device{ns: m.ns, name: bridge})
+	return s.madeOf(local.BridgeHop(m.ns, m.name, bridge, toServer), device{Space: m.ns, Name: bridge})
 }
 
 // bridgeLeg is the network's bridge on machine A, up to a proxy or down from it.
 func (s *site) bridgeLeg(leg string) path.Hop {
-	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, tollNet.bridge, leg), device{ns: s.a.ns, name: tollNet.bridge})
+	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, tollNet.bridge, leg), device{Space: s.a.ns, Name: tollNet.bridge})
 }
 
 // switchedHop is a bridge as a switch between ports.
@@ -70,7 +52,7 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 		}
 		return local.Sum(all...)
 	}
-	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{ns: ns, name: bridge})
+	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{Space: ns, Name: bridge})
 }
 
 // ruleHop is a rule of a machine.

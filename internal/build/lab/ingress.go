@@ -311,8 +311,8 @@ func (s *site) ipvsHop(c *container) path.Hop {
 		})
 		return out, err
 	}}
-	return s.madeOf(h, device{ns: c.ns, name: inside}, device{ns: c.portNS, name: c.port},
-		device{ns: c.ns, name: gatewayLeg}, device{ns: c.on.ns, name: gatewayPort})
+	return s.madeOf(h, device{Space: c.ns, Name: inside}, device{Space: c.portNS, Name: c.port},
+		device{Space: c.ns, Name: gatewayLeg}, device{Space: c.on.ns, Name: gatewayPort})
 }
 
 // tryIPVS makes an unused service, and the rules beside it.

@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
@@ -86,7 +85,7 @@ func (l *Lab) setCongestion() error {
 	if l.Congestion == "" {
 		return nil
 	}
-	err := setCongestion(l.Congestion)
+	err := local.SetCongestion(l.Congestion)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
 		u.Remedy = "--congestion with " + u.Remedy
@@ -94,34 +93,12 @@ func (l *Lab) setCongestion() error {
 	return err
 }
 
-// setCongestion sets the congestion control of the calling thread's namespace.
-func setCongestion(name string) error {
-	if err := sysctl.Set(tcpCongestion, name); err != nil {
-		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
-		return &path.UnsupportedError{
-			Missing: "congestion control " + name + " cannot be chosen in a network namespace",
-			Remedy:  "one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
-			Err:     err,
-		}
-	}
-	return nil
-}
-
 // tryCongestion sets a congestion control in the namespace for trials, and what there was
 // again.
 func (l *Lab) tryCongestion(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.trial.Do(func() error {
-		before, err := sysctl.Get(tcpCongestion)
-		if err != nil {
-			return err
-		}
-		if err := setCongestion(name); err != nil {
-			return err
-		}
-		return sysctl.Set(tcpCongestion, before)
-	})
+	return l.trial.Do(func() error { return local.TryCongestion(name) })
 }
 
 // Build builds the path on machines of its own.

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -150,7 +150,7 @@ func (l *Lab) try(n need) error {
 		case needIPvlan:
 			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
 		case needNetkit:
-			return missingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
+			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
 		case needVXLAN:
 			return tryVXLAN()
 		case needESP:
@@ -160,15 +160,15 @@ func (l *Lab) try(n need) error {
 		case needOVS:
 			return tryOVS()
 		case needRPS:
-			return tryRPS()
+			return local.TryTune(mode.RPS)
 		case needXPS:
-			return tryXPS()
+			return local.TryTune(mode.XPS)
 		case needQueues:
 			return l.tryQueues()
 		case needThreaded:
-			return tryThreaded()
+			return local.TryTune(mode.Threaded)
 		case needBigTCP:
-			return tryBigTCP()
+			return local.TryTune(mode.BigTCP)
 		case needShortcuts:
 			return tryShortcuts()
 		case needTCP:
@@ -204,10 +204,10 @@ func (l *Lab) Close() error {
 // tryDevices makes a veth pair and a bridge.
 func tryDevices() error {
 	if err := link.AddVeth("try-veth", "try-peer", unix.Gettid()); err != nil {
-		return missingDevice(err, "veth", "CONFIG_VETH")
+		return local.MissingDevice(err, "veth", "CONFIG_VETH")
 	}
 	if err := link.AddBridge("try-bridge"); err != nil {
-		return missingDevice(err, "bridge", "CONFIG_BRIDGE")
+		return local.MissingDevice(err, "bridge", "CONFIG_BRIDGE")
 	}
 	return nil
 }
@@ -217,21 +217,9 @@ func tryDevices() error {
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
-		return missingDevice(err, "veth", "CONFIG_VETH")
+		return local.MissingDevice(err, "veth", "CONFIG_VETH")
 	}
-	return missingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
-}
-
-// missingDevice explains why a device could not be made; nil if it could.
-func missingDevice(err error, module, option string) error {
-	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
-		return err // could not tell
-	}
-	return &path.UnsupportedError{
-		Missing: "the kernel has no " + module + " devices (" + option + ")",
-		Remedy:  "sudo modprobe " + module + ", or use a kernel that has them",
-		Err:     err,
-	}
+	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
 }
 
 // trySockets finds out whether a proxy's bytes can be read.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -21,8 +22,8 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		err  error
 		want string // "": could not tell
 	}{
-		{"no-bridge", missingDevice(unix.EOPNOTSUPP, "bridge", "CONFIG_BRIDGE"), "CONFIG_BRIDGE"},
-		{"odd-device", missingDevice(unix.EBUSY, "bridge", "CONFIG_BRIDGE"), ""},
+		{"no-bridge", local.MissingDevice(unix.EOPNOTSUPP, "bridge", "CONFIG_BRIDGE"), "CONFIG_BRIDGE"},
+		{"odd-device", local.MissingDevice(unix.EBUSY, "bridge", "CONFIG_BRIDGE"), ""},
 		{"no-privilege", explainNamespace(unix.EPERM), "root or a user namespace"},
 		{"too-many", explainNamespace(unix.ENOSPC), "user.max_net_namespaces"},
 		{"no-namespaces", explainNamespace(unix.EINVAL), "CONFIG_NET_NS"},

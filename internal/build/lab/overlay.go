@@ -206,11 +206,11 @@ func (b *sandbox) knows(c *container) error {
 // vxlanHop is the tunnel's device on one machine.
 func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
-		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{ns: b.ns, name: overlayVXLAN})
+		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{Space: b.ns, Name: overlayVXLAN})
 }
 
 // tryVXLAN makes a VXLAN device.
 func tryVXLAN() error {
 	v := link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}
-	return missingDevice(link.AddVXLAN(v), "vxlan", "CONFIG_VXLAN")
+	return local.MissingDevice(link.AddVXLAN(v), "vxlan", "CONFIG_VXLAN")
 }

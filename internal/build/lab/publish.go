@@ -146,7 +146,7 @@ func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
 	}
-	return s.set(mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)})
+	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
 }
 
 // publish lets clients dial the published ports.

@@ -156,9 +156,8 @@ type site struct {
 	boxes []*container
 	recipe.Ends[*container]
 	// more are namespaces besides machines' and containers'.
-	more []spot
-	// devices are those that a hop is made of, by the hop's identity.
-	devices map[hopID][]device
+	more  []spot
+	tuned local.Tuned
 }
 
 // spot is a namespace with its name.
@@ -169,7 +168,7 @@ type spot struct {
 
 // newSite makes two machines and the wire between them.
 func newSite(l *Lab, p *path.Path) (*site, error) {
-	s := &site{lab: l, path: p, Ends: recipe.NewEnds[*container](p), devices: map[hopID][]device{}}
+	s := &site{lab: l, path: p, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
 		to   **machine
 		name string

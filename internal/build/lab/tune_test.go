@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -214,7 +215,7 @@ func TestTunesAreTriedAndUndone(t *testing.T) {
 func congestionOf(t *testing.T, l *Lab) (name string) {
 	t.Helper()
 	err := l.trial.Do(func() (err error) {
-		name, err = sysctl.Get(tcpCongestion)
+		name, err = sysctl.Get(local.TCPCongestion)
 		return err
 	})
 	if err != nil {

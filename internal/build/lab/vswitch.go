@@ -145,7 +145,7 @@ func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string
 		}
 		return local.SentBy(sent(toServer), sent(toClient))()
 	}}
-	return s.madeOf(h, device{ns: m.ns, name: outer.bridge, setMTU: func(mtu int) error {
+	return s.madeOf(h, device{Space: m.ns, Name: outer.bridge, SetMTU: func(mtu int) error {
 		return sw.Set("set", "Interface", outer.bridge, "mtu_request="+strconv.Itoa(mtu))
 	}})
 }

@@ -174,7 +174,7 @@ func (s *site) guardWire() {
 func (l *Lab) tryWire() error {
 	w := l.Wire
 	if err := link.AddVeth("try-wire", "try-wire2", unix.Gettid()); err != nil {
-		return missingDevice(err, "veth", "CONFIG_VETH")
+		return local.MissingDevice(err, "veth", "CONFIG_VETH")
 	}
 	for _, part := range []struct {
 		shape        link.Shape

@@ -8,11 +8,11 @@ import (
 )
 
 // RefuseTunes refuses what is set on devices, for a backend whose devices are not
-// toll's.
+// toll's: those of other machines.
 func RefuseTunes(s path.Spec) error {
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // the load's own
-			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on the lab's devices only", t.Key), Remedy: "--on lab"}
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
 		}
 	}
 	return nil

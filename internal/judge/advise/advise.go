@@ -11,7 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Report is the judged search.
@@ -42,10 +44,11 @@ type Lever struct {
 	Verdict Verdict `json:"verdict"`
 	// Alone is what it does to the mode as it is, and Again what it did when it was measured
 	// again, on top of what had been chosen.
-	Alone  []Effect `json:"alone,omitempty"`
-	Again  []Effect `json:"again,omitempty"`
-	Reason string   `json:"reason,omitempty"` // why it failed, is excluded, or cannot be had
-	Remedy string   `json:"remedy,omitempty"`
+	Alone []Effect `json:"alone,omitempty"`
+	Again []Effect `json:"again,omitempty"`
+	// Reason is why it failed, is excluded, or cannot be had, here or from some place.
+	Reason string `json:"reason,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
 
 	Harms     string          `json:"harms,omitempty"` // where it may, in general
 	GivesUp   string          `json:"gives_up,omitempty"`
@@ -122,6 +125,8 @@ func (s *search) advice() Advice {
 			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp, Permanent: known.Permanent}
 		if t.verdict == Skipped {
 			l.Reason, l.Remedy = s.missing(t.Variant)
+		} else if t.broken == "" && t.Mode == s.plain.Mode {
+			l.Reason, l.Remedy = s.partly(t.Variant)
 		}
 		a.Levers = append(a.Levers, l)
 	}
@@ -152,6 +157,24 @@ func (s *search) missing(v sample.Variant) (reason, remedy string) {
 		}
 	}
 	return "it was not measured", "a longer --budget"
+}
+
+// partly says from where a setting could not be tried, and why; "" if it was from everywhere.
+func (s *search) partly(v sample.Variant) (reason, remedy string) {
+	var places []string
+	for _, x := range s.f.Header.Plan.Skipped {
+		if x.Mode != v.Mode || x.Tune != v.Tune || reason != "" && x.Reason != reason {
+			continue
+		}
+		if place := mode.Placement(x.From).Words(); !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+		reason, remedy = x.Reason, x.Remedy
+	}
+	if reason == "" {
+		return "", ""
+	}
+	return "not from " + printable.List(places) + ": " + reason, remedy
 }
 
 // Next is the step that follows from what was measured: which lever, on what, and what that

@@ -378,10 +378,14 @@ func TestMissingLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, levers("gro:gro=on", "rps:rps=on"))
 	p := &s.f.Header.Plan
 	p.Cells = slices.DeleteFunc(p.Cells, func(c sample.Cell) bool { return c.Tune == "rps=on" })
-	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may", Remedy: "run toll as root"})
+	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may", Remedy: "run toll as root"},
+		sample.Skip{Mode: "bridge", From: "container", Tune: "gro=on", On: sample.Lab, Reason: "it is busy", Remedy: "wait"})
 	r := s.search(t, 3)
 	l := r.Advice.Levers[1]
 	if l.Name != "rps" || l.Verdict != Skipped || l.Reason != "only root may" || l.Remedy != "run toll as root" {
+		t.Errorf("%+v", l)
+	}
+	if l := r.Advice.Levers[0]; l.Name != "gro" || l.Verdict != NoGain || l.Reason != "not from another container: it is busy" || l.Remedy != "wait" {
 		t.Errorf("%+v", l)
 	}
 }

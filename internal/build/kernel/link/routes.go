@@ -109,3 +109,43 @@ func RoutedBySocket() (bool, error) {
 	}
 	return false, nil
 }
+
+// SetRouteCongestion gives the route to a network, which is its only one, a congestion control
+// of its own: connections that are opened to it from the calling thread's namespace have that.
+// It is read back.
+func SetRouteCongestion(to netip.Prefix, name string) error {
+	err := changeRoute(to, func(r *netlink.Route) { r.Congctl = name })
+	if err == nil {
+		var now *netlink.Route
+		if now, err = routeTo(to); err == nil && now.Congctl != name {
+			err = ErrKept
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set congestion control %s of the route to %s: %w", name, to, err)
+	}
+	return nil
+}
+
+func changeRoute(to netip.Prefix, change func(*netlink.Route)) error {
+	r, err := routeTo(to)
+	if err != nil {
+		return err
+	}
+	change(r)
+	return netlink.RouteReplace(r)
+}
+
+// routeTo is the one route to a network, of the main table.
+func routeTo(to netip.Prefix) (*netlink.Route, error) {
+	all, err := dump(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Dst: ipNet(to)}, netlink.RT_FILTER_DST)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, fmt.Errorf("there are %d", len(all))
+	}
+	return &all[0], nil
+}

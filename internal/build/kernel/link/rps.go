@@ -85,13 +85,36 @@ func SetThreaded(name string, on bool) error {
 }
 
 // withSysfs calls f with a descriptor of the root of a sysfs of the calling thread's network
-// namespace.
+// namespace that can be written. All mounts of one namespace's sysfs share what makes it
+// read-only, and engines mount a container's so: that is put back afterwards.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(root), unix.Close(root))
+	var is unix.Statfs_t
+	if err := unix.Fstatfs(root, &is); err != nil {
+		return errors.Join(err, unix.Close(root))
+	}
+	if is.Flags&unix.ST_RDONLY == 0 {
+		return errors.Join(f(root), unix.Close(root))
+	}
+	if err := remount(root, "rw"); err != nil {
+		return errors.Join(err, unix.Close(root))
+	}
+	return errors.Join(f(root), remount(root, "ro"), unix.Close(root))
+}
+
+// remount makes a file system read-only or not, by "ro" or "rw".
+func remount(root int, flag string) error {
+	fs, err := unix.Fspick(root, "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
+	if err == nil {
+		err = errors.Join(unix.FsconfigSetFlag(fs, flag), unix.FsconfigReconfigure(fs), unix.Close(fs))
+	}
+	if err != nil {
+		return fmt.Errorf("remount sysfs %s: %w", flag, err)
+	}
+	return nil
 }
 
 // readAt reads a short file of the mount at root.
