@@ -171,15 +171,23 @@ func TestBesideRules(t *testing.T) {
 	container(t, "web", "-p 8080:80")
 	const at = "127.0.0.1:8080"
 	f := turnOn(t)
+	const table = "nft add table ip users; nft add chain ip users out '{ type filter hook output priority 0; }'; nft add rule ip users out "
 	for _, rule := range []struct {
 		text   string
-		blocks bool // also without fast
+		undo   string // "": the rule is one of iptables
+		blocks bool   // also without fast
 	}{
-		{"INPUT -i lo -p tcp --dport 8080 -j REJECT --reject-with tcp-reset", true},
-		{"OUTPUT -o lo -p tcp --dport 8080 -m owner --uid-owner 0 -j REJECT --reject-with tcp-reset", true},
-		{"OUTPUT -d 172.17.0.0/16 -p tcp -m owner --uid-owner 12345 -j REJECT", false},
+		{"INPUT -i lo -p tcp --dport 8080 -j REJECT --reject-with tcp-reset", "", true},
+		{"OUTPUT -o lo -p tcp --dport 8080 -m owner --uid-owner 0 -j REJECT --reject-with tcp-reset", "", true},
+		{"OUTPUT -d 172.17.0.0/16 -p tcp -m owner --uid-owner 12345 -j REJECT", "", false},
+		{table + "tcp dport 8080 reject with tcp reset", "nft delete table ip users", true},
+		{table + "meta skuid 12345 ip daddr 172.17.0.0/16 drop", "nft delete table ip users", false},
 	} {
-		run(t, "iptables -I "+rule.text)
+		add, undo := rule.text, rule.undo
+		if undo == "" {
+			add, undo = "iptables -I "+rule.text, "iptables -D "+rule.text
+		}
+		run(t, add)
 		left := update(t, f)
 		n := taken(t)
 		got := dial(at)
@@ -189,7 +197,7 @@ func TestBesideRules(t *testing.T) {
 		if !slices.ContainsFunc(left, func(r Refusal) bool { return r.Host.Port() == 8080 && r.Host.Addr().Is4() }) {
 			t.Errorf("%s: not refused: %+v", rule.text, left)
 		}
-		run(t, "iptables -D "+rule.text)
+		run(t, undo)
 		update(t, f)
 		if got := dial(at); !strings.HasPrefix(got, "web") || taken(t) != n+1 {
 			t.Errorf("without %s: %s", rule.text, got)

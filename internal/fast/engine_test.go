@@ -24,8 +24,11 @@ import (
 // The tests beside a daemon run in this program again, in namespaces of network, mounts
 // and PIDs of their own with a dockerd; containers run this program, too.
 const (
-	homeEnv = "BRIDGETOLL_TEST_FAST" // where that dockerd keeps everything
-	image   = "fast-test"
+	homeEnv  = "BRIDGETOLL_TEST_FAST"       // where that dockerd keeps everything
+	flagsEnv = "BRIDGETOLL_TEST_FAST_FLAGS" // of dockerd
+	image    = "fast-test"
+
+	nativeFlag = "--firewall-backend=nftables"
 )
 
 func TestMain(m *testing.M) {
@@ -115,6 +118,7 @@ mount -t sysfs sysfs /run/s
 mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
 mount --rbind /run/s /sys
 ip link set lo up
+case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
 // TestEngines runs the tests beside each daemon.
@@ -124,8 +128,8 @@ func TestEngines(t *testing.T) {
 	}
 	pathtest.NeedsDaemons(t)
 	self := pathtest.StaticSelf(t)
-	for _, e := range pathtest.Engines(t) {
-		t.Run(e.Name, func(t *testing.T) {
+	beside := func(e pathtest.Engine, flags string) func(*testing.T) {
+		return func(t *testing.T) {
 			home, err := os.MkdirTemp("", "toll-fast") // short: sockets are in it
 			if err != nil {
 				t.Fatal(err)
@@ -138,14 +142,20 @@ func TestEngines(t *testing.T) {
 			runtime.LockOSThread() // the parent-death signal is tied to the thread
 			cmd := exec.Command("unshare", args...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-			cmd.Env = append(os.Environ(), homeEnv+"="+home, "DOCKER_HOST=unix://"+home+"/sock")
+			cmd.Env = append(os.Environ(), homeEnv+"="+home, flagsEnv+"="+flags, "DOCKER_HOST=unix://"+home+"/sock")
 			cmd.Env = append(cmd.Env, e.Env()...)
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil {
 				t.Error(err)
 			}
-		})
+		}
+	}
+	for _, e := range pathtest.Engines(t) {
+		t.Run(e.Name, beside(e, ""))
+		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // it can do without iptables
+			t.Run(e.Name+"/nftables", beside(e, nativeFlag))
+		}
 	}
 }
 
@@ -176,7 +186,8 @@ func (e *engine) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	e.cmd = exec.Command("dockerd", "--data-root", e.home+"/data", "--exec-root", e.home+"/exec", "--pidfile", e.home+"/pid", "-H", "unix://"+e.home+"/sock")
+	e.cmd = exec.Command("dockerd", append([]string{"--data-root", e.home + "/data", "--exec-root", e.home + "/exec", "--pidfile", e.home + "/pid",
+		"-H", "unix://" + e.home + "/sock"}, strings.Fields(os.Getenv(flagsEnv))...)...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := e.cmd.Start(); err != nil {
