@@ -29,9 +29,9 @@ func newAdvise(e env) *cobra.Command {
 		levers []string
 	)
 	c := &cobra.Command{
-		Use:   "advise [MODE]",
+		Use:   "advise [MODE…]",
 		Short: "Try what would make a mode faster, and say what helped",
-		Long: `advise tries on this machine what would make a mode (bridge unless another is named)
+		Long: `advise tries on this machine what would make a mode (bridge unless others are named)
 faster: each lever alone, then those that helped and harmed nothing one after
 another, each against what was chosen before. It recommends only what helped both
 times and cost nothing that was measured, and prints the lines that make it permanent.
@@ -39,14 +39,12 @@ times and cost nothing that was measured, and prints the lines that make it perm
 It changes nothing on the machine: levers are put on toll's own containers and networks.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
+  toll advise bridge publish-nat
   toll advise --lever bigtcp,bigtcp-container --budget 2m
   toll advise --format markdown --output advice.md --save advice.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage(fmt.Errorf("advise takes one mode, %d were given", len(args)), "one run for each: toll advise "+args[0])
-			}
 			if slices.Contains(args, allModes) {
-				return usage(fmt.Errorf("advise takes one mode, not %s", allModes), "toll advise bridge")
+				return usage(fmt.Errorf("advise takes modes by name, not %s", allModes), "toll advise bridge publish-nat")
 			}
 			for _, name := range levers {
 				if _, err := suggest.Parse("lever", name, lever.Names()); err != nil {
@@ -55,8 +53,12 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 			}
 			facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 			here := lever.Host{CPUs: facts.CPUs, Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}
-			f.plan = func(r plan.Request) (sample.Plan, error) { return advice(r, here, levers) }
-			f.steps = searching
+			var later []sample.Plan
+			f.plan = func(r plan.Request) (p sample.Plan, err error) {
+				p, later, err = advice(r, here, levers)
+				return p, err
+			}
+			f.steps = func(c *engine.Config) { searching(c, later) }
 			return f.command(e, func(r *plan.Request) error {
 				if err := only(*r, "advise", adviseLoads...); err != nil {
 					return err
@@ -86,42 +88,92 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 // adviseBudget is how long a search takes unless the user says otherwise.
 const adviseBudget = 5 * time.Minute
 
-// advice plans the search's first part.
-func advice(r plan.Request, here lever.Host, named []string) (sample.Plan, error) {
-	levers := lever.Plan(r.Baseline, here, named)
-	if len(levers) == 0 {
-		return sample.Plan{}, fmt.Errorf("nothing to try: there is no such lever for %s", r.Baseline)
+// advice plans the first part of the first mode's search, and those of the others'.
+func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan, later []sample.Plan, err error) {
+	modes := r.Modes
+	if len(modes) == 0 {
+		modes = []mode.Name{r.Baseline}
 	}
-	return plan.Advice(r, levers)
+	var also []string
+	for i, m := range modes {
+		r.Baseline = m
+		levers := lever.Plan(m, here, named)
+		if len(levers) == 0 {
+			return first, nil, fmt.Errorf("nothing to try: there is no such lever for %s", m)
+		}
+		p, err := plan.Advice(r, levers)
+		switch {
+		case err != nil:
+			return p, nil, err
+		case i == 0:
+			first = p
+		default:
+			later, also = append(later, p), append(also, string(m))
+		}
+	}
+	first.Also = also
+	return first, later, nil
 }
 
-// Shares of time: of the budget that in which each lever is tried alone; of the budget that which must be
-// left so that those of which nothing is certain go on; of what is left that in which they do.
+// Shares of a search's time: that in which each lever is tried alone; that which must be left so
+// that those of which nothing is certain go on; of what is left that in which they do.
 const (
 	firstShare = 0.5
 	leastMore  = 0.2
 	moreShare  = 0.5
 )
 
-// searching makes a run a search.
-func searching(c *engine.Config) {
+// searches are how far a run of several has come.
+type searches struct {
+	later []sample.Plan // those that have not begun
+	time  float64       // of the one that goes on, in seconds
+	floor float64       // what of the budget it must leave to those
+}
+
+// searching makes a run a search, and then those of later. Each has an equal share of the time
+// that is left when it begins.
+func searching(c *engine.Config, later []sample.Plan) {
+	s := &searches{later: later}
+	s.share(c.Plan.Budget)
 	if c.Plan.Rounds == 0 {
-		c.First = firstShare * c.Plan.Budget
+		c.First = firstShare * s.time
 	}
-	c.Next = func(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
-		step, waiting := advise.Next(p, visits)
-		switch {
-		case waiting == 0 && p.Rounds == 0 && left > leastMore*p.Budget:
-			var cells []sample.Cell
-			for _, i := range advise.Open(p, visits) {
-				cells = append(cells, p.Cells[i])
-			}
-			return step, cells, moreShare * left
-		case waiting == 0, left <= 0 && p.Rounds == 0 && len(p.Steps) > 0 && p.Steps[len(p.Steps)-1].Lever != "":
-			return step, nil, 0
-		}
-		return step, plan.PairOf(p, step.Before, step.After), max(0, left) / float64(waiting)
+	c.Next = s.next
+}
+
+// share begins a search with so many seconds left, of which those that follow have theirs.
+func (s *searches) share(left float64) {
+	s.time = max(0, left) / float64(len(s.later)+1)
+	s.floor = max(0, left) - s.time
+}
+
+func (s *searches) next(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+	if step, cells, seconds := s.further(p, visits, left-s.floor); len(cells) > 0 {
+		return step, cells, seconds
 	}
+	if len(s.later) == 0 {
+		return sample.Step{}, nil, 0
+	}
+	next := s.later[0]
+	s.later = s.later[1:]
+	s.share(left)
+	return sample.Step{Begins: &sample.Search{Baseline: next.Baseline, Elsewhere: next.Elsewhere, Levers: next.Levers}, Skipped: next.Skipped},
+		next.Cells, firstShare * s.time
+}
+
+// further is what the search that goes on measures next, with so many seconds of its own left; no
+// cells: it is over.
+func (s *searches) further(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+	step, waiting := advise.Next(p, visits)
+	own := p.Now()
+	n := len(own.Steps)
+	switch {
+	case waiting == 0 && p.Rounds == 0 && left > leastMore*s.time:
+		return step, advise.Open(p, visits), moreShare * left
+	case waiting == 0, left <= 0 && p.Rounds == 0 && n > 0 && own.Steps[n-1].Lever != "":
+		return step, nil, 0
+	}
+	return step, plan.PairOf(own, step.Before, step.After), max(0, left) / float64(waiting)
 }
 
 // setDefault gives a flag another default.

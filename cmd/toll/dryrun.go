@@ -59,11 +59,15 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 
 // adviseOutline is what a search does.
 func adviseOutline(p sample.Plan) string {
-	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget)
+	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
 		first = rounds(p.Rounds)
 	}
-	return first + "; then what helped and harmed nothing is measured again, one after another, over all loads"
+	first += "; then what helped and harmed nothing is measured again, one after another, over all loads"
+	if len(p.Also) > 0 {
+		first += "; then the same for " + printable.List(p.Also)
+	}
+	return first
 }
 
 // lines are paragraphs of one line; empty ones are left out.

@@ -25,24 +25,27 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 	if details {
 		out = append(out, runHead(base))
 	}
-	if t := rankedTable(r.Advice); len(t.Rows) > 0 {
-		title := document.Strongly("What was tried").Then(", in % of what there was without it; the best first", document.Faint)
-		out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+	several := len(r.Advice) > 1
+	for _, a := range r.Advice {
+		if t := rankedTable(a); len(t.Rows) > 0 {
+			title := document.Strongly("What was tried"+withMode(a, several)).Then(", in % of what there was without it; the best first", document.Faint)
+			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+		}
 	}
-	for _, l := range r.Advice.Levers {
-		if l.Verdict == advise.Recommended {
-			out = append(out, permanentSection(l))
+	for _, l := range recommended(r.Advice) {
+		out = append(out, permanentSection(l))
+	}
+	for _, a := range r.Advice {
+		if details {
+			out = append(out, effectSections(a, base, withMode(a, several))...)
+		}
+		if s, ok := unavailable(a, withMode(a, several)); ok {
+			out = append(out, s)
 		}
 	}
 	if details {
-		out = append(out, effectSections(r, base)...)
-	}
-	if s, ok := unavailable(r.Advice); ok {
-		out = append(out, s)
-	}
-	if details {
 		said := document.Section{Blocks: []document.Block{faint(adviseLegend, document.Words)}}
-		if text := elsewhere(r.Advice); text != "" {
+		for _, text := range elsewhere(r.Advice) {
 			said.Add(faint(text, document.Words))
 		}
 		return append(append(out, said), foot(withoutSkipped(base))...)
@@ -51,7 +54,7 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 		out = append(out, fewest(w[0]))
 	}
 	last := document.Section{Blocks: []document.Block{faint(analysis.Witnessed(base), document.Words)}}
-	if text := elsewhere(r.Advice); text != "" {
+	for _, text := range elsewhere(r.Advice) {
 		last.Add(faint(text, document.Words))
 	}
 	last.Add(faint(adviseLegend, document.Words), faint(provenance(base), document.Facts))
@@ -62,12 +65,34 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 const adviseLegend = "Recommended is what was better twice, alone and when it was measured again, and worse nowhere. " +
 	"+ is always a gain. ?: unclear."
 
-// elsewhere says what stands for the mode where it is not reached from.
-func elsewhere(a advise.Advice) string {
-	if a.Elsewhere == "" {
+// withMode names the mode in a title, where there are several.
+func withMode(a advise.Advice, several bool) string {
+	if !several {
 		return ""
 	}
-	return fmt.Sprintf("Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere)
+	return " with " + a.Mode
+}
+
+// recommended are the levers that are, for any of the modes, each once.
+func recommended(all []advise.Advice) (out []advise.Lever) {
+	for _, a := range all {
+		for _, l := range a.Levers {
+			if l.Verdict == advise.Recommended && !slices.ContainsFunc(out, func(o advise.Lever) bool { return o.Name == l.Name }) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// elsewhere says what stands for the modes where they are not reached from.
+func elsewhere(all []advise.Advice) (out []string) {
+	for _, a := range all {
+		if a.Elsewhere != "" {
+			out = append(out, fmt.Sprintf("Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere))
+		}
+	}
+	return out
 }
 
 // withoutSkipped is the report without what is listed by lever.
@@ -172,7 +197,7 @@ func permanentSection(l advise.Lever) document.Section {
 }
 
 // unavailable lists the levers that could not be tried or that failed, with what is missing.
-func unavailable(a advise.Advice) (document.Section, bool) {
+func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	var items []string
 	for _, l := range a.Levers {
 		if l.Reason == "" {
@@ -184,31 +209,31 @@ func unavailable(a advise.Advice) (document.Section, bool) {
 		}
 		items = append(items, text)
 	}
-	return list(document.Skipped, "Not tried, or failed", items), len(items) > 0
+	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }
 
 // effectSections are what each lever does from each place, alone, and then again.
-func effectSections(r *advise.Report, base *analysis.Report) []document.Section {
+func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
 	var out []document.Section
 	for _, kind := range []struct {
 		title string
 		of    func(advise.Lever) []advise.Effect
 	}{
-		{"Alone, against " + r.Advice.Mode + " as it is", func(l advise.Lever) []advise.Effect { return l.Alone }},
-		{"Again, on top of what was chosen before", func(l advise.Lever) []advise.Effect { return l.Again }},
+		{"Alone, against " + a.Mode + " as it is", func(l advise.Lever) []advise.Effect { return l.Alone }},
+		{"Again" + with + ", on top of what was chosen before", func(l advise.Lever) []advise.Effect { return l.Again }},
 	} {
-		for _, at := range placesOf(r.Advice, kind.of) {
-			t := effectTable(r.Advice, base, at, kind.of)
+		for _, at := range placesOf(a, kind.of) {
+			t := effectTable(a, base, at, kind.of)
 			title := document.Strongly(kind.title).Then(", from "+mode.Placement(at.from).Words()+sayOn(base, at.on)+", gain in %", document.Faint)
 			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
 		}
 	}
-	if len(r.Advice.Recommended) > 0 && len(r.Advice.Together) > 0 {
+	if len(a.Recommended) > 0 && len(a.Together) > 0 {
 		var items []string
-		for _, e := range r.Advice.Together {
+		for _, e := range a.Together {
 			items = append(items, printable.Capital(e.String())+": "+string(e.Ratio.Verdict)+".")
 		}
-		out = append(out, list(document.Findings, "Together, against "+r.Advice.Mode+" as it is", items))
+		out = append(out, list(document.Findings, "Together, against "+a.Mode+" as it is", items))
 	}
 	return out
 }

@@ -33,16 +33,17 @@ func adviceOf(levers ...advise.Lever) *advise.Report {
 	h.Plan.Loads = append([]sample.Load{{Kind: workload.BulkReverse, Streams: 1, Window: 0.05, Slice: 0.004}}, h.Plan.Loads...)
 	h.Cells = []analysis.Cell{row(mode.Bridge, mode.FromHost, mode.ToContainer, "bulk", 30e9, 1, 0, "")}
 	r := &advise.Report{Measured: h.Measured, Said: h.Said}
-	r.Advice = advise.Advice{Mode: "bridge", Elsewhere: "publish-nat", Recommended: []string{}}
+	a := advise.Advice{Mode: "bridge", Elsewhere: "publish-nat", Recommended: []string{}}
 	for _, l := range levers {
 		known, _ := lever.Find(l.Name)
 		l.Gist, l.Permanent, l.GivesUp = known.Gist, known.Permanent, known.GivesUp
-		r.Advice.Levers = append(r.Advice.Levers, l)
+		a.Levers = append(a.Levers, l)
 		if l.Verdict == advise.Recommended {
-			r.Advice.Recommended = append(r.Advice.Recommended, l.Name)
-			r.Advice.Together = l.Effects()
+			a.Recommended = append(a.Recommended, l.Name)
+			a.Together = l.Effects()
 		}
 	}
+	r.Advice = []advise.Advice{a}
 	r.Answer = advise.AnswerOf(r)
 	r.Findings = []string{"Every row was witnessed: its bytes were counted on each hop of its path."}
 	return r

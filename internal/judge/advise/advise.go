@@ -19,7 +19,7 @@ import (
 // Report is the judged search.
 type Report struct {
 	analysis.Measured
-	Advice Advice `json:"advice"`
+	Advice []Advice `json:"advice"` // of each mode, in order
 	analysis.Said
 }
 
@@ -95,20 +95,51 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 // finding, not a failure of the run: the mode as it is must have its results.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
-		return f.Tune == "" && !slices.ContainsFunc(r.Advice.Levers, func(l Lever) bool { return l.Mode == f.Mode && l.Tune == "" })
+		return f.Tune == "" && !slices.ContainsFunc(r.Advice, func(a Advice) bool {
+			return slices.ContainsFunc(a.Levers, func(l Lever) bool { return l.Mode == f.Mode && l.Tune == "" })
+		})
 	})
 }
 
 // Judge judges a results file as a search.
 func Judge(f *sample.File) *Report {
-	base := analysis.Judge(f)
-	s := newSearch(f)
-	s.next() // notes what is excluded
-	r := &Report{Measured: base.Measured, Said: base.Said}
-	r.Advice = s.advice()
+	r := &Report{}
+	for i, part := range f.Searches() {
+		base := analysis.Judge(part)
+		if i == 0 {
+			r.Measured, r.Said = base.Measured, base.Said
+		} else {
+			r.add(base)
+		}
+		s := newSearch(part)
+		s.next() // notes what is excluded
+		r.Advice = append(r.Advice, s.advice())
+	}
+	for i, m := range f.Header.Plan.Also {
+		if len(r.Advice) < i+2 { // the run ended before
+			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{}, Variant: sample.Variant{Mode: m}, Levers: []Lever{}})
+		}
+	}
 	r.Answer = AnswerOf(r)
-	r.Findings = []string{analysis.Witnessed(base)}
+	r.Findings = []string{analysis.Witnessed(r.Base())}
 	return r
+}
+
+// add adds what a further search has measured.
+func (r *Report) add(b *analysis.Report) {
+	r.Control.Groups = append(r.Control.Groups, b.Control.Groups...)
+	r.Cells = append(r.Cells, b.Cells...)
+	r.Failed = append(r.Failed, b.Failed...)
+	for _, x := range b.Skipped {
+		if !slices.Contains(r.Skipped, x) {
+			r.Skipped = append(r.Skipped, x)
+		}
+	}
+	for _, x := range b.Warnings {
+		if !slices.Contains(r.Warnings, x) {
+			r.Warnings = append(r.Warnings, x)
+		}
+	}
 }
 
 // order is how verdicts are listed.
@@ -180,7 +211,7 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 // Next is the step that follows from what was measured: which lever, on what, and what that
 // makes of it. Waiting is how many levers, it among them, are to be measured again; 0: the search is over.
 func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
-	s := newSearch(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+	s := newSearch(current(p, visits))
 	t, after, ok := s.next()
 	if !ok {
 		return step, 0
@@ -188,10 +219,18 @@ func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) 
 	return sample.Step{Lever: t.Name, Before: s.state, After: after}, len(s.queue)
 }
 
-// Open are the cells, by index, of levers that may help and of which nothing is certain, with the
+// current is the search that goes on.
+func current(p sample.Plan, visits []sample.Visit) *sample.File {
+	all := (&sample.File{Header: sample.Header{Plan: p}, Visits: visits}).Searches()
+	return all[len(all)-1]
+}
+
+// Open are the cells of levers that may help and of which nothing is certain, with the
 // baselines: more time alone would tell. There are none if there was a step, or something helps.
-func Open(p sample.Plan, visits []sample.Visit) []int {
-	s := newSearch(&sample.File{Header: sample.Header{Plan: p}, Visits: visits})
+func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
+	f := current(p, visits)
+	s := newSearch(f)
+	p = f.Header.Plan
 	if len(p.Steps) > 0 || len(s.queue) > 0 {
 		return nil
 	}
@@ -201,10 +240,10 @@ func Open(p sample.Plan, visits []sample.Visit) []int {
 			unclear[t.Variant] = true
 		}
 	}
-	var out []int
-	for i, c := range p.Cells {
+	var out []sample.Cell
+	for _, c := range p.Cells {
 		if len(unclear) > 0 && (p.IsBaseline(c) || unclear[p.VariantOf(c)]) {
-			out = append(out, i)
+			out = append(out, c)
 		}
 	}
 	return out

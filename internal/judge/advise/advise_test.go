@@ -309,11 +309,11 @@ func TestSelection(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSimulated(t, 3, near, tt.loads, tt.truth, levers(tt.levers...)).search(t, 7)
-			if got := strings.Join(r.Advice.Recommended, " "); got != tt.chosen {
+			if got := strings.Join(r.Advice[0].Recommended, " "); got != tt.chosen {
 				t.Errorf("recommended %q, want %q", got, tt.chosen)
 			}
 			var verdicts []string
-			for _, l := range r.Advice.Levers {
+			for _, l := range r.Advice[0].Levers {
 				verdicts = append(verdicts, l.Name+" "+string(l.Verdict))
 			}
 			if got := strings.Join(verdicts, ", "); got != tt.verdicts {
@@ -348,8 +348,8 @@ func TestLocalLever(t *testing.T) {
 				p.Cells = append(p.Cells, c)
 			}
 		}
-		if r := s.search(t, 7); r.Advice.Levers[0].Verdict != want {
-			t.Errorf("%s: %s", m, r.Advice.Levers[0].Verdict)
+		if r := s.search(t, 7); r.Advice[0].Levers[0].Verdict != want {
+			t.Errorf("%s: %s", m, r.Advice[0].Levers[0].Verdict)
 		}
 	}
 }
@@ -364,9 +364,9 @@ func TestBrokenLever(t *testing.T) {
 	}, levers("gro:gro=on"))
 	s.broken = func(c sample.Cell) bool { return c.Tune != "" && c.From == "remote" && c.Load == workload.RR }
 	r := s.search(t, 6)
-	l := r.Advice.Levers[0]
-	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") || len(r.Advice.Recommended) > 0 {
-		t.Errorf("%s: %q, recommended %q", l.Verdict, l.Reason, r.Advice.Recommended)
+	l := r.Advice[0].Levers[0]
+	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") || len(r.Advice[0].Recommended) > 0 {
+		t.Errorf("%s: %q, recommended %q", l.Verdict, l.Reason, r.Advice[0].Recommended)
 	}
 	if !r.Complete() {
 		t.Error("what a lever breaks makes the run incomplete")
@@ -381,11 +381,11 @@ func TestMissingLever(t *testing.T) {
 	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may", Remedy: "run toll as root"},
 		sample.Skip{Mode: "bridge", From: "container", Tune: "gro=on", On: sample.Lab, Reason: "it is busy", Remedy: "wait"})
 	r := s.search(t, 3)
-	l := r.Advice.Levers[1]
+	l := r.Advice[0].Levers[1]
 	if l.Name != "rps" || l.Verdict != Skipped || l.Reason != "only root may" || l.Remedy != "run toll as root" {
 		t.Errorf("%+v", l)
 	}
-	if l := r.Advice.Levers[0]; l.Name != "gro" || l.Verdict != NoGain || l.Reason != "not from another container: it is busy" || l.Remedy != "wait" {
+	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NoGain || l.Reason != "not from another container: it is busy" || l.Remedy != "wait" {
 		t.Errorf("%+v", l)
 	}
 }
@@ -406,8 +406,8 @@ func TestInterruptedSearch(t *testing.T) {
 		s.round(round, all)
 	}
 	r := Judge(s.f)
-	if r.Advice.Levers[0].Verdict != NotTried || !strings.Contains(strings.Join(r.Answer.Text, " "), "Perhaps generic receive offload") {
-		t.Errorf("%s: %q", r.Advice.Levers[0].Verdict, r.Answer.Text)
+	if r.Advice[0].Levers[0].Verdict != NotTried || !strings.Contains(strings.Join(r.Answer.Text, " "), "Perhaps generic receive offload") {
+		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, r.Answer.Text)
 	}
 	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
 	if waiting != 1 || step.Lever != "gro" || step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
@@ -415,8 +415,8 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 	step.Round = 5 // begun, and nothing measured
 	s.f.Header.Take(step)
-	if r = Judge(s.f); r.Advice.Levers[0].Verdict != NotTried {
-		t.Errorf("after a step without a round: %s", r.Advice.Levers[0].Verdict)
+	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotTried {
+		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)
 	}
 }
 
@@ -429,9 +429,9 @@ func TestMoreTimeAlone(t *testing.T) {
 	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said, "Nothing certain is known of 1 of 2 levers") {
 		t.Errorf("it says %q", said)
 	}
-	open := Open(s.f.Header.Plan, s.f.Visits)
-	if !slices.Equal(open, []int{0, 1, 2}) {
-		t.Fatalf("open are %v: %+v", open, Judge(s.f).Advice.Levers)
+	cells, open := Open(s.f.Header.Plan, s.f.Visits), []int{0, 1, 2}
+	if !slices.Equal(cells, s.f.Header.Plan.Cells[:3]) {
+		t.Fatalf("open are %v: %+v", cells, Judge(s.f).Advice[0].Levers)
 	}
 	s.f.Header.Take(sample.Step{Round: 1, Active: open})
 	if again := Open(s.f.Header.Plan, s.f.Visits); again != nil {
@@ -441,7 +441,7 @@ func TestMoreTimeAlone(t *testing.T) {
 		s.round(round, open)
 	}
 	r := Judge(s.f)
-	if l := r.Advice.Levers[0]; l.Name != "gro" || l.Verdict != NotTried || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
+	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NotTried || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
 		t.Errorf("%+v", l)
 	}
 	if step, waiting := Next(s.f.Header.Plan, s.f.Visits); waiting != 1 || step.Lever != "gro" {
@@ -459,7 +459,7 @@ func TestNoise(t *testing.T) {
 	ls := levers("bigtcp:bigtcp=180000", "gro:gro=on", "tso-off:tso=off", "rmem:rmem=16M", "mtu:mtu=9000", "netkit:netkit")
 	for seed := range runs {
 		s := newSimulated(t, uint64(seed), near[:1], bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, ls)
-		if r := s.search(t, 2); len(r.Advice.Recommended) > 0 {
+		if r := s.search(t, 2); len(r.Advice[0].Recommended) > 0 {
 			wrong++
 		}
 	}
@@ -481,7 +481,7 @@ func TestPower(t *testing.T) {
 			}
 			return 1
 		}, levers("gro:gro=on", "tso-off:tso=off"))
-		if r := s.search(t, 5); slices.Equal(r.Advice.Recommended, []string{"gro"}) {
+		if r := s.search(t, 5); slices.Equal(r.Advice[0].Recommended, []string{"gro"}) {
 			found++
 		}
 	}
@@ -502,10 +502,105 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"advice":{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
+	for _, want := range []string{`"advice":[{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
 		`"together":[`, `"levers":[{"name":"bigtcp","gist":"BIG TCP`, `"verdict":"recommended"`, `"alone":[{"from":`, `"again":[{"from":`, `"permanent":[{"where":`, `"answer":{"question":"What makes bridge faster here?"`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, fmt.Sprintf("%.3000s", b))
 		}
 	}
+}
+
+// Two modes are searched one after the other: each by its own rounds, against itself, also where a
+// cell is measured in both; and one answer names both.
+func TestSeveralModes(t *testing.T) {
+	truth1 := func(v sample.Variant, _, load string) float64 {
+		switch v {
+		case sample.Variant{Mode: "publish-proxy", Tune: "gro=on"}, sample.Variant{Mode: "publish-nat"}:
+			return 1.3
+		case sample.Variant{Mode: "publish-nat", Tune: "gro=on"}:
+			return 0.8
+		}
+		return 1
+	}
+	request := func(m mode.Name) plan.Request {
+		return plan.Request{Baseline: m, From: []mode.Placement{mode.FromHost}, On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: 5,
+			Loads: []sample.Load{{Kind: workload.Bulk, Streams: 1, Window: 0.05, Warmup: 0.01, Slice: 0.004}}}
+	}
+	lever := func(name, m, tune string) sample.Lever {
+		return sample.Lever{Name: name, Variant: sample.Variant{Mode: m, Tune: tune}}
+	}
+	s := newSimulated(t, 5, []mode.Placement{mode.FromHost}, []string{workload.Bulk}, truth1, nil)
+	p, err := plan.Advice(request(mode.PublishProxy), []sample.Lever{lever("gro", "publish-proxy", "gro=on"), lever("nat", "publish-nat", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Also = []string{"publish-nat", "bridge"}
+	s.f.Header.Plan = p
+	first := s.search(t, 6)
+	if a := first.Advice; len(a) != 3 || a[0].Mode != "publish-proxy" || len(a[0].Recommended) != 1 || a[1].Mode != "publish-nat" || len(a[1].Levers) != 0 {
+		t.Fatalf("%+v", a)
+	}
+	next, err := plan.Advice(request(mode.PublishNAT), []sample.Lever{lever("gro", "publish-nat", "gro=on"), lever("host", "host", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := sample.Step{Round: s.f.End.Rounds, Begins: &sample.Search{Baseline: next.Baseline, Levers: next.Levers}}
+	for _, c := range next.Cells {
+		i := slices.Index(s.f.Header.Plan.Cells, c)
+		if i < 0 {
+			i = len(s.f.Header.Plan.Cells) + len(step.Cells)
+			step.Cells = append(step.Cells, c)
+		}
+		step.Active = append(step.Active, i)
+	}
+	s.f.Header.Take(step)
+	now := s.f.Header.Plan
+	now.Baseline, now.Levers = next.Baseline, next.Levers // as the engine has it
+	for round := range 6 {
+		table := s.f.Header.Plan
+		s.f.Header.Plan = now
+		s.round(step.Round+round, step.Active)
+		s.f.Header.Plan = table
+	}
+	if step, waiting := Next(now, s.f.Visits); waiting != 0 {
+		t.Errorf("it goes on with %+v", step)
+	}
+	r := Judge(s.f)
+	if got, want := mustJSON(t, r.Advice[0]), mustJSON(t, first.Advice[0]); got != want {
+		t.Errorf("the first search is another when the second is there:\n%s\n%s", got, want)
+	}
+	verdicts := map[string]Verdict{}
+	for _, l := range r.Advice[1].Levers {
+		verdicts[l.Name] = l.Verdict
+	}
+	if verdicts["gro"] != Harmful || verdicts["host"] != GivesUp || r.Advice[1].Mode != "publish-nat" {
+		t.Errorf("of publish-nat: %v", verdicts)
+	}
+	said := strings.Join(r.Answer.Text, "\n")
+	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy", "publish-nat: Nothing that was tried helps here and harms nothing.", "bridge: Nothing was tried: the run ended before."} {
+		if !strings.Contains(said, want) {
+			t.Errorf("not said: %s\n%s", want, said)
+		}
+	}
+	if r.Answer.Question != "What makes publish-proxy, publish-nat and bridge faster here?" {
+		t.Error(r.Answer.Question)
+	}
+	baselines := map[string]bool{}
+	for _, c := range r.Cells {
+		if c.Baseline {
+			baselines[c.Mode] = true
+		}
+	}
+	if len(baselines) != 2 || !r.Complete() {
+		t.Errorf("baselines %v, complete: %t", baselines, r.Complete())
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -21,21 +21,39 @@ func certain(e Effect) bool {
 	return e.Ratio.Verdict == stats.Better || e.Ratio.Verdict == stats.Worse
 }
 
-// AnswerOf is what the search says in sentences. It claims no more than the verdicts do.
+// AnswerOf is what the searches say in sentences. It claims no more than the verdicts do.
 func AnswerOf(r *Report) *analysis.Answer {
-	a := &analysis.Answer{Question: fmt.Sprintf("What makes %s faster here?", r.Advice.Mode), Text: []string{}}
-	add := func(format string, args ...any) { a.Text = append(a.Text, fmt.Sprintf(format, args...)) }
-	by := byVerdict(r.Advice.Levers)
+	var modes []string
+	for _, a := range r.Advice {
+		modes = append(modes, a.Mode)
+	}
+	out := &analysis.Answer{Question: fmt.Sprintf("What makes %s faster here?", printable.List(modes)), Text: []string{}}
+	for _, a := range r.Advice {
+		for _, text := range a.sentences() {
+			if len(r.Advice) > 1 {
+				text = a.Mode + ": " + text
+			}
+			out.Text = append(out.Text, text)
+		}
+	}
+	return out
+}
+
+// sentences are what one search says.
+func (a Advice) sentences() (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	by := byVerdict(a.Levers)
 	measured := 0
-	for _, l := range r.Advice.Levers {
+	for _, l := range a.Levers {
 		if len(l.Alone) > 0 {
 			measured++
 		}
 	}
 	switch {
+	case len(a.Levers) == 0:
+		return []string{"Nothing was tried: the run ended before."}
 	case measured == 0:
-		add("Nothing could be tried here.")
-		return a
+		return []string{"Nothing could be tried here."}
 	case len(by[Recommended]) == 0:
 		add("Nothing that was tried helps here and harms nothing.")
 	}
@@ -46,7 +64,7 @@ func AnswerOf(r *Report) *analysis.Answer {
 		add("Use %s: %s.", l.Gist, outcome(l))
 	}
 	if len(by[Recommended]) > 1 {
-		if text := gains(r.Advice.Together); text != "" {
+		if text := gains(a.Together); text != "" {
 			add("All of them together: %s.", text)
 		}
 	}
@@ -64,7 +82,7 @@ func AnswerOf(r *Report) *analysis.Answer {
 	if text := doubts(by[Recommended]); text != "" {
 		add("%s", text)
 	}
-	return a
+	return out
 }
 
 // unclear is how many of the levers have an effect that is unclear.

@@ -124,10 +124,12 @@ func emptyRun(f *sample.File) *Run {
 		if !p.IsBaseline(c) {
 			continue
 		}
+		of := j.base
 		if c.Control {
-			j.ctl[g] = i
-		} else if _, ok := j.base[g]; !ok {
-			j.base[g] = i
+			of = j.ctl
+		}
+		if _, ok := of[g]; !ok {
+			of[g] = i
 		}
 	}
 	return j

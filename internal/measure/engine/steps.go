@@ -48,7 +48,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	}
 	r.known = nil
 	if r.Judge != nil {
-		r.judge = r.Judge(r.Plan)
+		r.judge = r.Judge(r.resting())
 		for _, v := range r.visits {
 			if v.Round >= round { // those before were of another step
 				r.judge.Add(v)
@@ -58,12 +58,28 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	return true, nil
 }
 
+// resting is the plan with the cells that rest as nobody's: another search's baselines are none
+// of this one's.
+func (r *run) resting() sample.Plan {
+	p := r.Plan
+	p.Cells = slices.Clone(p.Cells)
+	for i := range p.Cells {
+		if r.step.rests(i) {
+			p.Cells[i].Mode, p.Cells[i].Control = "", false
+		}
+	}
+	return p
+}
+
 // extend makes the cells a part of the plan, builds what they need, and notes both in
 // the step. What cannot be built is skipped.
 func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (sample.Step, error) {
 	known := map[sample.Cell]int{}
 	for i, c := range r.Plan.Cells {
 		known[c] = i
+	}
+	if b := s.Begins; b != nil {
+		r.Plan.Baseline, r.Plan.Elsewhere, r.Plan.Levers = b.Baseline, b.Elsewhere, b.Levers
 	}
 	fresh := r.Plan
 	fresh.Cells, fresh.Skipped = nil, nil
@@ -93,7 +109,8 @@ func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (s
 		}
 		return skipFor(c, failed[k])
 	})
-	s.Cells, s.Skipped, s.Paths = fresh.Cells, fresh.Skipped, built
+	s.Cells, s.Paths = fresh.Cells, built
+	s.Skipped = append(slices.Clip(s.Skipped), fresh.Skipped...)
 	h := sample.Header{Plan: r.Plan}
 	h.Take(s)
 	r.Plan = h.Plan

@@ -107,7 +107,9 @@ type Plan struct {
 	// Elsewhere is the mode that stands for the baseline in a search, with the same settings, where
 	// that has no way from: a bridge's containers are reached from elsewhere by published ports only.
 	Elsewhere string `json:"elsewhere,omitempty"`
-	Steps     []Step `json:"steps,omitempty"`
+	// Also are further modes that a search is made for, one after the other: each begins with a step.
+	Also  []string `json:"also,omitempty"`
+	Steps []Step   `json:"steps,omitempty"`
 }
 
 // IsBaseline reports whether a cell is the baseline of its group, or its control.

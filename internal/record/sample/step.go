@@ -27,10 +27,19 @@ type Lever struct {
 	Variant
 }
 
+// Search is what makes one mode faster.
+type Search struct {
+	Baseline  string  `json:"baseline"` // the mode
+	Elsewhere string  `json:"elsewhere,omitempty"`
+	Levers    []Lever `json:"levers"`
+}
+
 // Step is a further part of a run: what is measured next was chosen by what had been
 // measured before.
 type Step struct {
 	Round int `json:"round"` // its first one
+	// Begins is the search for another mode that begins with it; nil: the one before goes on.
+	Begins *Search `json:"begins,omitempty"`
 	// Lever is what is tried, Before the variant without it and After with it.
 	Lever  string  `json:"lever"`
 	Before Variant `json:"before"`
@@ -84,10 +93,7 @@ func (f *File) addStep(s Step) error {
 
 // cellsIn is how many cells a round has.
 func (p Plan) cellsIn(round int) int {
-	n := len(p.Cells)
-	for _, s := range p.Steps {
-		n -= len(s.Cells)
-	}
+	n := p.own()
 	for _, s := range p.Steps {
 		if s.Round <= round {
 			n = len(s.Active)

@@ -47,9 +47,15 @@ func groupsOf(r judge.Report) []group {
 func cellGroups(r *analysis.Report) []group {
 	var out []group
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
+	modes := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		return r.Study == sample.StudyAdvise && c.Baseline && c.Mode != r.Plan.Baseline
+	})
 	for rest := r.Cells; len(rest) > 0; {
 		first := rest[0]
-		n := slices.IndexFunc(rest, func(c analysis.Cell) bool { return c.From != first.From || c.Load != first.Load || c.On != first.On })
+		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
+			// A search's baseline is first in its groups, and the next search's may be in a like one.
+			return c.From != first.From || c.Load != first.Load || c.On != first.On || modes && c.Baseline && c.Mode != first.Mode
+		})
 		if n < 0 {
 			n = len(rest)
 		}
@@ -57,6 +63,9 @@ func cellGroups(r *analysis.Report) []group {
 		title := "From " + mode.Placement(first.From).Words() + ": " + workload.Of(l).Words(l)
 		if several {
 			title += ", on " + first.On
+		}
+		if modes && first.Baseline {
+			title += ", against " + first.Mode
 		}
 		if charts := cellCharts(r, l, rest[:n]); len(charts) > 0 {
 			out = append(out, group{Title: title, Charts: charts})
