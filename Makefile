@@ -98,6 +98,13 @@ test-kernels: vm-deps ## run the conformance suite under several of Debian's ker
 test-vm-fast: vm-deps ## load and try the BPF programs of toll fast under several of Debian's kernels in qemu; KERNELS chooses them
 	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do GO='$(GO)' KERNEL=$$k test/vm/run -f || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done
 
+CHURN ?= 60
+.PHONY: test-fast-clients
+test-fast-clients: deps ## real programs with toll fast and without, installed here, and containers that come and go CHURN times; no part of make test; ENGINES as below
+	@$(call install,$(CLIENT_DEPS))
+	BRIDGETOLL_TEST_FAST_CLIENTS=1 BRIDGETOLL_TEST_CHURN=$(CHURN) BRIDGETOLL_TEST_FAST_ONLY='(Clients|Churn)$$' BRIDGETOLL_ENGINES=$(ENGINES) \
+		$(GO) test ./internal/fast -count=1 -v -timeout 2h -run TestEngines
+
 .PHONY: test-vm-swarm
 test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there; no part of make test
 	@GO='$(GO)' test/vm/run -s || { [ $$? = 77 ] && [ "$$CI" != true ]; }
@@ -169,6 +176,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 DEPS = docker.io iproute2 nftables openvswitch-switch postgresql redis-server redis-tools util-linux
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
+CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
 BENCH_DEPS = iperf3 qperf sockperf
 TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
 VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils

@@ -26,6 +26,7 @@ import (
 const (
 	homeEnv  = "BRIDGETOLL_TEST_FAST"       // where that dockerd keeps everything
 	flagsEnv = "BRIDGETOLL_TEST_FAST_FLAGS" // of dockerd
+	onlyEnv  = "BRIDGETOLL_TEST_FAST_ONLY"  // regexp of what follows TestBeside in the names of tests to run; "": all
 	image    = "fast-test"
 
 	nativeFlag = "--firewall-backend=nftables"
@@ -36,6 +37,10 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "serve":
 			serve(os.Args[2])
+		case "serve-http":
+			serveHTTP()
+		case "serve-udp":
+			serveUDP()
 		case "dial":
 			got := dial(os.Args[2])
 			fmt.Print(got)
@@ -135,7 +140,7 @@ func TestEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(home)
-			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", machine, "bash", self, "-test.run", "^TestBeside", "-test.timeout", "15m"}
+			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", machine, "bash", self, "-test.run", "^TestBeside" + os.Getenv(onlyEnv), "-test.timeout", "30m"}
 			if testing.Verbose() {
 				args = append(args, "-test.v")
 			}
@@ -255,5 +260,5 @@ func container(t *testing.T, name, options string) {
 
 func launch(t *testing.T, name, options string) {
 	t.Helper()
-	run(t, fmt.Sprintf("docker run -d --stop-timeout 0 --name %s %s %s /self serve %s", name, options, image, name))
+	launchAs(t, name, options, "/self serve "+name)
 }
