@@ -271,10 +271,10 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 		return left, err
 	}
 	if want.With(Links) {
-		if left.Links, err = f.updateLinks(facts, want, lease); err == nil {
-			err = f.keepLease()
+		if err := f.keepLease(lease); err != nil { // before anything is raised
+			return left, err
 		}
-		if err != nil {
+		if left.Links, err = f.updateLinks(facts, want, lease); err != nil {
 			return left, err
 		}
 	}

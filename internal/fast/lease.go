@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
@@ -34,9 +35,10 @@ func lockSoon() (l io.Closer, err error) {
 	}
 }
 
-// keepLease starts a process that takes links back when their lease ends, unless one runs.
-func (f *Fast) keepLease() error {
-	st, err := f.noted()
+// keepLease renews the lease of links, and starts a process that takes them back when it
+// ends, unless one runs.
+func (f *Fast) keepLease(lease time.Duration) error {
+	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
 		return err
 	}
@@ -64,6 +66,19 @@ func (f *Fast) keepLease() error {
 		return errors.Join(fmt.Errorf("start toll fast expire, which ends the lease: %w", err), cmd.Process.Kill())
 	}
 	return nil
+}
+
+func (f *Fast) renewNote(lease time.Duration) (st *bigtcp.State, err error) {
+	lock, err := lockSoon()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if st, err = f.noted(); err != nil || st == nil { // turned off meanwhile
+		return nil, err
+	}
+	st.Renew(lease)
+	return st, f.note().Save(st)
 }
 
 const ready = "ready\n"
