@@ -19,9 +19,11 @@ type chatFlags struct {
 	tokens                int
 	requests, sessions    int
 	stall, timeout        time.Duration
+	from                  []string
 }
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
+	fromFlag(fl, &f.from)
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
 	fl.StringVar(&f.prompt, "prompt", "Tell a long story about a container ship and the keeper of a toll bridge.", "what each request asks")
 	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
@@ -71,6 +73,10 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
+			w, from, err := fromPlaces(w, s.from)
+			if err != nil {
+				return err
+			}
 			key, err := secret("api-key-env", s.keyEnv)
 			if err != nil {
 				return err
@@ -79,7 +85,7 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return usage(err, example)
 			}
-			return f.endpoints(c, e, chat, s.load())
+			return f.endpoints(c, e, chat, s.load(), from)
 		},
 	}
 	fl := c.Flags()

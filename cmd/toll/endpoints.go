@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
@@ -29,7 +31,7 @@ type external interface {
 }
 
 // endpoints runs a comparison of endpoints, with the load.
-func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load) error {
+func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load, from []*vantage.Vantage) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
@@ -51,6 +53,18 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load)
 	if f.dryRun {
 		return f.out.print(e, planDocument(p, nil))
 	}
+	end, err := vantage.Open(c.Context(), "", from)
+	if err != nil {
+		if stop := interrupted(c.Context()); stop != nil {
+			return stop
+		}
+		return &failure{exitNothing, err, ""}
+	}
+	defer func() {
+		if left := end(); left != nil {
+			err = errors.Join(err, left)
+		}
+	}()
 	if err := w.Check(c.Context()); err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
 			return stop
@@ -58,6 +72,30 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load)
 		return &failure{exitNothing, err, statusHint(err)}
 	}
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
+}
+
+// fromFlag is where endpoints are asked from.
+func fromFlag(fl *pflag.FlagSet, words *[]string) {
+	fl.StringSliceVar(words, "from", []string{vantage.Here}, "from where, one or several: host, container:NAME (inside its network), network:NAME (a new container there)")
+}
+
+// fromPlaces are the addresses from each place.
+func fromPlaces(at []endpoint.Address, words []string) ([]endpoint.Address, []*vantage.Vantage, error) {
+	var places []*vantage.Vantage
+	for i, w := range words {
+		v, err := vantage.New(w)
+		if err == nil && slices.Contains(words[:i], w) {
+			err = fmt.Errorf("%s is named twice", w)
+		}
+		if err != nil {
+			return nil, nil, usage(fmt.Errorf("--from: %w", err), "")
+		}
+		places = append(places, v)
+	}
+	if len(places) == 0 {
+		return nil, nil, usage(errors.New("--from names no place"), "--from host")
+	}
+	return endpoint.From(at, places), places, nil
 }
 
 // statusHint is what to do about a server's refusal; "" if nothing is known.

@@ -19,9 +19,11 @@ type sqlFlags struct {
 	queries, sessions int
 	passwordEnv       string
 	timeout           time.Duration
+	from              []string
 }
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
+	fromFlag(fl, &f.from)
 	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each way to reach it: postgres:// mysql:// sqlserver://, without a password")
 	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
 	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
@@ -59,6 +61,10 @@ can read them.`,
 			if err != nil {
 				return err
 			}
+			w, from, err := fromPlaces(w, s.from)
+			if err != nil {
+				return err
+			}
 			password, err := secret("password-env", s.passwordEnv)
 			if err != nil {
 				return err
@@ -68,7 +74,7 @@ can read them.`,
 				return usage(err, "")
 			}
 			return f.endpoints(c, e, db, sample.Load{Kind: workload.SQL, Streams: s.sessions,
-				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()})
+				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}, from)
 		},
 	}
 	fl := c.Flags()

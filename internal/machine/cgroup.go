@@ -15,8 +15,17 @@ import (
 //
 // Be aware: a container that the run started is in another cgroup and is not
 // counted.
-func (m Machine) Throttler() func() int {
-	groups := m.cpuGroups()
+func (m Machine) Throttler() func() int { return m.throttler(self) }
+
+// ThrottlerOf is the same of another process, such as a container's. Its cgroups must be
+// seen from here.
+func (m Machine) ThrottlerOf(pid int) func() int { return m.throttler(strconv.Itoa(pid)) }
+
+// self is this process in /proc.
+const self = "self"
+
+func (m Machine) throttler(process string) func() int {
+	groups := m.cpuGroups(process)
 	if _, ok := m.throttled(groups); !ok {
 		return nil
 	}
@@ -43,7 +52,7 @@ func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 // to the root, in CPUs; 0: none.
 func (m Machine) cgroupCPUs() float64 {
 	smallest := 0.0
-	for _, dir := range m.cpuGroups() {
+	for _, dir := range m.cpuGroups(self) {
 		quota, period, _ := strings.Cut(m.text(dir+"/cpu.max"), " ")
 		if quota == "" { // version 1
 			quota, period = m.text(dir+"/cpu.cfs_quota_us"), m.text(dir+"/cpu.cfs_period_us")
@@ -67,10 +76,10 @@ func (m Machine) cgroupCPUs() float64 {
 // its CPU time, each followed by its ancestors as far as they can be seen.
 // A machine may have both versions mounted; only one has the CPU controller,
 // and the other's files are then missing.
-func (m Machine) cpuGroups() []string {
+func (m Machine) cpuGroups(process string) []string {
 	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"))
 	var dirs []string
-	for line := range strings.Lines(m.read("/proc/self/cgroup")) {
+	for line := range strings.Lines(m.read("/proc/" + process + "/cgroup")) {
 		// hierarchy:controllers:path, with no controllers for version 2
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) < 3 || len(parts[2]) > maxPath {

@@ -88,7 +88,7 @@ func TestCgroup(t *testing.T) {
 			if got := m.cgroupCPUs(); got != tt.limit {
 				t.Errorf("limit %v, want %v", got, tt.limit)
 			}
-			if got, ok := m.throttled(m.cpuGroups()); got != tt.throttled || ok != tt.ok {
+			if got, ok := m.throttled(m.cpuGroups(self)); got != tt.throttled || ok != tt.ok {
 				t.Errorf("throttled %v %v, want %v %v", got, ok, tt.throttled, tt.ok)
 			}
 		})

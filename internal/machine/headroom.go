@@ -119,7 +119,7 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 // left is the least that this process's cgroup and those above it leave of a
 // resource; current is the file of what is used, "" if that does not count.
 func (m Machine) left(most, current string) (least uint64, ok bool) {
-	for _, dir := range m.cpuGroups() {
+	for _, dir := range m.cpuGroups(self) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)
 		if err != nil { // "max", or there is none
 			continue

@@ -93,6 +93,16 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
 }
 
+// withoutQuiet leaves out columns of what is seldom, where it is not seen at all.
+func withoutQuiet(cols []column, cells []analysis.Cell) []column {
+	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
+		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {
+			text := c.cell(x).Text
+			return text != "0" && text != nothing.Text
+		})
+	})
+}
+
 // inAll is how often something happened in all rounds.
 func inAll(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {

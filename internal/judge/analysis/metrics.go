@@ -86,7 +86,7 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 	if v, is := s.Merged(name); is {
 		m.Merged = &v
 	}
-	if name == workload.Stalls { // most visits have none
+	if workload.Summed(name) {
 		total := 0.0
 		for _, x := range xs {
 			total += x

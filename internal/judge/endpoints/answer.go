@@ -58,8 +58,44 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	} else if len(a.Text) == 0 {
 		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
 	}
+	a.Add(suspects(r))
 	a.Add(tally.Sentence())
 	return a
+}
+
+// muchOf is from which share of the time to connect on a look-up is worth a word.
+const muchOf = 0.1
+
+// suspects says what else than the route or the server was seen to slow routes down; "" if
+// the file does not say.
+func suspects(r *analysis.Report) string {
+	var seen []string
+	known := false
+	for _, c := range r.Cells {
+		resent, ok := c.Metrics[workload.Resent]
+		if !ok {
+			continue
+		}
+		known = true
+		for _, x := range []struct {
+			metric analysis.Metric
+			what   string
+		}{{resent, "%.0f segments were sent again"}, {c.Metrics[workload.OutOfOrder], "%.0f segments came out of order"}, {c.Metrics[workload.Stops], "its container's CPU limit stopped it %.0f times"}} {
+			if x.metric.Merged != nil && *x.metric.Merged > 0 {
+				seen = append(seen, c.Label()+": "+fmt.Sprintf(x.what, *x.metric.Merged))
+			}
+		}
+		if took := c.Metrics[workload.LookUpTime].Median; took > muchOf*c.Metrics[workload.ConnectTime].Median && took > 0 {
+			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, once for each connection", c.Label(), 1e3*took))
+		}
+	}
+	switch {
+	case !known:
+		return ""
+	case len(seen) == 0:
+		return "No other suspect: no segment was lost or out of order, and no look-up of a name took long."
+	}
+	return "Other suspects: " + strings.Join(seen, "; ") + "."
 }
 
 // queries are those of a page, 0 of a load without pages.

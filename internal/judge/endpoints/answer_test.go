@@ -107,3 +107,29 @@ func TestAnswerAccuses(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// What else may be slow is named where it was seen, and said to be nothing where it was not.
+func TestAnswerNamesSuspects(t *testing.T) {
+	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
+	for name, tt := range map[string]struct {
+		metrics map[string]analysis.Metric
+		says    string
+	}{
+		"an old file": {nil, ""},
+		"nothing":     {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)}, "No other suspect"},
+		"lost":        {map[string]analysis.Metric{workload.Resent: total(3), workload.OutOfOrder: total(7)}, "Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
+		"throttled":   {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: its container's CPU limit stopped it 5 times."},
+		"slow names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.02}, workload.ConnectTime: {Median: 0.1}},
+			"<r0>: its name took 20 ms to look up"},
+		"quick names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.002}, workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
+	} {
+		r := routes([]stats.Verdict{stats.Same})
+		for m, x := range tt.metrics {
+			r.Cells[len(r.Cells)-1].Metrics[m] = x
+		}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if !strings.Contains(said, tt.says) || (tt.says == "") == strings.Contains(said, "suspect") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}

@@ -42,8 +42,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
 // defaultTimeout is for a login and for a page.
@@ -55,6 +58,8 @@ type Options struct {
 	Queries  int           // of a page, at least 1
 	Password string        // never printed; "": none, or what the driver finds itself (PGPASSWORD, ~/.pgpass)
 	Timeout  time.Duration // of connecting, login included, and of each page; 0: 10 s
+	// Dial connects; nil: from this machine.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 }
 
 // Database is a database that can be asked. It is safe for concurrent use.
@@ -65,6 +70,7 @@ type Database struct {
 	query   string
 	queries int
 	timeout time.Duration
+	dial    func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 }
 
 // target is what a driver made of the DSN.
@@ -90,6 +96,9 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
+	if o.Dial == nil {
+		o.Dial = vantage.Local().Dial
+	}
 	p, u, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -101,7 +110,7 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Query == "" {
 		o.Query = p.query
 	}
-	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries, timeout: o.Timeout}, nil
+	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries, timeout: o.Timeout, dial: o.Dial}, nil
 }
 
 // String is the DSN as it may be printed: without any secret.

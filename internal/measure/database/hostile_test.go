@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
@@ -255,7 +256,7 @@ func TestSpeaks(t *testing.T) {
 // to cancel. That must not take the place of what was seen of the server.
 func TestCancelDial(t *testing.T) {
 	addr := serve(t, says("SSH-2.0-OpenSSH_9.2p1\r\n"))
-	l := newLink()
+	l := newLink(vantage.Local().Dial)
 	defer l.cut(net.ErrClosed)
 	l.allow()
 	c, err := l.dial(context.WithValue(t.Context(), login{}, true), "tcp", addr)

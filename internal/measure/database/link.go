@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
 const (
@@ -34,13 +36,15 @@ type link struct {
 	out            atomic.Uint32 // the first two bytes of the last write
 
 	mu     sync.Mutex
-	closed bool     // for dialling: the login is over
-	conn   net.Conn // the last that was dialled
-	wrote  []byte   // its first bytes, out
-	read   []byte   // and in
-	err    error    // the first that dialling, reading or writing gave
-	tls    string   // the version
-	answer []byte   // the first bytes since the last write
+	closed bool          // for dialling: the login is over
+	conn   net.Conn      // the last that was dialled
+	wrote  []byte        // its first bytes, out
+	read   []byte        // and in
+	err    error         // the first that dialling, reading or writing gave
+	tls    string        // the version
+	lookUp time.Duration // of the server's name
+	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+	answer []byte // the first bytes since the last write
 
 	// leaks, if not nil, says of what a driver writes in a login without TLS whether
 	// it must not leave, because it tells the password.
@@ -53,8 +57,8 @@ type link struct {
 
 const answerHead = 5 // bytes that hostile is shown
 
-func newLink() *link {
-	l := &link{}
+func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)) *link {
+	l := &link{from: from}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
@@ -89,10 +93,10 @@ func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if closed {
 		return nil, errDial
 	}
-	var d net.Dialer
-	c, err := d.DialContext(l.ctx, network, addr)
+	c, took, err := l.from(l.ctx, network, addr)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lookUp += took.LookUp
 	if err != nil {
 		l.err = err
 		return nil, err
@@ -218,21 +222,29 @@ func (l *link) tlsInUse() string {
 
 // rtt is the kernel's smoothed estimate; 0 if there is none.
 func (l *link) rtt() time.Duration {
+	if info := l.info(); info != nil {
+		return time.Duration(info.Rtt) * time.Microsecond
+	}
+	return 0
+}
+
+// info is what the kernel knows of the connection; nil of a Unix socket and of one that is
+// closed.
+func (l *link) info() (info *unix.TCPInfo) {
 	l.mu.Lock()
 	c, ok := l.conn.(*net.TCPConn)
 	l.mu.Unlock()
 	if !ok {
-		return 0
+		return nil
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0
+		return nil
 	}
-	var d time.Duration
-	_ = raw.Control(func(fd uintptr) { // closed: there is no estimate
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO); err == nil {
-			d = time.Duration(info.Rtt) * time.Microsecond
+	_ = raw.Control(func(fd uintptr) {
+		if got, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO); err == nil {
+			info = got
 		}
 	})
-	return d
+	return info
 }

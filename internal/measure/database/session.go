@@ -31,7 +31,7 @@ type Session struct {
 // Open makes a connection of its own and logs in. The caller ends it with
 // Close.
 func (d *Database) Open(ctx context.Context) (*Session, error) {
-	s := &Session{d: d, link: newLink()}
+	s := &Session{d: d, link: newLink(d.dial)}
 	inner, err := d.target.connector(s.link)
 	if err != nil {
 		return nil, s.explain("prepare to connect", err)
@@ -176,6 +176,22 @@ func (s *Session) Bytes() (sent, received int64) {
 // RTT is the kernel's smoothed round-trip time of the connection; 0 if it is
 // not known or the connection is a Unix socket or closed.
 func (s *Session) RTT() time.Duration { return s.link.rtt() }
+
+// LookUp is how long the server's name took, of all attempts to log in; 0 of an address.
+func (s *Session) LookUp() time.Duration {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	return s.link.lookUp
+}
+
+// Lost is, of the connection so far, the segments that were sent again, and those that came
+// before others that were due; 0 if the kernel does not say.
+func (s *Session) Lost() (resent, outOfOrder uint32) {
+	if info := s.link.info(); info != nil {
+		return info.Total_retrans, info.Rcv_ooopack
+	}
+	return 0, 0
+}
 
 // Close ends the connection. It takes at most a second and never fails: there
 // is nothing that a caller could do about a goodbye that was not heard.

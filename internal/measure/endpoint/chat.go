@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -19,6 +20,7 @@ type Chat struct {
 	names     []string
 	endpoints map[string]*openai.Endpoint
 	facts     map[string]sample.Path
+	from      map[string]*vantage.Vantage
 	limit     time.Duration // of a response
 }
 
@@ -28,8 +30,10 @@ const responseTimeouts = 10
 
 // NewChat parses the URLs; it does not connect.
 func NewChat(at []Address, o openai.Options) (*Chat, error) {
-	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, limit: responseTimeouts * o.Timeout}
+	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, limit: responseTimeouts * o.Timeout}
 	for _, w := range at {
+		c.from[w.Name] = w.place()
+		o.Dial = w.place().Dial
 		e, err := openai.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -52,7 +56,7 @@ func (c *Chat) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
-		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS} {
+		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS, "from": elsewhere(c.from[name])} {
 			if value != "" {
 				facts[fact] = value
 			}
@@ -75,12 +79,14 @@ type talk struct {
 	connects   []float64
 	rtts       []float64
 	counts     map[string]int64
+	suspects   suspects
 }
 
 // Visit has each of the load's sessions make its requests, one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0, "glued": 0, "stalls": 0}}
-	began := time.Now()
+	from := c.from[cell.Mode]
+	began, stopped := time.Now(), stops(from)
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
 	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
 		s := c.endpoints[cell.Mode].Open()
@@ -100,6 +106,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)), Connections: len(t.connects),
 		Counts: t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
 	v.Values = map[string]float64{"response": median(t.responses)}
+	t.suspects.note(v, from, stopped)
 	if len(t.connects) > 0 {
 		v.Values["connect"] = median(t.connects)
 	}
@@ -152,6 +159,11 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	t.responses = append(t.responses, r.End.Seconds())
 	if took := r.Arrivals[n-1] - first; took > 0 {
 		t.rates = append(t.rates, float64(n-1)/took.Seconds())
+	}
+	t.suspects.resent += int64(r.Lost.Resent)
+	t.suspects.outOfOrder += int64(r.Lost.OutOfOrder)
+	if r.LookUp > 0 {
+		t.suspects.lookUps = append(t.suspects.lookUps, r.LookUp.Seconds())
 	}
 	if r.Connect > 0 {
 		t.connects = append(t.connects, r.Connect.Seconds())

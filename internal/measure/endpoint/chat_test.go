@@ -98,7 +98,7 @@ func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	}
 	var at []Address
 	for i, u := range urls {
-		at = append(at, Address{string(rune('a' + i)), u})
+		at = append(at, Address{Name: string(rune('a' + i)), URL: u})
 	}
 	c, err := NewChat(at, o)
 	if err != nil {
@@ -133,9 +133,9 @@ func wants(t *testing.T, err error, words ...string) {
 }
 
 func TestNewChatNamesTheRoute(t *testing.T) {
-	_, err := NewChat([]Address{{"good", "http://h"}, {"bad", "ftp://h"}}, openai.Options{})
+	_, err := NewChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}}, openai.Options{})
 	wants(t, err, "bad: the URL must begin with http")
-	_, err = NewChat([]Address{{"bad", "http://app:hunter22@h"}}, openai.Options{})
+	_, err = NewChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{})
 	if wants(t, err, "bad: ", "password"); strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)
 	}

@@ -17,7 +17,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // maxAddresses bounds how many endpoints are compared.
@@ -26,7 +29,54 @@ const maxAddresses = 32
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
 
 // Address is where an endpoint is reached, as the command line has it.
-type Address struct{ Name, URL string }
+type Address struct {
+	Name, URL string
+	From      *vantage.Vantage // where its connections are made; nil: this machine
+}
+
+// From are the addresses from each of the places, named after both but for this machine.
+func From(at []Address, places []*vantage.Vantage) []Address {
+	var out []Address
+	for _, p := range places {
+		for _, a := range at {
+			a.From = p
+			if p.Name() != vantage.Here {
+				a.Name += "@" + p.Name()
+			}
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// place is where the address's connections are made.
+func (a Address) place() *vantage.Vantage {
+	if a.From == nil {
+		return vantage.Local()
+	}
+	return a.From
+}
+
+// elsewhere names a place that is not this machine; "" is this one.
+func elsewhere(v *vantage.Vantage) string {
+	if v.Name() == vantage.Here {
+		return ""
+	}
+	return v.Name()
+}
+
+// stops reads how often the CPU limit of a place's own container stopped it; 0 of this
+// machine, whose limit the engine reads.
+func stops(from *vantage.Vantage) int {
+	if from.PID() == 0 {
+		return 0
+	}
+	read := machine.Machine{}.ThrottlerOf(from.PID())
+	if read == nil {
+		return 0
+	}
+	return read()
+}
 
 // ParseAddresses reads NAME=URL or URL, whose name is its host and port then.
 // Names must differ. Errors say which word is wrong, not what is in it: an
@@ -40,7 +90,7 @@ func ParseAddresses(words []string) ([]Address, error) {
 	for i, w := range words {
 		a := Address{URL: w}
 		if m := named.FindStringSubmatch(w); m != nil {
-			a = Address{m[1], m[2]}
+			a = Address{Name: m[1], URL: m[2]}
 		} else if u, err := url.Parse(w); err == nil && u.Host != "" {
 			a.Name = u.Host
 		}
@@ -94,6 +144,27 @@ func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error
 
 // errOther is why a session stops whose fellow failed.
 var errOther = errors.New("another session failed")
+
+// suspects are what else may make an endpoint slow, as a visit saw it.
+type suspects struct {
+	lookUps            []float64 // seconds, of names
+	resent, outOfOrder int64     // segments
+}
+
+// note puts them into the visit; before is what stops said when it began.
+func (s suspects) note(v *sample.Visit, from *vantage.Vantage, before int) {
+	if len(s.lookUps) > 0 {
+		v.Values[workload.ValueLookUp] = median(s.lookUps)
+	}
+	if v.Client.Counts == nil {
+		v.Client.Counts = map[string]int64{}
+	}
+	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent, s.outOfOrder
+	v.Client.TCP.Retransmits = s.resent
+	if from.PID() != 0 {
+		v.Client.Counts[workload.CountStops] = int64(max(0, stops(from)-before))
+	}
+}
 
 // paths describes endpoints by what was found at each.
 func paths(names []string, facts map[string]sample.Path) []sample.Path {

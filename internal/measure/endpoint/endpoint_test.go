@@ -26,15 +26,15 @@ func TestParseAddresses(t *testing.T) {
 		err   string
 	}{
 		{"none", nil, []Address{}, ""},
-		{"host", []string{"http://h:80/v1"}, []Address{{"h:80", "http://h:80/v1"}}, ""},
-		{"no-port", []string{"postgres://app@db/shop"}, []Address{{"db", "postgres://app@db/shop"}}, ""},
-		{"ipv6", []string{"http://[::1]:80"}, []Address{{"[::1]:80", "http://[::1]:80"}}, ""},
-		{"named", []string{"lan=http://h", "v.p-n_2=http://h"}, []Address{{"lan", "http://h"}, {"v.p-n_2", "http://h"}}, ""},
-		{"equals-in-query", []string{"http://h/?a=b"}, []Address{{"h", "http://h/?a=b"}}, ""},
-		{"named-equals", []string{"a=http://h/?a=b"}, []Address{{"a", "http://h/?a=b"}}, ""},
-		{"longest-name", []string{strings.Repeat("n", 40) + "=x"}, []Address{{strings.Repeat("n", 40), "x"}}, ""},
-		{"not-a-url", []string{"a=whatever"}, []Address{{"a", "whatever"}}, ""}, // whose it is says so
-		{"socket-named", []string{"s=postgres:///shop?host=/run"}, []Address{{"s", "postgres:///shop?host=/run"}}, ""},
+		{"host", []string{"http://h:80/v1"}, []Address{{Name: "h:80", URL: "http://h:80/v1"}}, ""},
+		{"no-port", []string{"postgres://app@db/shop"}, []Address{{Name: "db", URL: "postgres://app@db/shop"}}, ""},
+		{"ipv6", []string{"http://[::1]:80"}, []Address{{Name: "[::1]:80", URL: "http://[::1]:80"}}, ""},
+		{"named", []string{"lan=http://h", "v.p-n_2=http://h"}, []Address{{Name: "lan", URL: "http://h"}, {Name: "v.p-n_2", URL: "http://h"}}, ""},
+		{"equals-in-query", []string{"http://h/?a=b"}, []Address{{Name: "h", URL: "http://h/?a=b"}}, ""},
+		{"named-equals", []string{"a=http://h/?a=b"}, []Address{{Name: "a", URL: "http://h/?a=b"}}, ""},
+		{"longest-name", []string{strings.Repeat("n", 40) + "=x"}, []Address{{Name: strings.Repeat("n", 40), URL: "x"}}, ""},
+		{"not-a-url", []string{"a=whatever"}, []Address{{Name: "a", URL: "whatever"}}, ""}, // whose it is says so
+		{"socket-named", []string{"s=postgres:///shop?host=/run"}, []Address{{Name: "s", URL: "postgres:///shop?host=/run"}}, ""},
 		{"most", many, nil, ""},
 
 		{"too-many", append(slices.Clone(many), "http://h"), nil, "33 endpoints, at most 32"},

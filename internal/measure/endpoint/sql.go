@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -17,12 +18,15 @@ type SQL struct {
 	names     []string
 	endpoints map[string]*database.Database
 	facts     map[string]sample.Path
+	from      map[string]*vantage.Vantage
 }
 
 // NewSQL parses the DSNs; it does not connect.
 func NewSQL(at []Address, o database.Options) (*SQL, error) {
-	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}}
+	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}}
 	for _, w := range at {
+		s.from[w.Name] = w.place()
+		o.Dial = w.place().Dial
 		d, err := database.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -45,8 +49,10 @@ func (s *SQL) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		facts := map[string]string{"url": d.String(), "server": f.Server}
-		if f.TLS != "" {
-			facts["tls"] = f.TLS
+		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name])} {
+			if value != "" {
+				facts[fact] = value
+			}
 		}
 		s.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
@@ -63,6 +69,7 @@ type browse struct {
 	page, query  *hdrhistogram.Histogram
 	party        sample.Party
 	connect, rtt []float64
+	suspects     suspects
 }
 
 // Visit has each of the load's sessions ask for pages: for the warm-up, and then
@@ -70,7 +77,8 @@ type browse struct {
 // for.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
-	n := max(1, l.Streams)
+	n, from := max(1, l.Streams), s.from[cell.Mode]
+	stopped := stops(from)
 	sessions := make([]*database.Session, n)
 	defer func() {
 		for _, session := range sessions {
@@ -86,9 +94,9 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	if err != nil {
 		return err
 	}
-	from := time.Now().Add(seconds(l.Warmup))
-	until := from.Add(seconds(l.Window))
-	err = atOnce(ctx, n, func(ctx context.Context, i int) error { return b.read(ctx, sessions[i], from, until) })
+	start := time.Now().Add(seconds(l.Warmup))
+	until := start.Add(seconds(l.Window))
+	err = atOnce(ctx, n, func(ctx context.Context, i int) error { return b.read(ctx, sessions[i], start, until) })
 	if err != nil {
 		return err
 	}
@@ -96,6 +104,7 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
 	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
 	v.Values = map[string]float64{"connect": median(b.connect)}
+	b.suspects.note(v, from, stopped)
 	if v.Latency, err = sample.Encode(b.page); err != nil {
 		return err
 	}
@@ -136,6 +145,12 @@ func (b *browse) read(ctx context.Context, s *database.Session, from, until time
 	b.party.Received += receivedNow - received
 	b.connect = append(b.connect, s.Connect.Seconds())
 	b.rtt = append(b.rtt, s.RTT().Seconds())
+	resent, outOfOrder := s.Lost()
+	b.suspects.resent += int64(resent)
+	b.suspects.outOfOrder += int64(outOfOrder)
+	if took := s.LookUp(); took > 0 {
+		b.suspects.lookUps = append(b.suspects.lookUps, took.Seconds())
+	}
 	return nil
 }
 

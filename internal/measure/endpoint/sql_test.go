@@ -120,7 +120,7 @@ func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
 	}
 	var at []Address
 	for i, d := range dsns {
-		at = append(at, Address{string(rune('a' + i)), d})
+		at = append(at, Address{Name: string(rune('a' + i)), URL: d})
 	}
 	s, err := NewSQL(at, o)
 	if err != nil {
@@ -142,7 +142,7 @@ func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.V
 }
 
 func TestNewSQLNamesTheRoute(t *testing.T) {
-	_, err := NewSQL([]Address{{"good", "mysql://app@db"}, {"bad", "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
+	_, err := NewSQL([]Address{{Name: "good", URL: "mysql://app@db"}, {Name: "bad", URL: "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
 	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)
 	}

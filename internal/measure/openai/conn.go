@@ -10,11 +10,12 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
 const (
@@ -79,6 +80,14 @@ type conn struct {
 	tls      string // its version; "": none
 	hints    int    // informational responses before the one that is waited for
 	hint     string // the status of the last
+	lookUp   time.Duration
+	lost     Lost // as far as a response was told
+}
+
+// Lost is what the kernel saw of packets that were lost or late on the client's side.
+type Lost struct {
+	Resent     uint32 // segments of requests that were sent again
+	OutOfOrder uint32 // segments of responses that came before others that were due
 }
 
 // connect opens one and says how long that took, without looking up the name.
@@ -90,18 +99,18 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 			err = context.Cause(ctx)
 		}
 	}()
-	begun := time.Now()
 	var raw net.Conn
+	how := vantage.Took{Began: time.Now()}
 	if e.dial != nil {
 		raw, err = e.dial(ctx, e.addr())
 	} else {
-		raw, begun, err = dial(ctx, e.addr())
+		raw, how, err = e.o.Dial(ctx, "tcp", e.addr())
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	s := &socket{Conn: raw, buf: make([]byte, pieceSize)}
-	c = &conn{Conn: s, socket: s}
+	c = &conn{Conn: s, socket: s, lookUp: how.LookUp}
 	if e.url.Scheme == "https" {
 		s.allow(maxHandshake, fmt.Errorf("the TLS handshake is longer than %d MiB", maxHandshake>>20))
 		t := tls.Client(s, &tls.Config{ServerName: e.url.Hostname(), NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
@@ -113,19 +122,7 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 		c.Conn, c.tls = t, tls.VersionName(t.ConnectionState().Version)
 	}
 	c.br = bufio.NewReader(c.Conn)
-	return c, time.Since(begun), nil
-}
-
-// dial connects, and says when the first attempt began.
-func dial(ctx context.Context, addr string) (net.Conn, time.Time, error) {
-	var first sync.Once // both address families may be tried at once
-	var begun time.Time
-	d := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
-		first.Do(func() { begun = time.Now() })
-		return nil
-	}}
-	c, err := d.DialContext(ctx, "tcp", addr)
-	return c, begun, err
+	return c, time.Since(how.Began), nil
 }
 
 // drop closes the socket at once: TLS would first send a farewell and wait for it.
@@ -167,14 +164,17 @@ func (c *conn) quiet() bool {
 	return quiet
 }
 
-// rtt is the kernel's smoothed round-trip time; 0: unknown.
-func (c *conn) rtt() (d time.Duration) {
+// told is the kernel's smoothed round-trip time, 0 if it is unknown, and what was lost
+// since the last call.
+func (c *conn) told() (rtt time.Duration, lost Lost) {
 	c.control(func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			d = time.Duration(info.Rtt) * time.Microsecond
+			rtt = time.Duration(info.Rtt) * time.Microsecond
+			lost = Lost{info.Total_retrans - c.lost.Resent, info.Rcv_ooopack - c.lost.OutOfOrder}
+			c.lost = Lost{info.Total_retrans, info.Rcv_ooopack}
 		}
 	})
-	return d
+	return rtt, lost
 }
 
 // control calls f with the socket's descriptor, if it has one.

@@ -30,6 +30,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
 // Options are what is asked and how long is waited. The zero value is usable.
@@ -39,6 +41,8 @@ type Options struct {
 	MaxTokens int           // of a response; 0: 128
 	Key       string        // API key, never printed; "": none
 	Timeout   time.Duration // longest wait for a connection, and for each token; 0: 30 s
+	// Dial connects; nil: from this machine.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 }
 
 // Endpoint is where responses are asked for. Its sessions may be used at the same
@@ -73,6 +77,9 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = vantage.Local().Dial
 	}
 	if o.MaxTokens < 0 || o.MaxTokens > maxTokens {
 		return nil, fmt.Errorf("%d tokens, want 1 to %d", o.MaxTokens, maxTokens)

@@ -24,6 +24,8 @@ type Response struct {
 	Tokens   int             // as the server counts them; 0: it did not say
 	Finish   string          // why the model stopped: "stop", "length", …
 	RTT      time.Duration   // the kernel's smoothed round-trip time at the end; 0: unknown
+	LookUp   time.Duration   // of the server's name, if the connection was opened; 0: an address was given
+	Lost     Lost            // in this response, and before it if it opened the connection
 	Remote   netip.AddrPort
 }
 
@@ -67,7 +69,10 @@ func (s *Session) collect(a *answer) (*Response, error) {
 		}
 	}
 	st.r.End = a.conn.socket.at.Sub(a.begun)
-	st.r.RTT = a.conn.rtt()
+	st.r.RTT, st.r.Lost = a.conn.told()
+	if a.connect > 0 {
+		st.r.LookUp = a.conn.lookUp
+	}
 	s.drain(a)
 	return st.r, nil
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -35,7 +36,7 @@ var chat = Workload{
 	Metrics: append([]Metric{
 		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"}, {Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
-	}, tokenTimes...),
+	}, append(slices.Clone(suspectMetrics), tokenTimes...)...),
 	Ratio: "response ratio", columns: always(chatColumns...), More: moreChatColumns, words: chatWords, outline: chatOutline,
 	figures: (*Figures).chat, work: tokens,
 	doubts: chatDoubts,
@@ -52,7 +53,7 @@ var chatColumns = []Column{
 }
 
 // moreChatColumns are what the routes add, and their connections.
-var moreChatColumns = []Column{
+var moreChatColumns = append([]Column{
 	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
 	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},
 	{Head: [2]string{"adds to", "slow gap"}, Metric: GapSlow, Show: Added},
@@ -61,7 +62,7 @@ var moreChatColumns = []Column{
 	{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total},
 	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
 	gluedColumn, connectColumn, rttColumn,
-}
+}, suspectColumns...)
 
 func chatWords(l sample.Load) string {
 	return fmt.Sprintf("responses of at most %s", plural(ChatOf(l).Tokens, "token")) + sessions(l)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -23,18 +24,18 @@ const ConnectTime = "connect_time"
 
 var sql = Workload{
 	Name: SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true, none: SQLOptions{},
-	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}},
+	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
 	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
 	figures: (*Figures).sql, work: pages,
 	tail: pageTail,
 }
 
-var moreSQLColumns = []Column{
+var moreSQLColumns = append([]Column{
 	{Head: [2]string{"adds to", "page p50 ms"}, Metric: LatencyP50, Show: Added},
 	{Head: [2]string{"adds to", "page p99"}, Metric: LatencyP99, Show: Added},
 	{Head: [2]string{"adds to", "query p50"}, Metric: QueryP50, Show: Added},
 	connectColumn, rttColumn,
-}
+}, suspectColumns...)
 
 // Columns of all endpoints.
 var (
@@ -57,6 +58,39 @@ func sessions(l sample.Load) string {
 // valueConnect is what visits to endpoints call ConnectTime.
 const valueConnect = "connect"
 
+// Metrics of all endpoints: what else than the route or the server may make them slow.
+const (
+	LookUpTime = "name_lookup_time"
+	Resent     = "resent_segments"       // that the client sent again
+	OutOfOrder = "out_of_order_segments" // that came to the client before others that were due
+	Stops      = "cpu_limit_stops"       // of the container that the client's connections are made in
+)
+
+// What visits to endpoints call them.
+const (
+	ValueLookUp     = "lookup"
+	CountResent     = "resent"
+	CountOutOfOrder = "out_of_order"
+	CountStops      = "stops"
+)
+
+// suspectMetrics are what all endpoints have of them.
+var suspectMetrics = []Metric{{Name: LookUpTime, Unit: "s"}, {Name: Resent, Unit: "segments"}, {Name: OutOfOrder, Unit: "segments"}, {Name: Stops, Unit: "stops"}}
+
+// suspectColumns are shown where there is something to show.
+var suspectColumns = []Column{
+	{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"},
+	{Head: [2]string{"", "resent"}, Metric: Resent, Show: Total, Quiet: "0"},
+	{Head: [2]string{"out of", "order"}, Metric: OutOfOrder, Show: Total, Quiet: "0"},
+	{Head: [2]string{"CPU", "stops"}, Metric: Stops, Show: Total, Quiet: "-"},
+}
+
+// Summed reports whether a metric is of what is rare: most visits have none, so its figure
+// is that of all visits together.
+func Summed(metric string) bool {
+	return slices.Contains([]string{Stalls, Resent, OutOfOrder, Stops}, metric)
+}
+
 // sql notes a visit of sql.
 func (f *Figures) sql(v sample.Visit, l sample.Load) {
 	f.pages(v, l)
@@ -70,5 +104,13 @@ func (f *Figures) endpoint(v sample.Visit) {
 	}
 	if x := v.Client.TCP.RTT; x > 0 { // not of a Unix socket
 		f.set(RTT, x)
+	}
+	if x, ok := v.Values[ValueLookUp]; ok {
+		f.set(LookUpTime, x)
+	}
+	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops} {
+		if n, ok := v.Client.Counts[count]; ok { // files before 0.1.0 have none
+			f.set(metric, float64(n))
+		}
 	}
 }

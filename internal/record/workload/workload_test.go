@@ -63,6 +63,10 @@ func busyVisit(t *testing.T) sample.Visit {
 	for _, m := range tokenTimes {
 		v.Times[m.Times] = e
 	}
+	v.Values[ValueLookUp] = 0.001
+	for _, n := range []string{CountResent, CountOutOfOrder, CountStops} {
+		v.Client.Counts[n] = 1
+	}
 	return v
 }
 

@@ -1,0 +1,128 @@
+package vantage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+)
+
+// maxFile bounds what is read of a place's files, in bytes.
+const maxFile = 1 << 20
+
+// names is what a place's files say of names.
+type names struct {
+	hosts   map[string][]netip.Addr
+	servers []string
+	search  []string
+}
+
+// lookUp asks as a program in the place would: its hosts file, then its name servers.
+func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	n := v.names()
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if a := n.hosts[name]; len(a) > 0 {
+		return a, nil
+	}
+	if len(n.servers) == 0 {
+		return nil, &Error{msg: fmt.Sprintf("%s knows no name server to ask for %s", v.name, host), hint: "give an address"}
+	}
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (c net.Conn, err error) {
+		err = netns.Visit(v.pid, func() error {
+			var d net.Dialer
+			c, err = d.DialContext(ctx, network, net.JoinHostPort(n.servers[0], "53"))
+			return err
+		})
+		return c, err
+	}}
+	var failed error
+	for _, full := range n.candidates(name) {
+		addrs, err := r.LookupNetIP(ctx, "ip", full)
+		if err == nil {
+			for i := range addrs {
+				addrs[i] = addrs[i].Unmap()
+			}
+			return addrs, nil
+		}
+		if failed = err; ctx.Err() != nil {
+			break
+		}
+	}
+	var e *net.DNSError
+	if errors.As(failed, &e) { // which names this machine's server
+		failed = errors.New(e.Err)
+	}
+	return nil, fmt.Errorf("look up %s in %s: %w", host, v.name, failed)
+}
+
+// candidates are the names to ask for, ending in a dot each: no list of this machine's is
+// added to those.
+func (n names) candidates(name string) []string {
+	var out []string
+	if strings.Contains(name, ".") {
+		out = append(out, name+".")
+	}
+	for _, s := range n.search {
+		out = append(out, name+"."+strings.TrimSuffix(s, ".")+".")
+	}
+	if !strings.Contains(name, ".") {
+		out = append([]string{name + "."}, out...) // what Docker's own server answers
+	}
+	return out
+}
+
+func (v *Vantage) names() names {
+	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
+}
+
+// readFile is as much of a file as a place may have; "" if there is none.
+func readFile(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// parseNames reads a hosts file and a resolv.conf, and leaves out what is neither.
+func parseNames(hosts, conf string) names {
+	n := names{hosts: map[string][]netip.Addr{}}
+	for line := range strings.Lines(hosts) {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		a, err := netip.ParseAddr(f[0])
+		if err != nil {
+			continue
+		}
+		for _, name := range f[1:] {
+			name = strings.ToLower(strings.TrimSuffix(name, "."))
+			n.hosts[name] = append(n.hosts[name], a.Unmap())
+		}
+	}
+	for line := range strings.Lines(conf) {
+		switch f := strings.Fields(line); {
+		case len(f) < 2:
+		case f[0] == "nameserver":
+			if _, err := netip.ParseAddr(f[1]); err == nil {
+				n.servers = append(n.servers, f[1])
+			}
+		case f[0] == "search" || f[0] == "domain":
+			n.search = f[1:]
+		}
+	}
+	return n
+}

@@ -1,0 +1,165 @@
+// Package vantage is where a client's connections are made: on this machine, inside a
+// running container, or in a new container on a Docker network. A socket belongs to the
+// network namespace in which it was made, so the program itself stays where it is; its
+// connections take the place's routes, and names are looked up as in the place.
+//
+//	v, err := vantage.New("container:shop")
+//	end, err := vantage.Open(ctx, "", []*vantage.Vantage{v})
+//	defer end()
+//	c, took, err := v.Dial(ctx, "tcp", "db:5432")
+//
+// Be aware: CPU time and its limits are this process's, wherever the sockets are. To enter
+// a container's network takes CAP_SYS_ADMIN. A name that a container's own hosts file does
+// not have is asked of its name servers, but first of this machine's hosts file, as Go's
+// resolver does.
+package vantage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http/httptrace"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+)
+
+// Here is the word for this machine.
+const Here = "host"
+
+// Words that name a place, before its name.
+const (
+	inContainer = "container:"
+	onNetwork   = "network:"
+)
+
+// Error is a place that is none, with what to do about it.
+type Error struct {
+	msg, hint string
+	err       error
+}
+
+func (e *Error) Error() string {
+	if e.err != nil {
+		return e.msg + ": " + e.err.Error()
+	}
+	return e.msg
+}
+
+// Hint is a remedy; "" if none is known.
+func (e *Error) Hint() string  { return e.hint }
+func (e *Error) Unwrap() error { return e.err }
+
+// New reads the word for a place: host, container:NAME or network:NAME.
+func New(word string) (*Vantage, error) {
+	for _, kind := range []string{inContainer, onNetwork} {
+		if name, ok := strings.CutPrefix(word, kind); ok && name != "" && len(name) <= maxName {
+			return &Vantage{name: word}, nil
+		}
+	}
+	if word == Here {
+		return Local(), nil
+	}
+	return nil, &Error{msg: fmt.Sprintf("%.80q is not a place: must be host, container:NAME or network:NAME", word), hint: "docker ps and docker network ls list the names"}
+}
+
+// maxName bounds the name of a container or network.
+const maxName = 128
+
+// Vantage is a place. Its methods may be called at the same time, once it is open.
+type Vantage struct {
+	name  string
+	pid   int    // of a process in it; 0: this machine
+	files string // the root of its file system; "": this one's
+}
+
+// Local is this machine.
+func Local() *Vantage { return &Vantage{name: Here} }
+
+// Name is the word that it was opened with.
+func (v *Vantage) Name() string { return v.name }
+
+// PID is of a process in the place; 0: this machine.
+func (v *Vantage) PID() int { return v.pid }
+
+// Took is how connecting went.
+type Took struct {
+	Began  time.Time     // the first attempt, after the name was looked up
+	LookUp time.Duration // of the name; 0: an address was given
+}
+
+// Dial connects from the place.
+func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Took, error) {
+	if v.name == Here {
+		return dialHere(ctx, network, addr)
+	}
+	if network == "unix" {
+		return nil, Took{}, &Error{msg: "a Unix socket is a file of this machine, which is not reached from " + v.name, hint: "give a host and a port, or --from host"}
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, Took{}, err
+	}
+	var took Took
+	addrs := []netip.Addr{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		addrs = append(addrs, a)
+	} else {
+		asked := time.Now()
+		if addrs, err = v.lookUp(ctx, host); err != nil {
+			return nil, took, err
+		}
+		took.LookUp = time.Since(asked)
+	}
+	took.Began = time.Now()
+	var failed []error
+	for _, a := range addrs {
+		var c net.Conn
+		err := netns.Visit(v.pid, func() (err error) {
+			var d net.Dialer // an address alone makes its socket on this thread
+			c, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+			return err
+		})
+		if err == nil {
+			return c, took, nil
+		}
+		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EACCES) {
+			err = &Error{msg: "only root may connect from " + v.name, hint: "sudo toll …", err: err}
+		}
+		failed = append(failed, err)
+	}
+	return nil, took, errors.Join(failed...)
+}
+
+// dialHere connects from this machine, both address families at once.
+func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error) {
+	var mu sync.Mutex // both families are tried at once
+	var took Took
+	var asked time.Time
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart: func(httptrace.DNSStartInfo) { asked = time.Now() },
+		DNSDone:  func(httptrace.DNSDoneInfo) { took.LookUp = time.Since(asked) },
+	})
+	begun := time.Now()
+	d := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if took.Began.IsZero() {
+			took.Began = time.Now()
+		}
+		return nil
+	}}
+	c, err := d.DialContext(ctx, network, addr)
+	mu.Lock()
+	defer mu.Unlock()
+	if took.Began.IsZero() {
+		took.Began = begun
+	}
+	return c, took, err
+}
