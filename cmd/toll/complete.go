@@ -68,6 +68,11 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	}
 	switch f.Name {
 	case "from":
+		if c.Name() == "stream" || c.Name() == "sql" {
+			return list(func() []string {
+				return []string{"host\tthis machine", "container:\ta running container's network", "network:\ta new container on it"}
+			}, many)
+		}
 		return list(placementWords, many)
 	case "to":
 		return list(func() []string {
