@@ -115,6 +115,9 @@ func raised(t *testing.T) (out []string) {
 // Links of chosen containers' networks carry large packets, as these containers come and go;
 // all others, and what was before, stay as they are.
 func TestBesideLinks(t *testing.T) {
+	if err := bigtcp.Supported(); err != nil {
+		t.Skip(err)
+	}
 	withEngine(t)
 	run(t, "docker network create -o com.docker.network.bridge.name=br-one one && docker network create -o com.docker.network.bridge.name=br-two two")
 	container(t, "web", "--network one -p 8080:80")

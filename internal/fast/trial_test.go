@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
@@ -240,6 +241,9 @@ func TestTrialKeeps(t *testing.T) {
 
 // A trial beside an engine leaves it off or on, as it says; interrupted, off.
 func TestBesideTrial(t *testing.T) {
+	if err := bigtcp.Supported(); err != nil {
+		t.Skip(err)
+	}
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
 	links := sizes(t)

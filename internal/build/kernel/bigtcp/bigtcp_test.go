@@ -68,6 +68,9 @@ func inNetwork(t *testing.T, f func()) {
 				return err
 			}
 		}
+		if err := Supported(); errors.Is(err, ErrNoIPv4) {
+			t.Skip(err)
+		}
 		f()
 		return nil
 	})
