@@ -8,13 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
 func TestMain(m *testing.M) {
@@ -45,38 +45,32 @@ func churn(s Store) {
 }
 
 // inNetwork runs f in a network namespace with a bridge, number 2, and two veth pairs, of
-// which 4 and 6 are its ports.
+// which 4 and 6 are its ports. The test's own thread enters it, and ends with the test.
 func inNetwork(t *testing.T, f func()) {
 	t.Helper()
-	ns, err := netns.New()
-	if err != nil {
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("network namespaces need root here: %v", err)
 		}
 		t.Skipf("network namespaces need root here: %v", err)
 	}
-	defer ns.Close()
-	err = ns.Do(func() error {
-		for _, do := range []func() error{
-			func() error { return link.AddBridge("br") },
-			func() error { return link.AddVeth("a", "a0", unix.Gettid()) },
-			func() error { return link.AddVeth("b", "b0", unix.Gettid()) },
-			func() error { return link.SetMaster("a", "br") },
-			func() error { return link.SetMaster("b", "br") },
-		} {
-			if err := do(); err != nil {
-				return err
-			}
-		}
-		if err := Supported(); errors.Is(err, ErrNoIPv4) {
-			t.Skip(err)
-		}
-		f()
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	if err := Supported(); errors.Is(err, ErrNoIPv4) {
+		t.Skip(err)
 	}
+	for _, do := range []func() error{
+		func() error { return link.AddBridge("br") },
+		func() error { return link.AddVeth("a", "a0", unix.Gettid()) },
+		func() error { return link.AddVeth("b", "b0", unix.Gettid()) },
+		func() error { return link.SetMaster("a", "br") },
+		func() error { return link.SetMaster("b", "br") },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f()
 }
 
 func sizes(t *testing.T) map[string]link.Sizes {
