@@ -22,6 +22,7 @@ when every verdict is certain, when every ratio is known to --precision, or when
 		Example: `  toll compare
   toll compare --budget 10s --load rr
   toll compare bridge publish-proxy --from host,container,remote
+  toll compare bridge publish-nat -46
   toll compare bridge --tune mtu=9000,gro=on+rps=on
   toll compare --load rr --request 64 --reply 1024 --save run.jsonl
   toll compare overlay macvlan-bridge --from remote-container \

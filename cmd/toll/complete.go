@@ -76,7 +76,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return list(placementWords, many)
 	case "to":
 		return list(func() []string {
-			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own"}
+			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own", "address6\tthe machine's own, of IPv6",
+				"container\tthe container's own", "container6\tthe container's own, of IPv6"}
 		}, many)
 	case "load":
 		return list(func() []string { return loadWords(c.Name()) }, many)

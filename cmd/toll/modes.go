@@ -133,6 +133,20 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
+// joined are the paths, of which those that have the same hops from one placement are one.
+func joined(paths []routeInfo) []routeInfo {
+	var out []routeInfo
+	for _, p := range paths {
+		i := slices.IndexFunc(out, func(o routeInfo) bool { return o.From == p.From && slices.Equal(o.Hops, p.Hops) })
+		if i < 0 {
+			out = append(out, p)
+		} else {
+			out[i].To += ", " + p.To
+		}
+	}
+	return out
+}
+
 func modeSection(m modeInfo) document.Section {
 	out := document.Section{Title: document.Plainly(m.Mode)}
 	if m.Usual {
@@ -145,7 +159,7 @@ func modeSection(m modeInfo) document.Section {
 	say("Docker: "+m.Docker, document.Never)
 	say("gives up: "+m.GivesUp, document.Words)
 	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Width: 12, Gap: 1}, {}}}
-	for _, p := range m.Paths {
+	for _, p := range joined(m.Paths) {
 		routes.Rows = append(routes.Rows, document.Row{Cells: document.Texts("from "+p.From, "to "+p.To, strings.Join(p.Hops, "·"))})
 	}
 	out.Add(routes)

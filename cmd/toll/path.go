@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ type pathFlags struct {
 	builderFlags
 
 	from, to string
+	ipv6     bool
 	tune     []string
 	out      outputFlags
 }
@@ -42,6 +44,7 @@ func newPath(e env) *cobra.Command {
 order, with the counters of each before and after.`,
 		Example: `  toll path bridge --from container
   toll path publish-nat --to address
+  toll path bridge -6
   toll path overlay --from remote-container --wire mtu=9000
   sudo toll path publish-proxy --on docker`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -54,7 +57,8 @@ order, with the counters of each before and after.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.from, "from", "", "where the client runs: "+placesHelp+" (default the first that the mode has)")
-	fl.StringVar(&f.to, "to", "", "what the client dials: loopback, loopback6, address (default the first that the mode has)")
+	fl.StringVar(&f.to, "to", "", "what the client dials: "+targetsHelp+" (default the first that the mode has)")
+	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
 	fl.StringSliceVar(&f.tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
 	f.addBuilder(fl, buildsPath)
 	f.out.add(fl, document.APath)
@@ -75,7 +79,7 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 			f.from = string(between.From)
 		}
 	}
-	route, err := chooseRoute(name, f.from, f.to)
+	route, err := chooseRoute(name, f.from, f.to, f.ipv6)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func oneVariant(words []string) (mode.Tunes, error) {
 }
 
 // chooseRoute finds the route that the words name.
-func chooseRoute(name, from, to string) (path.Spec, error) {
+func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	var s path.Spec
 	n, err := parseOne(name, mode.ParseName)
 	if err != nil {
@@ -134,6 +138,12 @@ func chooseRoute(name, from, to string) (path.Spec, error) {
 		if routes = m.RoutesFrom(p); len(routes) == 0 {
 			why, _ := m.WhyNot(p)
 			return s, usage(fmt.Errorf("%s is not reached from %s: %s", name, from, why), fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
+		}
+	}
+	if six {
+		routes = slices.DeleteFunc(slices.Clone(routes), func(r mode.Route) bool { return r.To.Four() })
+		if len(routes) == 0 {
+			return s, usage(fmt.Errorf("%s has no path over IPv6 from there", name), "toll modes "+name+" lists its paths")
 		}
 	}
 	if to == "" {

@@ -26,6 +26,7 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
 		return r, err
 	}
+	r.To = inFamilies(r.To, f.ipv4, f.ipv6)
 	if f.baseline != "" {
 		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
 			return r, err
@@ -45,6 +46,28 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	}
 	r.Rounds, r.Budget, r.Precision, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.pin, f.seed
 	return r, f.slicing.into(&r, f.loads.given)
+}
+
+// inFamilies are the targets in the families that were asked for, of which there may be none:
+// then they stay as they are. No target stands for all.
+func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
+	if !four && !six {
+		return to
+	}
+	if len(to) == 0 {
+		to = mode.Targets()
+	}
+	for _, f := range []struct {
+		asked bool
+		like  func(mode.Target) mode.Target
+	}{{four, mode.Target.Over4}, {six, mode.Target.Over6}} {
+		for _, t := range to {
+			if t = f.like(t); f.asked && !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }
 
 // wireApplies refuses a wire that makes no difference to any path of the plan.

@@ -30,6 +30,7 @@ type runFlags struct {
 	builderFlags
 
 	from, to       []string
+	ipv4, ipv6     bool
 	tune           []string
 	rounds         int
 	window, budget time.Duration
@@ -54,12 +55,17 @@ type runFlags struct {
 // placesHelp are the placements.
 const placesHelp = "host (the machine itself; also called machine), container, remote (another machine), remote-container"
 
+// targetsHelp are the targets.
+const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container; with a 6 (loopback6 is ::1), over IPv6"
+
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
 	fl.StringSliceVar(&f.from, "from", []string{string(from)}, "where the client runs: "+placesHelp)
 }
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.to, "to", []string{"loopback", "loopback6", "address"}, "what a client on the machine itself dials of a published port: loopback (127.0.0.1), loopback6 (::1), address (the machine's own)")
+	fl.StringSliceVar(&f.to, "to", nil, "what the client dials: "+targetsHelp+" (default all over IPv4, and docker-proxy at ::1)")
+	fl.BoolVarP(&f.ipv4, "ipv4", "4", false, "dial over IPv4; with -6, over both, to see what IPv6 costs")
+	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
 }
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {

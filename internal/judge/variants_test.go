@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
@@ -90,5 +91,17 @@ func TestLimitedByTheWire(t *testing.T) {
 	local.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	if got := judgetest.Find(t, Judge(local.Rounds(6, judgetest.Steady(60, 60, 50)).File).Base(), mode.Bridge, "bulk").LimitedBy; got == "wire" {
 		t.Error("a path without the wire is limited by it")
+	}
+}
+
+// What IPv6 costs is a path's own ratio to the same over IPv4, whatever the baseline is.
+func TestIPv6AgainstIPv4(t *testing.T) {
+	base := judgetest.HostCell(mode.Host, "bulk")
+	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
+		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
+	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Base().Answer
+	const want = "bridge over IPv6, from the machine itself: 0.75 ±0.00 of IPv4's throughput (worse)."
+	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want || strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
+		t.Errorf("%+v, want %q first, and nothing of a path without its like over IPv4", a, want)
 	}
 }

@@ -22,7 +22,7 @@ type Request struct {
 	Study     string           // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
-	To        []mode.Target    // which targets, for modes that have several
+	To        []mode.Target    // which targets, for modes that have several; empty: all but those over IPv6 that are measured on request
 	Loads     []sample.Load
 	Tunes     []mode.Tunes   // variants, besides the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
@@ -125,23 +125,47 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 			continue
 		}
 		all := m.RoutesFrom(from)
-		n := len(out)
-		for _, route := range all {
-			if len(all) == 1 || slices.Contains(r.To, route.To) {
-				out = append(out, routed{m, route})
-			}
+		chosen := r.chosen(all)
+		if !named && !usual && len(chosen) > 1 { // to be compared with: one family is enough
+			chosen = slices.DeleteFunc(chosen, mode.Route.OnRequest)
 		}
-		if len(out) > n || !named { // what was not named is not missed
+		for _, route := range chosen {
+			out = append(out, routed{m, route})
+		}
+		if len(chosen) > 0 || !named { // what was not named is not missed
 			continue
 		}
 		why, around := m.WhyNot(from)
 		skip := sample.Skip{Mode: string(m.Name), From: string(from), Reason: why, Remedy: around}
 		if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
+			if !slices.ContainsFunc(all, func(r mode.Route) bool { return r.To.Six() }) && !slices.ContainsFunc(r.To, mode.Target.Four) {
+				skip.Reason = "it has no path over IPv6 there"
+			}
 		}
 		p.Skipped = append(p.Skipped, skip)
 	}
 	return out
+}
+
+// chosen are those of a mode's routes whose target was asked for. A mode that has one target
+// only is asked for by its name, in the family of the others.
+func (r Request) chosen(all []mode.Route) []mode.Route {
+	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
+	otherFamily := mode.Route.OnRequest
+	if len(r.To) == 0 {
+		unasked = mode.Route.OnRequest
+	} else if !slices.ContainsFunc(r.To, mode.Target.Four) {
+		otherFamily = func(x mode.Route) bool { return !x.To.Six() }
+	}
+	out := slices.DeleteFunc(slices.Clone(all), unasked)
+	if len(out) > 0 {
+		return out
+	}
+	if out = slices.DeleteFunc(slices.Clone(all), otherFamily); len(out) == 1 {
+		return out
+	}
+	return nil
 }
 
 // shapes are the crowds, or the one shape that is none.

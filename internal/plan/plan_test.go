@@ -19,7 +19,7 @@ var (
 
 // request is what `toll compare` asks for without flags, but one load.
 func request(change func(*Request)) Request {
-	r := Request{From: []mode.Placement{mode.FromHost}, To: []mode.Target{mode.ToLoopback, mode.ToLoopback6, mode.ToAddress},
+	r := Request{From: []mode.Placement{mode.FromHost},
 		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "auto", Seed: 1}
 	if change != nil {
 		change(&r)
@@ -125,10 +125,28 @@ func TestMake(t *testing.T) {
 		}, []string{"publish-proxy host: no target of --to answers there → --to loopback"}},
 
 		{"to-leaves-single-targets-alone", func(r *Request) {
-			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback6}, []mode.Placement{mode.FromRemote}
+			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback}, []mode.Placement{mode.FromRemote}
 		}, []string{
 			"host remote>address bulk", "host remote>address bulk!", "publish-proxy remote>address bulk",
 		}, nil},
+
+		{"both-families", func(r *Request) {
+			r.Modes, r.To = []mode.Name{mode.Bridge}, []mode.Target{mode.ToContainer, mode.ToContainer6}
+		}, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk", "bridge host>container6 bulk",
+		}, nil},
+
+		{"both-families-of-the-baseline", func(r *Request) {
+			r.Modes, r.To = []mode.Name{mode.Host, mode.Bridge}, mode.Targets()
+		}, []string{
+			"host host>loopback bulk", "host host>loopback bulk!", "host host>loopback6 bulk", "bridge host>container bulk", "bridge host>container6 bulk",
+		}, nil},
+
+		{"ipv6-only", func(r *Request) {
+			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link}, []mode.Target{mode.ToContainer6}, []mode.Placement{mode.FromContainer}
+		}, []string{
+			"host container>loopback6 bulk", "host container>loopback6 bulk!", "bridge container>container6 bulk",
+		}, []string{"link container: it has no path over IPv6 there → --to container"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))

@@ -48,7 +48,7 @@ func (e *engine) userRules() (saver string, err error) {
 	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
 		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
 	}
-	_, saver, err = e.findRule("filter", "FORWARD", "-j "+userChain)
+	_, saver, err = e.findRule(false, "filter", "FORWARD", "-j "+userChain)
 	if !errors.Is(err, errNoRule) {
 		return saver, err
 	}

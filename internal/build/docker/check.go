@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -47,6 +48,9 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		return err
 	}
 	r := recipes[s.Mode]
+	if err := e.checkIPv6(s); err != nil {
+		return err
+	}
 	switch {
 	case r.alone:
 		return nil
@@ -59,6 +63,9 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 		}
 	}
 	t, err := e.try(ctx)
+	if err == nil {
+		err = e.checkRules6(s)
+	}
 	if err != nil || r.check == nil {
 		return err
 	}
@@ -172,7 +179,7 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 			Remedy: `"userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
 	}
 	if s.From == mode.FromContainer {
-		if err := e.bridgedRules(); err != nil {
+		if err := e.bridgedRules(s); err != nil {
 			return err
 		}
 	}
@@ -183,9 +190,6 @@ func (e *engine) checkProxy(_ context.Context, s path.Spec, t *trial) error {
 	if !t.proxy {
 		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
 			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
-	}
-	if s.To == mode.ToLoopback6 && !e.hasLoopback6() {
-		return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off", Remedy: "--to loopback"}
 	}
 	// moby/moby#48571: the ones before answered from the bridge's address, which
 	// the socket of a container on the bridge does not take.
@@ -227,39 +231,41 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 	return e.ns.Do(bigtcp.Supported)
 }
 
-// hasLoopback6 reports whether there is a ::1 here.
-func (e *engine) hasLoopback6() (ok bool) {
-	_ = e.ns.Do(func() (err error) { ok, err = link.HasAddr("lo", loopback6); return err })
-	return ok
-}
-
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To != mode.ToAddress {
+	if s.To.Over4() != mode.ToAddress {
 		return nil
 	}
-	_, err := ownAddress(e.ns)
+	_, err := ownAddress(e.ns, s.To.Six())
 	return err
 }
 
 // bridgedRules makes sure that rules see frames between containers of one
 // network.
-func (e *engine) bridgedRules() error {
+func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
-	err := e.ns.Do(func() (err error) { v, err = sysctl.Get(bridgeNF); return err })
+	key := bridgeNF
+	if recipe.Dual(s) {
+		key = bridgeNF6
+	}
+	err := e.ns.Do(func() (err error) { v, err = sysctl.Get(key); return err })
 	if err == nil && v == "1" {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
 		Remedy:  "sudo modprobe br_netfilter, and a restart of docker", Err: err}
 }
 
-func (e *engine) checkRouted(context.Context, path.Spec, *trial) error {
+func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	const first = 27 // 26 ignores the option
 	if e.Major() >= first {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (gateway_mode_ipv4=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
+	option := "gateway_mode_ipv4"
+	if s.To.Six() {
+		option = "gateway_mode_ipv6"
+	}
+	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
 // keepsApart reports whether containers on the default network cannot talk to each
@@ -279,10 +285,13 @@ func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error 
 		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
 			Remedy: "link, which lets a pair through; or bridge"}
 	}
+	if err == nil && recipe.Dual(s) {
+		return e.defaultIPv6(ctx)
+	}
 	return err
 }
 
-func (e *engine) checkLink(ctx context.Context, _ path.Spec, _ *trial) error {
+func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err != nil {
 		return err
@@ -291,7 +300,7 @@ func (e *engine) checkLink(ctx context.Context, _ path.Spec, _ *trial) error {
 		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
 			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
 	}
-	return e.bridgedRules()
+	return e.bridgedRules(s)
 }
 
 // checkBridge makes sure that rules let the bridges through that are not Docker's.

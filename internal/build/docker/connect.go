@@ -44,6 +44,7 @@ type engine struct {
 	count  int        // of sites
 	image  image
 	saver  string          // the program that shows the rules
+	saver6 string          // those of IPv6
 	chosen map[uint16]bool // the machine's ports that paths were given
 }
 

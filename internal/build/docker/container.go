@@ -34,6 +34,7 @@ type bridgeNet struct {
 	bridge   string // the device; "" if it has none
 	where    string // that is; "" is this machine
 	subnet   netip.Prefix
+	subnet6  netip.Prefix      // invalid: it has no IPv6
 	options  map[string]string // the driver's
 }
 
@@ -46,6 +47,7 @@ type box struct {
 	pid    int // of its first process
 	ns     *netns.NS
 	addr   netip.Addr   // on its network
+	addr6  netip.Addr   // valid if the path is over IPv6 there
 	kind   mode.HopKind // of its device
 	device string       // there
 	port   string       // the outer end of its pair; "" if it has none
@@ -57,8 +59,13 @@ type box struct {
 // Place is where processes are started in it.
 func (b *box) Place() path.Place { return contained{b} }
 
-// Addr is its address.
-func (b *box) Addr() netip.Addr { return b.addr }
+// Addr is its address, of the path's family.
+func (b *box) Addr() netip.Addr {
+	if b.addr6.IsValid() {
+		return b.addr6
+	}
+	return b.addr
+}
 
 // order says what container to make.
 type order struct {
@@ -101,10 +108,15 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	}
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
-	_, err := e.API.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: driver, Options: options,
+	o := client.NetworkCreateOptions{Driver: driver, Options: options,
 		Attachable: driver == "overlay", // or only services could be on it
-		Labels:     e.Labels()})
-	if err != nil {
+		Labels:     e.Labels()}
+	if s.dual() {
+		if err := withIPv6(&o); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := e.API.NetworkCreate(ctx, name, o); err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
 	}
 	return e.network(s.ctx, name)
@@ -120,6 +132,8 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 	for _, c := range got.Network.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
 			n.subnet = c.Subnet.Masked()
+		} else if c.Subnet.IsValid() {
+			n.subnet6 = c.Subnet.Masked()
 		}
 	}
 	if got.Network.Driver == "bridge" {
@@ -260,6 +274,9 @@ func (s *site) enter(b *box, name string) error {
 	for _, n := range c.NetworkSettings.Networks {
 		if n != nil && n.IPAddress.IsValid() {
 			b.addr = n.IPAddress
+		}
+		if n != nil && s.dual() && n.GlobalIPv6Address.IsValid() {
+			b.addr6 = n.GlobalIPv6Address
 		}
 	}
 	return nil

@@ -82,6 +82,9 @@ func (s *site) Finish() error {
 	if err := s.tune(); err != nil {
 		return err
 	}
+	if err := s.settled(); err != nil {
+		return err
+	}
 	if err := s.describe(); err != nil {
 		return err
 	}

@@ -79,6 +79,12 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 				return off
 			case say("routed networks"), say("answers UDP from another"):
 				return b.engine.Major() < 27
+			case say("writes no rules for IPv6"):
+				return b.engine.Major() < 27 && !slices.Contains(d.flags, "--ip6tables")
+			case say("default network has no IPv6"):
+				return !slices.Contains(d.flags, "--ipv6")
+			case say("IPv6"):
+				return false
 			}
 			return true
 		},
@@ -95,5 +101,5 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
 		return pathtest.Traffic{}, false
 	}
-	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.addr, serverPort)), true
+	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.Addr(), serverPort)), true
 }

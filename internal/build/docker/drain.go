@@ -28,14 +28,16 @@ func (s *site) ours() func(netip.AddrPort) bool {
 	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {
 		for _, b := range boxes {
-			if b.addr.IsValid() {
-				addrs[b.addr] = true
+			for _, a := range []netip.Addr{b.addr, b.addr6} {
+				if a.IsValid() {
+					addrs[a] = true
+				}
 			}
 		}
 	}
 	for _, c := range s.path.Clients {
 		if s.path.Spec.Mode == mode.Shared {
-			break // whose 127.0.0.1 is not the machine's
+			break // whose loopback addresses are not the machine's
 		}
 		ports[c.Dial] = true
 		if s.path.Second != 0 {

@@ -97,7 +97,7 @@ const (
 var benches = []bench{
 	{name: "proxy", tests: "(Conformance|Inspect|Second|Tunes|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
-	{name: "no-proxy", modes: []mode.Name{mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false"},
+	{name: "no-proxy", modes: []mode.Name{mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false --experimental --ip6tables"},
 }
 
 // listed are its modes.
@@ -128,6 +128,8 @@ ip link add card0 type veth peer name card1
 ip addr add 198.18.7.2/24 dev card0
 ip link set card0 up
 ip link set card1 up
+ip addr add 2001:2:0:7::2/64 dev card0 nodad
+ip -6 route add default via 2001:2:0:7::1
 ip route add default via 198.18.7.1
 ip link add card2 type veth peer name card3
 ip link set card2 up

@@ -39,9 +39,12 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		}
 		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what})
 		rules.addrs = append(rules.addrs, b.addr)
+		if b.addr6.IsValid() {
+			rules.addrs, rules.six = append(rules.addrs, b.addr6), true
+		}
 	}
 	if s.network != nil {
-		rules.subnet = s.network.subnet
+		rules.subnet, rules.subnet6 = s.network.subnet, s.network.subnet6
 		if s.network.where != "" {
 			spots = append(spots, local.Inspected{Space: s.Servers[0].portNS, Where: s.network.where})
 		}
@@ -70,7 +73,7 @@ func (e *engine) legacySaver() (string, error) {
 	if e.native() {
 		return "", nil
 	}
-	_, saver, err := e.findRule("filter", "FORWARD", "-j "+userChain)
+	_, saver, err := e.findRule(false, "filter", "FORWARD", "-j "+userChain)
 	if errors.Is(err, errNoRule) { // "iptables": false
 		return "", nil
 	}
@@ -89,6 +92,8 @@ type ownRules struct {
 	devices []string
 	addrs   []netip.Addr // containers'
 	subnet  netip.Prefix
+	subnet6 netip.Prefix // may be invalid
+	six     bool         // those of IPv6, too
 }
 
 // settings are the rules about the path, and the chains that drop by policy. Their
@@ -105,6 +110,12 @@ func (o ownRules) settings(saver string) ([]path.Setting, error) {
 			return nil, err
 		}
 		all.Chains = append(all.Chains, firewall.ParseSave(text, false).Chains...)
+		if o.six {
+			if text, err = saved("ip6"+strings.TrimPrefix(saver, "ip"), ""); err != nil {
+				return nil, err
+			}
+			all.Chains = append(all.Chains, firewall.ParseSave(text, true).Chains...)
+		}
 	}
 	return o.of(all), nil
 }
@@ -118,10 +129,14 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 		}
 	}
 	for _, c := range all.Chains {
-		if !c.V4 {
-			continue
-		}
 		name := c.Table + " " + c.Name
+		switch {
+		case c.V4:
+		case !o.six:
+			continue
+		default:
+			name = "ip6 " + name
+		}
 		if c.Drop {
 			add("policy of chain "+name, "drop")
 		}
@@ -148,9 +163,9 @@ func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
 	for _, p := range []netip.Prefix{r.Src.Prefix, r.Dst.Prefix} {
 		switch {
 		case !p.IsValid():
-		case p.IsSingleIP() && slices.Contains(o.addrs, p.Addr()), o.subnet.IsValid() && p == o.subnet:
+		case p.IsSingleIP() && slices.Contains(o.addrs, p.Addr()), p == o.subnet, p == o.subnet6:
 			ours = true
-		case p.IsSingleIP() && o.subnet.Contains(p.Addr()): // another container of the network
+		case p.IsSingleIP() && (o.subnet.Contains(p.Addr()) || o.subnet6.Contains(p.Addr())): // another container of the network
 			return false
 		}
 	}

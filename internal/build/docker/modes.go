@@ -37,11 +37,15 @@ func (s *site) host() error {
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
-		port, err := s.freePort(anyAddr)
+		anywhere, dial := anyAddr, loopback
+		if s.path.Spec.To.Six() {
+			anywhere, dial = netip.IPv6Unspecified(), loopback6
+		}
+		port, err := s.freePort(anywhere)
 		if err != nil {
 			return err
 		}
-		s.Listen(server(i), port, netip.AddrPortFrom(loopback, port))
+		s.Listen(server(i), port, netip.AddrPortFrom(dial, port))
 	}
 	if s.path.Spec.Second {
 		if s.path.Second, err = s.freePort(anyAddr); err != nil {
@@ -60,6 +64,9 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 func (s *site) addUserNetwork(options map[string]string) (err error) {
 	s.ownRules()
 	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
+	if s.dual() {
+		s.path.Facts["network"] += " --ipv6"
+	}
 	s.network, err = s.addNetwork("bridge", options)
 	return err
 }
@@ -85,6 +92,9 @@ func (s *site) shared() error {
 	}
 	for i, b := range s.Servers {
 		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
+		if s.path.Spec.To.Six() {
+			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
+		}
 		s.path.Guards = append(s.path.Guards, local.Unused(b.Hop(true)))
 		h := b.loopbackHop()
 		h.Clients = s.path.Spec.TalkTo(i)
@@ -108,6 +118,9 @@ func (s *site) findPorts(boxes []*box) error {
 	for _, b := range boxes {
 		if !b.addr.Is4() {
 			return fmt.Errorf("%s: %w", b.what, errNoAddress)
+		}
+		if s.dual() && !b.addr6.IsValid() {
+			return fmt.Errorf("%s: Docker gave the container no IPv6 address", b.what)
 		}
 		if err := s.findPort(b); err != nil {
 			return err
@@ -164,13 +177,20 @@ func (s *site) onBridge() error {
 
 // noMasquerade guards the rule for what leaves the path's network.
 func (s *site) noMasquerade() error {
-	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+s.network.subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
+	subnet := s.network.subnet
+	if s.dual() {
+		subnet = s.network.subnet6
+	}
+	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
 // routed is a network with gateway_mode_ipv4=routed and a published container
 // port: no NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
+	if s.dual() {
+		options[routed6Option] = "routed"
+	}
 	if err := s.addUserNetwork(options); err != nil {
 		return err
 	}

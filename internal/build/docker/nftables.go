@@ -27,7 +27,11 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 	said := strings.Join(words, " ")
 	want := firewall.ParseRule(strings.Fields(said))
 	var rules []nft.Counted
-	err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadTable(bridgesTable); return err })
+	family, of := nft.IPv4, ""
+	if s.six() {
+		family, of = nft.IPv6, "ip6 "
+	}
+	err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadTable(family, bridgesTable); return err })
 	if err != nil {
 		return path.Hop{}, err
 	}
@@ -36,10 +40,10 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 		return path.Hop{}, fmt.Errorf("find Docker's rule %s %s: %w", bridgesTable, said, errNoRule)
 	}
 	var t tally
-	return path.Hop{Kind: kind, Name: strings.Join([]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
+	return path.Hop{Kind: kind, Name: of + strings.Join([]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
 		Read: func() (sample.Counters, error) {
 			var rules []nft.Counted
-			err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadChain(bridgesTable, first.Chain); return err })
+			err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadChain(family, bridgesTable, first.Chain); return err })
 			if err != nil {
 				return sample.Counters{}, err
 			}
@@ -49,6 +53,16 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 			}
 			return sample.Counters{Hits: t.add(now)}, nil
 		}}, nil
+}
+
+// nativeRules6 is errNoRule if the engine has no table for IPv6.
+func (e *engine) nativeRules6() error {
+	var rules []nft.Counted
+	err := e.ns.Do(func() (err error) { rules, err = nft.ReadTable(nft.IPv6, bridgesTable); return err })
+	if err == nil && len(rules) == 0 {
+		return errNoRule
+	}
+	return err
 }
 
 // tally adds up what a rule counts. For each container that comes or goes dockerd

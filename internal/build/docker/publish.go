@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -19,9 +18,9 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	switch s.path.Spec.To {
 	case mode.ToLoopback6:
 		at = loopback6
-	case mode.ToAddress:
+	case mode.ToAddress, mode.ToAddress6:
 		var err error
-		if at, err = ownAddress(s.engine.ns); err != nil {
+		if at, err = ownAddress(s.engine.ns, s.path.Spec.To.Six()); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +64,7 @@ func (s *site) publishNAT() error {
 			if port == p.Port() {
 				inner = serverPort
 			}
-			return []string{s.dport(port), "-j DNAT", fmt.Sprintf("--to-destination %s:%d", s.Servers[i].addr, inner)}
+			return []string{s.dport(port), "-j DNAT", "--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
 		})
 		if err != nil {
 			return err
@@ -101,7 +100,7 @@ func (s *site) publishProxy() error {
 	}
 	var proxies []path.Hop
 	for i, p := range ports {
-		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].addr, serverPort))
+		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort))
 		if err != nil {
 			return err
 		}
@@ -155,11 +154,11 @@ func (s *site) fast() error {
 		return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(dial.Port()), "-j DNAT")
 	}
 	for i, p := range ports {
-		if err := lead(p, netip.AddrPortFrom(s.Servers[i].addr, serverPort)); err != nil {
+		if err := lead(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
 			return err
 		}
 		if n := s.path.Second; n != 0 {
-			if err := lead(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].addr, n)); err != nil {
+			if err := lead(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
 				return err
 			}
 		}
@@ -200,7 +199,7 @@ func (s *site) secondProxy(at netip.Addr) error {
 		return nil
 	}
 	n := s.path.Second
-	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.Servers[0].addr, n)); err != nil {
+	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.Servers[0].Addr(), n)); err != nil {
 		return err
 	}
 	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(n), "-j DNAT")

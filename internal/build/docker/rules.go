@@ -63,8 +63,11 @@ func parseRules(text string) []rule {
 }
 
 // savers are the programs that show rules: those of the administrator's choice,
-// and those of the two kinds of tables; Docker uses one kind.
-var savers = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
+// and those of the two kinds of tables; Docker uses one kind. Savers6 are the same for IPv6.
+var (
+	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
+	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
+)
 
 const saveTimeout = 5 * time.Second
 
@@ -97,12 +100,15 @@ var errNoRule = errors.New("no such rule")
 
 // findRule finds Docker's rule that has all the words, and the program that
 // shows it.
-func (e *engine) findRule(table, chain string, words ...string) (r rule, program string, err error) {
+func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	programs := savers
-	if e.saver != "" {
-		programs = []string{e.saver}
+	programs, found := savers, &e.saver
+	if six {
+		programs, found = savers6, &e.saver6
+	}
+	if *found != "" {
+		programs = []string{*found}
 	}
 	ran := false
 	for _, p := range programs {
@@ -113,7 +119,7 @@ func (e *engine) findRule(table, chain string, words ...string) (r rule, program
 		ran = true
 		for _, r := range rules {
 			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool { return !r.has(w) }) {
-				e.saver = p
+				*found = p
 				return r, p, nil
 			}
 		}
@@ -129,11 +135,15 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)
 	}
-	r, program, err := s.engine.findRule(table, chain, words...)
+	r, program, err := s.engine.findRule(s.six(), table, chain, words...)
 	if err != nil {
 		return path.Hop{}, err
 	}
-	return path.Hop{Kind: kind, Name: r.table + " " + r.chain + " " + r.spec, Where: thisMachine, Expect: expect,
+	name := r.table + " " + r.chain + " " + r.spec
+	if s.six() {
+		name = "ip6 " + name
+	}
+	return path.Hop{Kind: kind, Name: name, Where: thisMachine, Expect: expect,
 		Read: func() (sample.Counters, error) {
 			rules, err := save(program, r.table)
 			if err != nil {

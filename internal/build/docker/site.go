@@ -174,10 +174,14 @@ func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
 
 // ownAddress is the machine's own address: the one from which it would reach
 // others.
-func ownAddress(ns *netns.NS) (a netip.Addr, err error) {
+func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
+	udp, elsewhere, to := "udp4", "192.0.2.1:9", "--to loopback" // TEST-NET-1; connecting UDP sends nothing
+	over := ""
+	if six {
+		udp, elsewhere, to, over = "udp6", "[2001:db8::1]:9", "--to loopback6,container6, or -4", " over IPv6" // RFC 3849
+	}
 	err = ns.Do(func() error {
-		const elsewhere = "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
-		c, err := net.Dial("udp4", elsewhere)
+		c, err := net.Dial(udp, elsewhere)
 		if err != nil {
 			return err
 		}
@@ -185,8 +189,8 @@ func ownAddress(ns *netns.NS) (a netip.Addr, err error) {
 		return c.Close()
 	})
 	if err != nil || a.IsLoopback() {
-		return a, &path.UnsupportedError{Missing: "this machine has no address by which others would reach it: there is no default route",
-			Remedy: "--to loopback", Err: err}
+		return a, &path.UnsupportedError{Missing: "this machine has no address by which others would reach it" + over + ": there is no default route",
+			Remedy: to, Err: err}
 	}
 	return a, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // rulesRead names the source of the rules in this file: `iptables-save` and
@@ -25,12 +27,14 @@ const (
 
 // daemon is how dockerd is configured and what it runs on one machine.
 type daemon struct {
+	family     nft.Family
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
 	udp        bool // what is published, exposed and linked are UDP ports
 	links      []pair
 	others     []netip.Prefix // containers on the default network that are not linked
+	ipv6       bool           // "ipv6": true, for the default network
 	networks   []dockerNet    // user-defined
 	encrypted  bool           // it runs an encrypted overlay network
 	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
@@ -42,7 +46,8 @@ type daemon struct {
 // dockerNet is a user-defined network.
 type dockerNet struct {
 	network
-	routed     bool           // gateway_mode_ipv4=routed
+	ipv6       bool           // it has IPv6, too
+	routed     bool           // gateway_mode_ipv4=routed, and of IPv6 the same
 	published  []published    // in the order in which their containers were started
 	containers []netip.Prefix // with Docker's protection against direct access
 }
@@ -63,6 +68,11 @@ type pair struct {
 // the rules.
 func (s *site) install(m *machine, d daemon) error {
 	d.udp = s.path.Spec.UDP
+	d.ipv6 = recipe.Dual(s.path.Spec) && s.path.Spec.Mode == mode.BridgeDefault
+	d.networks = slices.Clone(d.networks)
+	for i := range d.networks {
+		d.networks[i].ipv6 = recipe.Dual(s.path.Spec)
+	}
 	s.path.Facts["rules"] = rulesRead
 	if d.noIPTables {
 		s.path.Facts["rules"] = `none ("iptables": false)`
@@ -80,8 +90,16 @@ func (s *site) install(m *machine, d daemon) error {
 			if err := link.AddBridge(n.bridge); err != nil {
 				return err
 			}
-			if err := link.AddAddr(n.bridge, n.gateway()); err != nil || !d.noProxy {
+			if err := link.AddAddr(n.bridge, n.gateway()); err != nil {
 				return err
+			}
+			if n.ipv6 {
+				if err := bridge6(n.network); err != nil {
+					return err
+				}
+			}
+			if !d.noProxy {
+				return nil
 			}
 			return sysctl.Set("net.ipv4.conf."+n.bridge+".route_localnet", "1")
 		})
@@ -92,15 +110,20 @@ func (s *site) install(m *machine, d daemon) error {
 	if d.noIPTables {
 		return nil
 	}
-	return m.ns.Do(func() error {
-		return nft.Apply(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
-	})
+	rules := d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption()))
+	if six := d.six(); len(six.all()) > 0 {
+		rules = slices.Concat(rules, six.nat(), six.filter(), six.raw())
+	}
+	return m.ns.Do(func() error { return nft.Apply(rules) })
 }
 
 // all are the networks in the order in which they were made: the default one
 // first.
 func (d daemon) all() []dockerNet {
-	def := dockerNet{network: docker0, containers: slices.Clone(d.others)}
+	if d.family == nft.IPv6 && !d.ipv6 {
+		return d.networks
+	}
+	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others)}
 	for _, l := range d.links {
 		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
 			def.containers = append(def.containers, server)
@@ -111,12 +134,15 @@ func (d daemon) all() []dockerNet {
 			def.containers = append(def.containers, client)
 		}
 	}
+	if d.family == nft.IPv6 {
+		def = def.six()
+	}
 	return append([]dockerNet{def}, d.networks...)
 }
 
 // newest are the networks in the order of rules that are inserted at the top.
 func (d daemon) newest() []dockerNet {
-	all := d.all()
+	all := slices.Clone(d.all())
 	slices.Reverse(all)
 	return all
 }
@@ -130,7 +156,11 @@ func (d daemon) nat() []nft.Chain {
 	var docker, postrouting, hairpin, dnat []nft.Rule
 	output := []nft.Match{nft.DstLocal()}
 	if !d.noProxy {
-		output = []nft.Match{nft.NotDst(netip.PrefixFrom(loopback, 8).Masked()), nft.DstLocal()}
+		own := netip.PrefixFrom(loopback, 8).Masked()
+		if d.family == nft.IPv6 {
+			own = single(loopback6)
+		}
+		output = []nft.Match{nft.NotDst(own), nft.DstLocal()}
 	}
 	for _, n := range d.newest() {
 		if !d.noProxy {
@@ -145,6 +175,9 @@ func (d daemon) nat() []nft.Chain {
 		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
 		for i, p := range n.published {
 			match := []nft.Match{d.dport(p.port)}
+			if d.family == nft.IPv6 {
+				match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)
+			}
 			if d.noProxy {
 				self := single(p.to.Addr())
 				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), d.dport(p.to.Port())))
@@ -154,14 +187,17 @@ func (d daemon) nat() []nft.Chain {
 			dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), match...))
 		}
 	}
-	return []nft.Chain{
-		{Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
-		{Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting, Rules: []nft.Rule{
+	chains := []nft.Chain{
+		{Family: d.family, Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
+		{Family: d.family, Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER"), nft.DstLocal())}},
-		{Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
+		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER"), output...)}},
-		{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: append(postrouting, hairpin...)},
 	}
+	if rules := append(postrouting, hairpin...); len(rules) > 0 { // iptables makes a chain with its first rule
+		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: rules})
+	}
+	return chains
 }
 
 // numbered is the tag of the i-th rule of its kind.
@@ -175,10 +211,17 @@ func numbered(tag string, i int) string {
 // tagOf keeps the tags of the default network's rules apart from those of the
 // network that is measured.
 func tagOf(n dockerNet) string {
-	if n.network == docker0 {
+	if n.bridge == docker0.bridge {
 		return "-default"
 	}
 	return ""
+}
+
+func (d daemon) icmp() nft.Match {
+	if d.family == nft.IPv6 {
+		return nft.ICMPv6()
+	}
+	return nft.ICMP()
 }
 
 func (d daemon) filter() []nft.Chain {
@@ -195,13 +238,13 @@ func (d daemon) filter() []nft.Chain {
 				nft.Dst(single(p.to.Addr())), d.dport(p.to.Port())))
 		}
 		if n.routed {
-			inner = append(inner, rule(nft.Accept(), nft.Out(b), nft.ICMP()))
+			inner = append(inner, rule(nft.Accept(), nft.Out(b), d.icmp()))
 		}
 		inner = append(inner, rule(nft.Drop(), nft.NotIn(b), nft.Out(b)))
 		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
 		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
 		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b), nft.NotOut(b)))
-		if d.noICC && n.network == docker0 || n.network == gwbridge {
+		if d.noICC && b == docker0.bridge || b == gwbridge.bridge {
 			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)), rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
 		} else {
 			from = append(from, rule(nft.Accept(), nft.In(b)))
@@ -226,14 +269,14 @@ func (d daemon) filter() []nft.Chain {
 	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
 		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
 	return []nft.Chain{
-		{Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
-		{Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
-		{Table: "filter", Name: "DOCKER-CT", Rules: established},
-		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
-		{Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
-		{Table: "filter", Name: "DOCKER-USER", Rules: user},
-		{Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
-		{Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: true, Rules: []nft.Rule{
+		{Family: d.family, Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
+		{Family: d.family, Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
+		{Family: d.family, Table: "filter", Name: "DOCKER-CT", Rules: established},
+		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
+		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
+		{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
+		{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
+		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: true, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
 	}
 }
@@ -252,5 +295,5 @@ func (d daemon) raw() []nft.Chain {
 	if rules == nil {
 		return nil
 	}
-	return []nft.Chain{{Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
+	return []nft.Chain{{Family: d.family, Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
 }

@@ -55,12 +55,20 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{Space: ns, Name: bridge})
 }
 
-// ruleHop is a rule of a machine.
-func ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
-	return path.Hop{Kind: kind, Name: table + " " + chain + " " + tag, Where: m.name, Expect: e,
+// ruleHop is a rule of a machine, of the family that the path's packets are of there.
+func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
+	return ruleOf(s.family(), m, kind, table, chain, tag, e)
+}
+
+func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
+	name := table + " " + chain + " " + tag
+	if family == nft.IPv6 {
+		name = "ip6 " + name
+	}
+	return path.Hop{Kind: kind, Name: name, Where: m.name, Expect: e,
 		Read: func() (out sample.Counters, err error) {
 			err = m.ns.Do(func() error {
-				n, err := nft.Hits(table, chain, tag)
+				n, err := nft.Hits(family, table, chain, tag)
 				out.Hits = n.Packets
 				return err
 			})
@@ -70,11 +78,14 @@ func ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Exp
 
 // noNAT is the rule that a path without NAT must not hit.
 func (s *site) noNAT() path.Hop {
-	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
+	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
 }
 
 // noDefaultNAT is the only rule that could rewrite packets on a machine whose
 // Docker has no network but the default one: the path must not hit it.
 func (s *site) noDefaultNAT() path.Hop {
-	return ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
+	if s.family() == nft.IPv6 && s.path.Spec.Mode == mode.Routed {
+		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
+	}
+	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
 }

@@ -123,14 +123,14 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
-		masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
+		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
 		p.Hops = slices.Insert(last, dnat, masq)
 	case mode.FromContainer:
 		if err := s.dockerClients(daemon{}); err != nil {
 			return err
 		}
 		// Of the two networks' rules, the client's is the newer one, and comes first.
-		masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
+		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)}, slices.Insert(last, dnat, masq))
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
@@ -140,7 +140,7 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, last)
+			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, last)
 	}
 	return nil
 }

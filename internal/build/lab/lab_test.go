@@ -18,6 +18,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -141,6 +142,9 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), serverPort)
 	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), publishedPort)
+	if recipe.Dual(p.Spec) {
+		container = netip.AddrPortFrom(tollNet.nth6(firstDocker).Addr(), serverPort)
+	}
 	switch {
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
 		return pathtest.ExchangeAt(t, p, published), true // by NAT
@@ -154,7 +158,9 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 
 // The rules that the lab writes must be those of a real Docker Engine, as nft
 // lists them. The golden files were read from one: `nft list ruleset` with
-// the bridges' names replaced and counters removed.
+// the bridges' names replaced and counters removed. (Of IPv6, iptables 1.8.9 writes masquerading
+// and DNAT as targets of xtables, which nft did not list: there the words are those of
+// `ip6tables-save`.)
 func TestRulesAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -176,6 +182,9 @@ func TestRulesAreDockers(t *testing.T) {
 		{"docker-28.5.2-default-udp.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
 		{"docker-28.5.2-noproxy-udp.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
 		{"docker-28.5.2-routed-udp.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, UDP: true}},
+		{"docker-28.5.2-default-ipv6.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-noproxy-ipv6.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-routed-two-ipv6.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer6}},
 		{"docker-28.5.2-link-udp.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, UDP: true}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
@@ -188,7 +197,7 @@ func TestRulesAreDockers(t *testing.T) {
 }
 
 var (
-	tableStart = regexp.MustCompile(`(?m)^table ip (nat|filter|raw) \{\n`)
+	tableStart = regexp.MustCompile(`(?m)^table (ip6? (?:nat|filter|raw)) \{\n`)
 	chainBody  = regexp.MustCompile(`(?ms)^\tchain (\S+) \{\n(.*?)^\t\}`)
 	counterOf  = regexp.MustCompile(`packets \d+ bytes \d+ `)
 	commentOf  = regexp.MustCompile(` comment ".*"`)
@@ -207,7 +216,7 @@ func normalRules(ruleset string) string {
 		}
 		for _, c := range chainBody.FindAllStringSubmatch(ruleset[at[0]:end], -1) {
 			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[2], ""), "")
-			out = append(out, fmt.Sprintf("table ip %s chain %s\n%s", ruleset[at[2]:at[3]], c[1], body))
+			out = append(out, fmt.Sprintf("table %s chain %s\n%s", ruleset[at[2]:at[3]], c[1], body))
 		}
 	}
 	slices.Sort(out)

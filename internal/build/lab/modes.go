@@ -39,8 +39,13 @@ func (s *site) onMachine(server path.Place) {
 	p := s.path
 	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
 	dial := loopback
-	if remote {
+	switch p.Spec.To {
+	case mode.ToLoopback6:
+		dial = loopback6
+	case mode.ToAddress:
 		dial = s.a.addr.Addr()
+	case mode.ToAddress6:
+		dial = s.a.addr6.Addr()
 	}
 	for i := range s.serverSeats() {
 		port := uint16(serverPort + i)
@@ -74,6 +79,10 @@ func (s *site) shared() error {
 	p.Guards = []path.Hop{s.noNAT()}
 	for i, c := range s.Servers {
 		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
+		if p.Spec.To.Six() {
+			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
+			p.Servers[i].Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), serverPort)
+		}
 		p.Guards = append(p.Guards, local.Unused(c.Hop(true)))
 	}
 	for i := range s.clientSeats(s.a) {

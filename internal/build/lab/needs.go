@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -30,7 +31,9 @@ const (
 	needProxy    // the one that was named, if any
 	needBridgeNF // bridged frames crossing NAT
 	needIPv6
-	needWire // what the wire was asked to be
+	needNAT6      // the same rules for IPv6, and forwarding
+	needBridgeNF6 // bridged frames of IPv6 crossing NAT
+	needWire      // what the wire was asked to be
 	needMacvlan
 	needIPvlan
 	needNetkit
@@ -63,8 +66,11 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	if r.more != nil {
 		out = append(out, r.more(s)...)
 	}
-	if s.To == mode.ToLoopback6 {
+	if s.To.Six() {
 		out = append(out, needIPv6)
+	}
+	if recipe.Dual(s) {
+		out = append(out, needNAT6)
 	}
 	for _, t := range s.Tune.List() {
 		if n, ok := tuneNeeds[t.Key]; ok {
@@ -76,10 +82,13 @@ func (l *Lab) needsOf(s path.Spec) []need {
 
 // needsOfNAT are those of a published port that the kernel rewrites.
 func needsOfNAT(s path.Spec) []need {
-	if s.From == mode.FromContainer {
-		return []need{needBridgeNF}
+	switch {
+	case s.From != mode.FromContainer:
+		return nil
+	case recipe.Dual(s):
+		return []need{needBridgeNF6}
 	}
-	return nil
+	return []need{needBridgeNF}
 }
 
 // needsOfProxy are those of one that is relayed.
@@ -134,13 +143,17 @@ func (l *Lab) try(n need) error {
 		case needForwarding:
 			return tryForwarding()
 		case needNAT:
-			return tryNAT()
+			return tryNAT(nft.IPv4)
+		case needNAT6:
+			return tryNAT6()
 		case needProxy:
 			return l.tryProxy()
 		case needSockets:
 			return trySockets()
 		case needBridgeNF:
-			return tryBridgeNF()
+			return tryBridgeNF(bridgeNF)
+		case needBridgeNF6:
+			return tryBridgeNF(bridgeNF6)
 		case needIPv6:
 			return tryIPv6()
 		case needWire:
@@ -258,13 +271,20 @@ func tryForwarding() error {
 }
 
 // tryNAT writes rules with every part that Docker's rules have.
-func tryNAT() error {
-	err := nft.Supported()
+func tryNAT(f nft.Family) error {
+	err := nft.Supported(f)
 	switch {
 	case err == nil:
 		return nil
 	case !nft.Unsupported(err):
 		return fmt.Errorf("try nftables: %w", err)
+	}
+	if f == nft.IPv6 {
+		return &path.UnsupportedError{
+			Missing: "the kernel lacks nf_tables with NAT of IPv6 (CONFIG_NF_TABLES_IPV6, CONFIG_NFT_FIB_IPV6)",
+			Remedy:  "sudo modprobe -a nft_chain_nat nft_fib_ipv6, or use a kernel that has them",
+			Err:     err,
+		}
 	}
 	return &path.UnsupportedError{
 		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
@@ -273,16 +293,25 @@ func tryNAT() error {
 	}
 }
 
-func tryBridgeNF() error {
-	v, err := sysctl.Get(bridgeNF)
+func tryBridgeNF(key string) error {
+	v, err := sysctl.Get(key)
 	if err == nil && v == "1" {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "rules only see frames between containers of one network with " + bridgeNF + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
 		Remedy:  "sudo modprobe br_netfilter",
 		Err:     err,
 	}
+}
+
+// tryNAT6 is what Docker needs to give a network IPv6.
+func tryNAT6() error {
+	if err := sysctl.Set(ipForward6, "1"); err != nil {
+		return &path.UnsupportedError{Missing: ipForward6 + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+			Remedy: "run toll outside the container, or the container with --privileged", Err: err}
+	}
+	return tryNAT(nft.IPv6)
 }
 
 func tryIPv6() error {
@@ -291,6 +320,6 @@ func tryIPv6() error {
 	if err == nil && v == "0" {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: "there is no ::1: IPv6 is off (" + key + " is not 0)",
+	return &path.UnsupportedError{Missing: "IPv6 is off (" + key + " is not 0)",
 		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
 }

@@ -23,7 +23,7 @@ func (s *site) publishNAT() error {
 	dnat := s.EachServer(func(i int) path.Hop {
 		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
 	})
-	masq := ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
+	masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
 	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
@@ -45,7 +45,7 @@ func (s *site) publishNAT() error {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
+			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
 	}
 	return nil
 }
@@ -55,22 +55,22 @@ func (s *site) publishNAT() error {
 // bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
 func (s *site) publishProxy() error {
 	p := s.path
-	d := daemon{noIPTables: p.Spec.From == mode.FromRemote}
+	d := daemon{noIPTables: p.Spec.From == mode.FromRemote && p.Spec.To.Four()}
 	if err := s.dockerServers(d, true); err != nil {
 		return err
 	}
 	s.publish()
 	anywhere := anyAddr
-	if p.Spec.To == mode.ToLoopback6 {
+	if p.Spec.To.Six() {
 		anywhere = netip.IPv6Unspecified()
 	}
 	var proxies []path.Hop
 	for i, c := range s.Servers {
-		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, s.Dial[i].Port()), netip.AddrPortFrom(c.addr.Addr(), serverPort))
+		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, s.Dial[i].Port()), netip.AddrPortFrom(c.Addr(), serverPort))
 		if err != nil {
 			return err
 		}
-		if err := s.startSecondProxy(anywhere, c.addr.Addr()); err != nil {
+		if err := s.startSecondProxy(anywhere, c.Addr()); err != nil {
 			return err
 		}
 		proxy.Clients = s.path.Spec.TalkTo(i)
@@ -157,6 +157,8 @@ func (s *site) publish() {
 		to = loopback
 	case mode.ToLoopback6:
 		to = loopback6
+	case mode.ToAddress6:
+		to = s.a.addr6.Addr()
 	}
 	for i := range s.Dial {
 		s.Dial[i] = netip.AddrPortFrom(to, uint16(publishedPort+i))

@@ -29,7 +29,7 @@ func (s *site) routed() error {
 	}
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
 	// Docker writes no rule that would rewrite this network's packets; the one
-	// that is left is the default network's.
+	// that is left is the default network's, which has no IPv6.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		local.Unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
@@ -64,5 +64,10 @@ func (s *site) routed() error {
 
 // route tells a machine that a network is behind another machine.
 func route(m *machine, to network, via *machine) error {
-	return m.ns.Do(func() error { return link.AddRoute(to.subnet, via.addr.Addr()) })
+	return m.ns.Do(func() error {
+		if err := link.AddRoute(to.subnet, via.addr.Addr()); err != nil || !via.addr6.IsValid() {
+			return err
+		}
+		return link.AddRoute(to.subnet6, via.addr6.Addr())
+	})
 }

@@ -24,11 +24,11 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 // portRule is the rule of server i's port, of whose kind tag is, together with
 // the second port's.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
-	h := ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
+	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
 		return h
 	}
-	h.Read = local.Sum(h.Read, ruleHop(s.a, kind, table, chain, numbered(tag, i+1), e).Read)
+	h.Read = local.Sum(h.Read, s.ruleHop(s.a, kind, table, chain, numbered(tag, i+1), e).Read)
 	return h
 }
 

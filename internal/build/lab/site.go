@@ -10,7 +10,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
@@ -21,26 +20,29 @@ import (
 type network struct {
 	bridge string
 	subnet netip.Prefix
-	first  int  // number of the first container's address
-	noExit bool // it has no gateway
+	// subnet6 is used by paths over IPv6 only.
+	subnet6 netip.Prefix
+	first   int  // number of the first container's address
+	noExit  bool // it has no gateway
 }
 
 // The lab's networks. The wire uses the range that RFC 2544 sets aside for
-// benchmarks; the others use ranges that Docker uses.
+// benchmarks, and of IPv6 the one of RFC 5180; the others use ranges that Docker uses, and
+// of IPv6 a unique local one.
 var (
 	// outer is the wire's own, on which A and B are hosts like any other, and a
 	// bridge on it.
-	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), first: firstOuter, noExit: true}
+	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
 
-	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16")         // the server's user-defined network
-	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16")        // another one on machine A
-	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16")       // one on machine B
-	docker0   = dockerNetwork("docker0", "172.17.0.0/16")         // the default network
-	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16") // the way out of overlay networks
+	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")         // the server's user-defined network
+	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")        // another one on machine A
+	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")       // one on machine B
+	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")         // the default network
+	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64") // the way out of overlay networks
 )
 
-func dockerNetwork(bridge, subnet string) network {
-	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), first: firstDocker}
+func dockerNetwork(bridge, subnet, subnet6 string) network {
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
 }
 
 // nth is the network's n-th address with the network's prefix length.
@@ -49,6 +51,16 @@ func (n network) nth(i int) netip.Prefix {
 	a[3] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
 }
+
+// nth6 is the same over IPv6.
+func (n network) nth6(i int) netip.Prefix {
+	a := n.subnet6.Addr().As16()
+	a[15] = byte(i)
+	return netip.PrefixFrom(netip.AddrFrom16(a), n.subnet6.Bits())
+}
+
+// like6 is the IPv6 address of who has that IPv4 address on the network.
+func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
 // of is the address of a container with that seat.
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
@@ -128,6 +140,8 @@ type machine struct {
 	name string
 	ns   *space
 	addr netip.Prefix // on the wire
+	// addr6 is valid if the path is over IPv6.
+	addr6 netip.Prefix
 }
 
 // container is a network namespace on a machine, with one device.
@@ -140,13 +154,19 @@ type container struct {
 	port   string       // the device's other end, if it is a pair
 	portNS *space       // where that is
 	addr   netip.Prefix
+	addr6  netip.Prefix // valid if the path is over IPv6 there
 }
 
 // Place is where processes are started in it.
 func (c *container) Place() path.Place { return in(c) }
 
-// Addr is its address.
-func (c *container) Addr() netip.Addr { return c.addr.Addr() }
+// Addr is its address, of the path's family.
+func (c *container) Addr() netip.Addr {
+	if c.addr6.IsValid() {
+		return c.addr6.Addr()
+	}
+	return c.addr.Addr()
+}
 
 // site is what one path is built on.
 type site struct {
@@ -179,6 +199,9 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 			return nil, err
 		}
 		*m.to = &machine{name: m.name, ns: ns, addr: outer.nth(m.host)}
+		if p.Spec.To.Six() {
+			(*m.to).addr6 = outer.nth6(m.host)
+		}
 	}
 	return s, s.layWire()
 }
@@ -194,6 +217,11 @@ func (s *site) namespace(name string) (*space, error) {
 	err = out.Do(func() error {
 		if err := s.lab.setCongestion(); err != nil {
 			return err
+		}
+		if recipe.Dual(s.path.Spec) {
+			if err := settle(); err != nil {
+				return err
+			}
 		}
 		return link.Up("lo")
 	})
@@ -251,18 +279,14 @@ func (c *container) setMTU(mtu int) error {
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {
-		// As Docker does on networks without IPv6: no neighbour discovery crosses them.
-		const key = "net.ipv6.conf." + inside + ".disable_ipv6"
-		if _, err := sysctl.Get(key); err == nil {
-			if err := sysctl.Set(key, "1"); err != nil {
-				return err
-			}
+		if err := discovery(c.site.path.Spec); err != nil {
+			return err
 		}
-		return addressed(inside, addr)
+		if err := addressed(inside, addr); err != nil || !gateway.IsValid() {
+			return err
+		}
+		return link.AddDefaultRoute(gateway)
 	})
-	if err == nil && gateway.IsValid() {
-		err = c.ns.Do(func() error { return link.AddDefaultRoute(gateway) })
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -282,7 +306,10 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	if err := on.ns.Do(func() error { return link.SetMaster(c.port, n.bridge) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	if err := c.address(n.of(at), n.gateway().Addr()); err != nil || n == docker0 || n == outer {
+	if err := c.address(n.of(at), n.gateway().Addr()); err != nil {
+		return nil, err
+	}
+	if err := c.alsoSix(n, at); err != nil || n == docker0 || n == outer {
 		return c, err
 	}
 	return c, c.resolves()

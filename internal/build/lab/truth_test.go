@@ -216,6 +216,29 @@ var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	}, overlayPeers...)},
 }
 
+// truthsOver6 are those of paths over IPv6 only.
+var truthsOver6 = map[mode.Name][]claim{
+	mode.Native:        {{where: "A", command: "ip -6 -o addr", says: []string{"eth0 2001:2:0:18::1/64"}}},
+	mode.Host:          {{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}}},
+	mode.Shared:        {{where: "server", command: "ip -6 -o addr", says: []string{"lo inet6 ::1/128"}}},
+	mode.Bridge:        network6,
+	mode.BridgeDefault: {{where: "A", command: "ip -6 -o addr show dev docker0", says: []string{"fd54:6f6c:6c:17::1/64"}}, {where: "A", command: "nft list table ip6 raw", says: []string{"ip6 daddr fd54:6f6c:6c:17::2 drop"}}},
+	mode.PublishNAT: append(network6,
+		claim{where: "A", command: "nft list chain ip6 nat DOCKER", says: []string{"ip6 saddr != fe80::/10 dport 8080 dnat to [fd54:6f6c:6c:30::2]:5201"}}),
+	mode.Routed: {
+		{where: "A", command: "nft list table ip6 nat", never: []string{"dnat", "masquerade"}},
+		{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
+	},
+}
+
+var network6 = []claim{
+	{where: "A", command: "ip -6 -o addr show dev br-toll", says: []string{"fd54:6f6c:6c:30::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 1"}},
+	{where: "A", command: "nft list table ip6 raw", says: []string{"ip6 daddr fd54:6f6c:6c:30::2 drop"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
+}
+
 var overlayPeers = []claim{
 	{where: "overlay on machine A", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:03 dst 198.18.0.2 self permanent"}},
 	{where: "overlay on machine A", command: "ip neigh show nud all", says: []string{"172.30.0.3 dev vxlan0 lladdr 02:42:ac:1e:00:03 PERMANENT"}},
@@ -234,6 +257,9 @@ func truthOf(l *Lab) func(*testing.T, *path.Path) {
 			t.Errorf("nothing is known of %s", p.Spec.Mode)
 		}
 		claims = append(claims[:len(claims):len(claims)], truthsFrom[p.Spec.Mode][p.Spec.From]...)
+		if p.Spec.To.Six() {
+			claims = append(claims, truthsOver6[p.Spec.Mode]...)
+		}
 		for _, c := range claims {
 			c.check(t, s)
 		}

@@ -113,6 +113,11 @@ func (s *site) layWire() error {
 			if err := addressed(wireName, m.addr); err != nil {
 				return err
 			}
+			if m.addr6.IsValid() {
+				if err := link.AddAddr(wireName, m.addr6); err != nil {
+					return err
+				}
+			}
 			if !s.crossesWire() {
 				return nil
 			}

@@ -52,9 +52,14 @@ func (e *Ends[C]) AddServer(c C) {
 	e.Listen(c.Place(), ServerPort, netip.AddrPortFrom(c.Addr(), ServerPort))
 }
 
-// Listen places the next server, which listens on a port there and is dialled so.
+// Listen places the next server, which listens on a port there, at all addresses of the
+// family in which it is dialled.
 func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
-	e.path.Servers = append(e.path.Servers, path.Server{Place: place, Listen: netip.AddrPortFrom(netip.IPv4Unspecified(), port)})
+	anywhere := netip.IPv4Unspecified()
+	if dial.Addr().Is6() {
+		anywhere = netip.IPv6Unspecified()
+	}
+	e.path.Servers = append(e.path.Servers, path.Server{Place: place, Listen: netip.AddrPortFrom(anywhere, port)})
 	e.Dial = append(e.Dial, dial)
 }
 

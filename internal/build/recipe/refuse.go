@@ -18,6 +18,31 @@ func RefuseTunes(s path.Spec) error {
 	return nil
 }
 
+// Dual reports whether the networks of a path have IPv6 beside IPv4, as made by `docker network
+// create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own address from
+// without, a published port is docker-proxy's on networks without it, which is the default.
+func Dual(s path.Spec) bool {
+	switch s.Mode {
+	case mode.Native, mode.Fast, mode.FastLinks:
+		return false
+	case mode.Host, mode.Shared:
+		return s.To.Six()
+	case mode.PublishProxy:
+		return s.To == mode.ToAddress6 && s.From == mode.FromContainer
+	}
+	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
+}
+
+// Refuse6 refuses paths over IPv6 that are not docker-proxy's by default, for a backend that
+// has none.
+func Refuse6(s path.Spec) error {
+	m, _ := mode.Find(s.Mode)
+	if r, ok := m.Route(s.From, s.To); ok && r.OnRequest() {
+		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
+	}
+	return nil
+}
+
 // Names are those of a backend's recipes, in the catalogue's order.
 func Names[R any](recipes map[mode.Name]R) []string {
 	var out []string

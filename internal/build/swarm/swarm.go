@@ -92,6 +92,9 @@ func refuse(s path.Spec) error {
 	if s.Second {
 		return &path.UnsupportedError{Missing: "programs are not in the image of a swarm's tasks", Remedy: "toll run --on lab or docker"}
 	}
+	if err := recipe.Refuse6(s); err != nil {
+		return err
+	}
 	return recipe.RefuseTunes(s)
 }
 

@@ -16,11 +16,16 @@ import (
 
 // answer is what most readers came for.
 func (j study) answer(r *analysis.Report) *analysis.Answer {
-	a := AnswerOf(r)
+	six := j.overIPv6()
+	a := answerOf(r, len(six) > 0)
 	if a == nil {
 		return nil
 	}
 	const most = 3
+	if len(six) > 0 {
+		a.Question = "What does IPv6 cost against IPv4?"
+		a.Text = slices.Insert(a.Text, 0, six[:min(2*most, len(six))]...)
+	}
 	var more []string
 	for _, from := range analysis.Placements(r.Cells) {
 		if s := j.streamFinding(from); s != "" {
@@ -40,14 +45,17 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 
 // AnswerOf is what the judged cells answer; nil if there are none. It claims no more than
 // the verdicts do: modes that are not told apart are named together.
-func AnswerOf(r *analysis.Report) *analysis.Answer {
+func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
+
+// answerOf is the same; otherwise says that the question is not whether to use the machine's network.
+func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
 	}
 	all := placesOf(r)
 	a := &analysis.Answer{Question: "What does each mode cost?", Text: []string{}}
 	add := a.Add
-	asked := r.Plan.Baseline == string(mode.Host) && len(all) > 0 &&
+	asked := !otherwise && r.Plan.Baseline == string(mode.Host) && len(all) > 0 &&
 		!slices.ContainsFunc(all, func(p place) bool { return len(p.isolated()) == 0 })
 	if asked {
 		a.Question = "Should you use --network host?"

@@ -45,6 +45,7 @@ func (j study) findings(r *analysis.Report) []string {
 	if s := j.streamOwn(); s != "" {
 		out = append(out, s)
 	}
+	out = append(out, j.overIPv6()...)
 	out = append(out, j.tuneGains()...)
 	return append(out, j.againstLab()...)
 }
@@ -103,6 +104,25 @@ func (j study) tuneGains() []string {
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
 			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), mode.Placement(s.Cell.From).Words()), analysis.Words(s.Load, x))
+		}
+	}
+	return say.out
+}
+
+// overIPv6 holds each path over IPv6 against the same over IPv4, where both were asked for.
+func (j study) overIPv6() []string {
+	var say sayings
+	for i, s := range j.Series {
+		m, _ := mode.Find(mode.Name(s.Cell.Mode))
+		r, ok := m.Route(mode.Placement(s.Cell.From), mode.Target(s.Cell.To))
+		four := s.Cell
+		four.To = string(r.To.Over4())
+		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == four })
+		if !ok || !r.OnRequest() || s.Cell.Control || b < 0 || j.Failed(i) || j.Failed(b) {
+			continue
+		}
+		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
+			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), mode.Placement(s.Cell.From).Words()), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out

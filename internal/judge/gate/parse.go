@@ -280,7 +280,7 @@ func (p *parser) qualifiers() error {
 		known []string
 	}{
 		{"from", &p.s.From, append(from, sample.FromHere)},
-		{"to", &p.s.To, []string{string(mode.ToLoopback), string(mode.ToLoopback6), string(mode.ToAddress), string(mode.ToContainer)}},
+		{"to", &p.s.To, targetWords()},
 		{"load", &p.s.Load, loads},
 		{"on", &p.s.On, append([]string{sample.Lab, "docker", "swarm"}, p.known.Backends...)},
 	}
@@ -305,4 +305,11 @@ func (p *parser) qualifiers() error {
 		*all[k].to = value.text
 	}
 	return nil
+}
+
+func targetWords() (out []string) {
+	for _, t := range mode.Targets() {
+		out = append(out, string(t))
+	}
+	return out
 }

@@ -43,10 +43,10 @@ var catalogue = []Mode{
 		Short:   "no container",
 		GivesUp: "everything: there is no container",
 		Usual:   true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
 			{FromRemote, ToAddress, []HopKind{HopWire}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback},
 			{From: FromRemote, To: ToAddress},
@@ -59,12 +59,12 @@ var catalogue = []Mode{
 		Short:   "--network host",
 		GivesUp: "port isolation; the machine's sockets are visible in the container",
 		Usual:   true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
 			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
 			{FromRemote, ToAddress, []HopKind{HopWire}},
 			{FromRemoteContainer, ToAddress, []HopKind{HopWire}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Native, Part: dockersRules, Unseen: true},
 			{From: FromContainer, To: ToLoopback},
@@ -79,9 +79,9 @@ var catalogue = []Mode{
 		Short:   "container:NAME",
 		GivesUp: "the isolation between the two containers",
 		Usual:   true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromContainer, To: ToLoopback, Below: Host, Part: "a network namespace that both share, with no rules of Docker's but its DNS server's", Unseen: true},
 		},
@@ -124,13 +124,13 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		Usual:         true,
 		PerPort:       true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 			{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "NAT of a published port instead of the container's address"},
 			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "NAT of a published port, applied to bridged frames (br_netfilter)"},
@@ -152,6 +152,9 @@ var catalogue = []Mode{
 			{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 			{FromRemote, ToAddress, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
+			{FromHost, ToAddress6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+			{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
+			{FromRemote, ToAddress6, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
 		},
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: proxyForNAT},
@@ -224,12 +227,12 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; peers need a route, and every published container port answers there",
 		PortIsolation: true,
 		PerPort:       true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopBridge, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: Bridge, Part: "routed mode's rules instead of NAT's", Unseen: true},
 			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "a second bridge, and routing between the two"},

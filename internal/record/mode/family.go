@@ -1,10 +1,26 @@
 package mode
 
+import "slices"
+
 // What modes of a family have in common.
 
-var bridged = []Route{
+var bridged = bothFamilies([]Route{
 	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+})
+
+// bothFamilies are routes over IPv4, and behind them the same over IPv6. NAT has no route from
+// ::1: the kernel lets no packet from there leave the machine.
+func bothFamilies(routes []Route) []Route {
+	out := slices.Clone(routes)
+	for _, r := range routes {
+		if r.To == ToLoopback && len(r.Hops) > 1 {
+			continue
+		}
+		r.To = r.To.Over6()
+		out = append(out, r)
+	}
+	return out
 }
 
 // ipvlan is one of its modes, which has a part that the mode below lacks.

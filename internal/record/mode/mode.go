@@ -53,7 +53,37 @@ const (
 	ToLoopback6 Target = "loopback6" // ::1
 	ToAddress   Target = "address"   // the machine's own address on the wire
 	ToContainer Target = "container" // the container's address
+
+	ToAddress6   Target = "address6"   // the machine's own IPv6 address on the wire
+	ToContainer6 Target = "container6" // the container's IPv6 address
 )
+
+var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContainer, ToContainer6}
+
+// Targets are all targets.
+func Targets() []Target { return slices.Clone(targets) }
+
+// families are the targets of IPv4, each with its like of IPv6.
+var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6, ToContainer: ToContainer6}
+
+// Six reports whether the client dials an IPv6 address.
+func (t Target) Six() bool { return t != "" && t == t.Over6() }
+
+// Four reports whether the client dials an IPv4 address.
+func (t Target) Four() bool { return !t.Six() }
+
+// Over6 is the like of a target over IPv6.
+func (t Target) Over6() Target { return cmp.Or(families[t], t) }
+
+// Over4 is the like of a target over IPv4.
+func (t Target) Over4() Target {
+	for four, six := range families {
+		if six == t {
+			return four
+		}
+	}
+	return t
+}
 
 // Short is the target as a suffix to a mode's name in tables.
 func (t Target) Short() string {
@@ -64,6 +94,10 @@ func (t Target) Short() string {
 		return ":lo6"
 	case ToAddress:
 		return ":addr"
+	case ToAddress6:
+		return ":addr6"
+	case ToContainer6:
+		return ":ctr6"
 	default:
 		return ":ctr"
 	}
@@ -78,6 +112,10 @@ func (t Target) Words() string {
 		return "::1"
 	case ToAddress:
 		return "own IP"
+	case ToAddress6:
+		return "own IPv6"
+	case ToContainer6:
+		return "IPv6"
 	default:
 		return "container's IP"
 	}
@@ -111,6 +149,10 @@ type Route struct {
 	To   Target
 	Hops []HopKind // in order, from client to server
 }
+
+// OnRequest reports whether the route is measured only if IPv6 is asked for: it is like one over
+// IPv4, or an address that most machines' clients do not dial.
+func (r Route) OnRequest() bool { return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1) }
 
 // String is the route's hops as tables show them.
 func (r Route) String() string {
@@ -214,7 +256,7 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 // target too, and the tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
 func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	l := string(m.Name)
-	if len(m.RoutesFrom(p)) > 1 {
+	if m.severalFrom(p, t) {
 		l += " " + t.Short()
 	}
 	return tunes.Name(l)
@@ -223,11 +265,23 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 // Phrase is the same in Docker's words: "--network NAME", "-p own IP (NAT)".
 func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	l := cmp.Or(m.Short, string(m.Name))
-	if len(m.RoutesFrom(p)) > 1 {
-		what, how, _ := strings.Cut(l, " (")
-		l = what + " " + t.Words() + " (" + how
+	if m.severalFrom(p, t) {
+		what, how, qualified := strings.Cut(l, " (")
+		l = what + " " + t.Words()
+		if qualified {
+			l += " (" + how
+		}
 	}
 	return tunes.Name(l)
+}
+
+// severalFrom reports whether the target is to be named: the mode has several from p that
+// are usual, or it is not one of those.
+func (m Mode) severalFrom(p Placement, t Target) bool {
+	if r, ok := m.Route(p, t); ok && r.OnRequest() {
+		return true
+	}
+	return len(slices.DeleteFunc(m.RoutesFrom(p), Route.OnRequest)) > 1
 }
 
 // Find returns the mode called n; ok is false if the catalogue has none.
@@ -254,7 +308,7 @@ func ParsePlacement(s string) (Placement, error) {
 
 // ParseTarget reads a target that can be asked for by `--to`.
 func ParseTarget(s string) (Target, error) {
-	return suggest.Parse("target", s, []Target{ToLoopback, ToLoopback6, ToAddress})
+	return suggest.Parse("target", s, targets)
 }
 
 var placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}

@@ -12,15 +12,14 @@ import (
 )
 
 var (
-	targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToContainer}
-	kinds   = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
+	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
 		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit}
 	// devices are what a container with a network of its own has.
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 
 // widestLabel is what the tables leave for a row's name, in columns.
-const widestLabel = 18
+const widestLabel = 20
 
 func TestCatalogueIsComplete(t *testing.T) {
 	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*(\+links)?$`)
@@ -148,10 +147,10 @@ func TestRoutes(t *testing.T) {
 		targets    []Target
 	}{
 		{Native, []Placement{FromHost, FromRemote}, FromContainer, nil},
-		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback}},
-		{Bridge, []Placement{FromHost, FromContainer}, FromHost, []Target{ToContainer}},
-		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, FromHost, []Target{ToLoopback, ToAddress}},
-		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToLoopback6}},
+		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback, ToLoopback6}},
+		{Bridge, []Placement{FromHost, FromContainer}, FromHost, []Target{ToContainer, ToContainer6}},
+		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, FromHost, []Target{ToLoopback, ToAddress, ToAddress6}},
+		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToLoopback6, ToAddress6}},
 	} {
 		t.Run(string(tt.mode), func(t *testing.T) {
 			m, ok := Find(tt.mode)
@@ -195,6 +194,9 @@ func TestLabel(t *testing.T) {
 		{"loopback", PublishNAT, FromHost, ToLoopback, "", "publish-nat :lo"},
 		{"loopback6", PublishProxy, FromHost, ToLoopback6, "", "publish-proxy :lo6"},
 		{"address", PublishNAT, FromHost, ToAddress, "", "publish-nat :addr"},
+		{"over-ipv6", Bridge, FromHost, ToContainer6, "", "bridge :ctr6"},
+		{"loopback-over-ipv6", Host, FromHost, ToLoopback6, "", "host :lo6"},
+		{"host-is-unnamed-still", Host, FromHost, ToLoopback, "", "host"},
 		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "", "publish-nat"},
 		{"tuned", Bridge, FromHost, ToContainer, "mtu=9000", "bridge+mtu=9000"},
 		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on", "publish-nat :lo+gro=on+rps=on"},
@@ -262,8 +264,8 @@ func TestParse(t *testing.T) {
 		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`, "did you mean remote-container?"},
 		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
-		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address"},
-		{"target-container-is-no-choice", target, "container", `unknown target "container"`, "targets are: loopback, loopback6, address"},
+		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address, address6, container, container6"},
+		{"target-container", target, "container6", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.parse(tt.word)
@@ -295,6 +297,56 @@ func TestNamesFollowTheCatalogue(t *testing.T) {
 		}
 		if got, err := ParseName(string(n)); got != n || err != nil {
 			t.Errorf("ParseName(%q) = %q, %v", n, got, err)
+		}
+	}
+}
+
+// Each target of IPv4 has one of IPv6, and back.
+func TestFamilies(t *testing.T) {
+	for _, to := range targets {
+		if to.Six() == to.Four() || to.Over6().Over4() != to.Over4() || !to.Over6().Six() || !to.Over4().Four() {
+			t.Errorf("%s: %s, %s", to, to.Over4(), to.Over6())
+		}
+	}
+}
+
+// A route over IPv6 has the hops of the one over IPv4 and comes after it, and is measured on
+// request only: docker-proxy at ::1 is what published ports have by default.
+func TestRoutesOverIPv6(t *testing.T) {
+	for _, m := range catalogue {
+		for i, r := range m.Routes {
+			four, ok := m.Route(r.From, r.To.Over4())
+			if r.To.Four() || !ok {
+				continue
+			}
+			if four.String() != r.String() && m.Name != PublishProxy {
+				t.Errorf("%s from %s: %s, and %s over IPv6", m.Name, r.From, four, r)
+			}
+			if at := slices.IndexFunc(m.Routes, func(o Route) bool { return o.From == r.From && o.To == four.To }); at > i {
+				t.Errorf("%s from %s: IPv6 comes first", m.Name, r.From)
+			}
+			if usual := r.To == ToLoopback6 && slices.Contains([]Name{PublishProxy, Fast, FastLinks}, m.Name); r.OnRequest() == usual {
+				t.Errorf("%s from %s to %s: on request: %t", m.Name, r.From, r.To, r.OnRequest())
+			}
+		}
+	}
+}
+
+func TestPhrase(t *testing.T) {
+	for _, tt := range []struct {
+		mode Name
+		to   Target
+		want string
+	}{
+		{Bridge, ToContainer, "--network NAME"},
+		{Bridge, ToContainer6, "--network NAME IPv6"},
+		{Host, ToLoopback6, "--network host ::1"},
+		{PublishNAT, ToAddress6, "-p own IPv6 (NAT)"},
+		{PublishProxy, ToLoopback, "-p 127.0.0.1 (proxy)"},
+	} {
+		m, _ := Find(tt.mode)
+		if got := m.Phrase(FromHost, tt.to, ""); got != tt.want {
+			t.Errorf("%s to %s: %q, want %q", tt.mode, tt.to, got, tt.want)
 		}
 	}
 }

@@ -76,9 +76,16 @@ func ofMode(m mode.Mode) Entry {
 	var routes []string
 	for _, r := range m.Routes {
 		text := "from " + r.From.Words()
-		if len(m.RoutesFrom(r.From)) > 1 {
-			text += " to " + string(r.To)
+		if same := slices.IndexFunc(m.Routes, func(o mode.Route) bool { return o.From == r.From && slices.Equal(o.Hops, r.Hops) }); m.Routes[same].To != r.To {
+			continue // said with the first
 		}
+		var to []string
+		for _, o := range m.RoutesFrom(r.From) {
+			if slices.Equal(o.Hops, r.Hops) {
+				to = append(to, string(o.To))
+			}
+		}
+		text += " to " + strings.Join(to, ", ")
 		routes = append(routes, text+" over "+r.String())
 	}
 	e.Text = append(e.Text, "Reached "+strings.Join(routes, "; "))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Setting is one thing about a device that decides what passes it, and how.
@@ -32,8 +33,11 @@ type Inspected struct {
 // nothing is the value of a setting that is not there, but may come.
 const nothing = "none"
 
-// Addresses is the setting that a device's addresses are.
-const Addresses = "IPv4 address"
+// Addresses and Addresses6 are the settings that a device's addresses are.
+const (
+	Addresses  = "IPv4 address"
+	Addresses6 = "IPv6 address"
+)
 
 // Inspect reads the devices of that name; all of the namespace if none is named.
 // One that is not there is left out.
@@ -190,21 +194,28 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	return nil
 }
 
-// addresses are the device's IPv4 addresses; those of IPv6 come and go by
-// themselves.
+// addresses are the device's addresses, without those of IPv6 that come and go by themselves.
 func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
-	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V4) })
+	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
 	}
-	var all []string
+	var four, six []string
 	for _, a := range addrs {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			ones, _ := a.Mask.Size()
-			all = append(all, netip.PrefixFrom(ip.Unmap(), ones).String())
+		ip, ok := netip.AddrFromSlice(a.IP)
+		if !ok {
+			continue
+		}
+		ones, _ := a.Mask.Size()
+		switch ip = ip.Unmap(); {
+		case ip.Is4():
+			four = append(four, netip.PrefixFrom(ip, ones).String())
+		case a.Flags&unix.IFA_F_PERMANENT != 0 && !ip.IsLinkLocalUnicast():
+			six = append(six, netip.PrefixFrom(ip, ones).String())
 		}
 	}
-	set(Addresses, list(all))
+	set(Addresses, list(four))
+	set(Addresses6, list(six))
 	return nil
 }
 

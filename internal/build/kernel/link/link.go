@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -122,11 +123,14 @@ func SetHairpin(port string) error {
 	return change(port, "set hairpin on "+port, func(l netlink.Link) error { return netlink.LinkSetHairpin(l, true) })
 }
 
-// AddAddr gives the device an address with its prefix length.
+// AddAddr gives the device an address with its prefix length. One of IPv6 is used at once,
+// as Docker's are: whether another has it is not asked.
 func AddAddr(name string, addr netip.Prefix) error {
-	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error {
-		return netlink.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr)})
-	})
+	a := &netlink.Addr{IPNet: ipNet(addr)}
+	if addr.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error { return netlink.AddrAdd(l, a) })
 }
 
 // AddDefaultRoute sends everything that has no other route to gateway.
@@ -190,6 +194,22 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// Tentative reports whether the kernel still asks whether another has an address of the device,
+// which it does not use meanwhile (duplicate address detection of IPv6).
+func Tentative(name string) (bool, error) {
+	l, err := byName(name)
+	if err != nil {
+		return false, err
+	}
+	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V6) })
+	if err != nil {
+		return false, fmt.Errorf("read addresses of %s: %w", name, err)
+	}
+	return slices.ContainsFunc(all, func(a netlink.Addr) bool {
+		return a.Flags&unix.IFA_F_TENTATIVE != 0 && a.Flags&unix.IFA_F_DADFAILED == 0
+	}), nil
 }
 
 // Counters are a device's own, as in `ip -s link`.

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Routed is a route of IPv4 with the device that it leaves by, in words.
+// Routed is a route with the device that it leaves by, in words.
 type Routed struct {
 	To           netip.Prefix
 	Device, Text string
 }
 
-// Routes lists the IPv4 routes of all tables but the local one, which follows from
-// the addresses.
+// Routes lists the routes of all tables but the local one, which follows from the addresses. Of
+// IPv6 it leaves out those that come and go by themselves: link-local ones, multicast, and what
+// routers advertise.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -29,18 +30,33 @@ func Routes() ([]Routed, error) {
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
-	routes, err := dump(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
-	}
 	var out []Routed
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		routes, err := dump(func() ([]netlink.Route, error) {
+			return netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		})
+		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)) {
+			continue // without IPv6
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list routes: %w", err)
+		}
+		out = append(out, routed(routes, family == unix.AF_INET6, names)...)
+	}
+	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
+	return out, nil
+}
+
+// routed are those routes that stay, in words.
+func routed(routes []netlink.Route, six bool, names map[int]string) (out []Routed) {
 	for _, r := range routes {
-		if r.Table == unix.RT_TABLE_LOCAL {
+		if r.Table == unix.RT_TABLE_LOCAL || six && fleeting(r) {
 			continue
 		}
 		to, text := netip.PrefixFrom(netip.IPv4Unspecified(), 0), "default"
+		if six {
+			to = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
 		if r.Dst != nil && !isAll(r.Dst) {
 			to, text = prefix(r.Dst), r.Dst.String()
 		}
@@ -66,8 +82,13 @@ func Routes() ([]Routed, error) {
 		word("congctl", r.Congctl)
 		out = append(out, Routed{to, names[r.LinkIndex], text})
 	}
-	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
-	return out, nil
+	return out
+}
+
+// fleeting reports whether a route of IPv6 comes and goes by itself.
+func fleeting(r netlink.Route) bool {
+	return r.Protocol == unix.RTPROT_RA || r.Type != unix.RTN_UNICAST ||
+		r.Dst != nil && !isAll(r.Dst) && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast())
 }
 
 func address(ip net.IP) string {

@@ -18,14 +18,14 @@ type Counted struct {
 	Packets uint64
 }
 
-// ReadTable reads the rules of a table of the ip family. Of a table that there
-// is not it finds none. It needs CAP_NET_ADMIN over the namespace.
-func ReadTable(name string) ([]Counted, error) {
+// ReadTable reads the rules of a table. Of a table that there is not it finds none. It needs
+// CAP_NET_ADMIN over the namespace.
+func ReadTable(f Family, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	chains, err := c.ListChainsOfTableFamily(f.table())
 	if err != nil {
 		return nil, fmt.Errorf("list nftables chains: %w", err)
 	}
@@ -45,12 +45,12 @@ func ReadTable(name string) ([]Counted, error) {
 }
 
 // ReadChain reads the rules of one of its chains.
-func ReadChain(table, name string) ([]Counted, error) {
+func ReadChain(f Family, table, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	t := &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}
+	t := &nftables.Table{Name: table, Family: f.table()}
 	return readCounted(&nftables.Chain{Name: name, Table: t}, &sets{conn: c})
 }
 

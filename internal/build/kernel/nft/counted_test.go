@@ -19,11 +19,11 @@ func TestReadTable(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		all, err := ReadTable("a")
+		all, err := ReadTable(IPv4, "a")
 		if err != nil {
 			return err
 		}
-		one, err := ReadChain("a", "c")
+		one, err := ReadChain(IPv4, "a", "c")
 		if len(all) != 3 || len(one) != 2 {
 			t.Fatalf("%+v, %+v", all, one)
 		}

@@ -1,7 +1,7 @@
 package nft
 
 import (
-	"encoding/binary"
+	"net"
 	"net/netip"
 
 	"github.com/google/nftables/binaryutil"
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the IPv4 header, and in the TCP, UDP and VXLAN headers.
+// Offsets in the headers of IPv4 and IPv6, and in those of TCP, UDP and VXLAN.
 const (
 	offsetSrc   = 12
 	offsetDst   = 16
@@ -40,33 +40,52 @@ func Out(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpEq, n
 // NotOut is iptables' `! -o name`.
 func NotOut(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpNeq, name) }
 
+// src and dst are where the addresses of p's family are.
+
+func src(p netip.Prefix) uint32 {
+	if p.Addr().Is6() {
+		return offsetSrc6
+	}
+	return offsetSrc
+}
+
+func dst(p netip.Prefix) uint32 {
+	if p.Addr().Is6() {
+		return offsetDst6
+	}
+	return offsetDst
+}
+
 // prefix compares an address with p. Like iptables-nft it loads only the
 // bytes that a byte-aligned prefix has.
 func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	addr := p.Masked().Addr().AsSlice()
+	size := uint32(len(addr))
 	if whole := p.Bits() / 8; p.Bits()%8 == 0 && whole > 0 {
 		return Match{[]expr.Any{
 			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(whole)},
 			&expr.Cmp{Op: op, Register: 1, Data: addr[:whole]},
 		}}
 	}
-	mask := make([]byte, 4)
-	binary.BigEndian.PutUint32(mask, ^uint32(0)<<(32-p.Bits()))
+	mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
 	return Match{[]expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask, Xor: make([]byte, size)},
 		&expr.Cmp{Op: op, Register: 1, Data: addr},
 	}}
 }
 
 // Src is iptables' `-s p`.
-func Src(p netip.Prefix) Match { return prefix(offsetSrc, expr.CmpOpEq, p) }
+func Src(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpEq, p) }
+
+// NotSrc is iptables' `! -s p`.
+func NotSrc(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpNeq, p) }
 
 // Dst is iptables' `-d p`.
-func Dst(p netip.Prefix) Match { return prefix(offsetDst, expr.CmpOpEq, p) }
+func Dst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpEq, p) }
 
 // NotDst is iptables' `! -d p`.
-func NotDst(p netip.Prefix) Match { return prefix(offsetDst, expr.CmpOpNeq, p) }
+func NotDst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpNeq, p) }
 
 func addrType(src, dst bool) Match {
 	local := binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)
@@ -133,6 +152,9 @@ func ClearText() Match {
 
 // ICMP is iptables' `-p icmp`.
 func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
+
+// ICMPv6 is iptables' `-p ipv6-icmp`.
+func ICMPv6() Match { return Match{protocol(unix.IPPROTO_ICMPV6)} }
 
 // TCP is iptables' `-p tcp`.
 func TCP() Match { return Match{protocol(unix.IPPROTO_TCP)} }
@@ -203,12 +225,16 @@ func Mark(mark uint32) Verdict {
 // Masquerade replaces the source address by that of the outgoing device.
 func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }
 
-// DNAT replaces the destination.
+// DNAT replaces the destination, by one of the table's family.
 func DNAT(to netip.AddrPort) Verdict {
+	family := uint32(unix.NFPROTO_IPV4)
+	if to.Addr().Is6() {
+		family = unix.NFPROTO_IPV6
+	}
 	return Verdict{[]expr.Any{
 		&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
 		&expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(to.Port())},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1, RegProtoMin: 2},
 	}}
 }
 

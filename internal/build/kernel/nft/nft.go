@@ -17,8 +17,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Chain is a list of rules in one table of the ip family.
+// Family is the addresses that a table's rules are for.
+type Family int
+
+// The families ip and ip6.
+const (
+	IPv4 Family = iota
+	IPv6
+)
+
+func (f Family) table() nftables.TableFamily {
+	if f == IPv6 {
+		return nftables.TableFamilyIPv6
+	}
+	return nftables.TableFamilyIPv4
+}
+
+// Chain is a list of rules in one table.
 type Chain struct {
+	Family
 	Table string // "nat", "filter", "mangle", "raw"
 	Name  string
 	Hook  Hook // zero: reached by jumps only
@@ -58,13 +75,17 @@ func Apply(chains []Chain) error {
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	tables := map[string]*nftables.Table{}
+	type table struct {
+		Family
+		name string
+	}
+	tables := map[table]*nftables.Table{}
 	made := make([]*nftables.Chain, len(chains))
 	for i, ch := range chains {
-		t := tables[ch.Table]
+		t := tables[table{ch.Family, ch.Table}]
 		if t == nil {
-			t = c.AddTable(&nftables.Table{Name: ch.Table, Family: nftables.TableFamilyIPv4})
-			tables[ch.Table] = t
+			t = c.AddTable(&nftables.Table{Name: ch.Table, Family: ch.table()})
+			tables[table{ch.Family, ch.Table}] = t
 		}
 		made[i] = c.AddChain(chain(ch, t))
 	}
@@ -139,12 +160,12 @@ var errNoRule = errors.New("no such rule")
 type Count struct{ Packets, Bytes uint64 }
 
 // Hits reads the counter of the rule that was written with tag.
-func Hits(table, chainName, tag string) (Count, error) {
+func Hits(f Family, table, chainName, tag string) (Count, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return Count{}, fmt.Errorf("open nftables: %w", err)
 	}
-	t := &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}
+	t := &nftables.Table{Name: table, Family: f.table()}
 	rules, err := c.GetRules(t, &nftables.Chain{Name: chainName, Table: t})
 	if err != nil {
 		return Count{}, fmt.Errorf("read rules of %s %s: %w", table, chainName, err)
@@ -163,12 +184,15 @@ func Hits(table, chainName, tag string) (Count, error) {
 }
 
 // Supported reports whether this kernel and privilege let the calling thread
-// write every kind of rule that this package has: nil if so. It leaves them
-// in the namespace, which the caller throws away.
-func Supported() error {
+// write every kind of rule that this package has for the family: nil if so. It leaves
+// them in the namespace, which the caller throws away.
+func Supported(f Family) error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")
-	err := Apply([]Chain{{Table: probe, Name: "probe", Rules: []Rule{
+	if f == IPv6 {
+		lan = netip.MustParsePrefix("2001:db8::/64")
+	}
+	err := Apply([]Chain{{Family: f, Table: probe, Name: "probe", Rules: []Rule{
 		{Match: []Match{DstLocal(), TCPDport(1)}, Verdict: Return()},
 		{Match: []Match{Src(lan), Established()}, Verdict: Accept()},
 	}}})
@@ -176,9 +200,9 @@ func Supported() error {
 		return err
 	}
 	return Apply([]Chain{
-		{Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{
+		{Family: f, Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{
 			{Match: []Match{NotIn(probe), TCPDport(1)}, Verdict: DNAT(netip.AddrPortFrom(lan.Addr(), 1))}}},
-		{Table: "nat", Name: "POSTROUTING", Hook: Postrouting, Rules: []Rule{
+		{Family: f, Table: "nat", Name: "POSTROUTING", Hook: Postrouting, Rules: []Rule{
 			{Match: []Match{Out(probe), SrcLocal()}, Verdict: Masquerade()}}},
 	})
 }

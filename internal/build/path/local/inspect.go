@@ -47,6 +47,7 @@ var deciding = []string{
 	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies",
 	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor", "net.ipv4.tcp_tw_reuse",
 	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
+	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
 // bridging are those of namespaces with a bridge. They come with a module, which
@@ -91,7 +92,7 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 	for _, d := range devices {
 		out = append(out, path.Setting{Where: at.Where, Of: d.Name, Value: d.Kind})
 		for _, s := range d.Settings {
-			if len(at.To) > 0 && s.What == link.Addresses {
+			if len(at.To) > 0 && (s.What == link.Addresses || s.What == link.Addresses6) {
 				continue
 			}
 			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})

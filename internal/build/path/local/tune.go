@@ -92,7 +92,7 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && (!ok || !gro.On()) {
 		return &path.UnsupportedError{Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on", Remedy: "gro=on+threaded=on"}
 	}
-	if t.Key == mode.MTU && s.To == mode.ToLoopback6 && t.Number() < minMTU6 {
+	if t.Key == mode.MTU && s.To.Six() && t.Number() < minMTU6 {
 		return &path.UnsupportedError{
 			Missing: fmt.Sprintf("mtu=%s: IPv6 needs at least %d", t.Value, minMTU6),
 			Remedy:  fmt.Sprintf("mtu=%d", minMTU6),

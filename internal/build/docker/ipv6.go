@@ -1,0 +1,149 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+const (
+	bridgeNF6     = "net.bridge.bridge-nf-call-ip6tables"
+	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
+)
+
+// dual reports whether the path's networks have IPv6, too.
+func (s *site) dual() bool { return recipe.Dual(s.path.Spec) }
+
+// six reports whether the rules that the path's packets meet are those of ip6tables.
+func (s *site) six() bool { return s.dual() }
+
+// checkIPv6 makes sure that this machine has IPv6, if the path is over it.
+func (e *engine) checkIPv6(s path.Spec) error {
+	if !s.To.Six() {
+		return nil
+	}
+	var on bool
+	if err := e.ns.Do(func() (err error) { on, err = link.HasAddr("lo", loopback6); return err }); err != nil || on {
+		return err
+	}
+	return &path.UnsupportedError{Missing: "IPv6 is off on this machine: there is no ::1",
+		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
+}
+
+// checkRules6 makes sure that the daemon writes rules for IPv6, where the path's mode is made of them:
+// before Docker Engine 27 it does not unless it is asked to, and then a container's IPv6 address
+// is all that there is.
+func (e *engine) checkRules6(s path.Spec) error {
+	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
+		return nil
+	}
+	const byDefault = 27
+	var err error
+	if e.native() {
+		err = e.nativeRules6()
+	} else {
+		err = savedRules6()
+	}
+	if !errors.Is(err, errNoRule) {
+		return err
+	}
+	remedy := `"ip6tables": true in /etc/docker/daemon.json and a restart of docker`
+	if e.Major() < byDefault {
+		remedy = `"experimental": true and "ip6tables": true in /etc/docker/daemon.json and a restart of docker, or Docker Engine 27`
+	}
+	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
+}
+
+// savedRules6 is errNoRule if no program shows Docker's chain for IPv6, which the daemon makes when
+// it starts. (20.10 jumps to it once a network has IPv6.)
+func savedRules6() error {
+	for _, p := range savers6 {
+		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
+			return nil
+		}
+	}
+	return errNoRule
+}
+
+// defaultIPv6 makes sure that the network of containers that ask for none has IPv6.
+func (e *engine) defaultIPv6(ctx context.Context) error {
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil || n.subnet6.IsValid() {
+		return err
+	}
+	return &path.UnsupportedError{Missing: "this Docker's default network has no IPv6",
+		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
+}
+
+// withIPv6 asks for IPv6 on a network, beside IPv4. The subnet is named, because engines before 27
+// choose none: a unique local one by chance (RFC 4193).
+func withIPv6(o *client.NetworkCreateOptions) error {
+	var b [16]byte
+	if _, err := rand.Read(b[:6]); err != nil {
+		return err
+	}
+	b[0] = 0xfd
+	on := true
+	o.EnableIPv6 = &on
+	o.IPAM = &network.IPAM{Driver: "default", Config: []network.IPAMConfig{{Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)}}}
+	return nil
+}
+
+// settled waits until the path's devices have their own addresses of IPv6: until then the kernel asks
+// whether others have them, and bridges ask for no neighbour.
+func (s *site) settled() error {
+	if !s.dual() {
+		return nil
+	}
+	type device struct {
+		ns   *netns.NS
+		name string
+	}
+	var all []device
+	for _, name := range s.bridges {
+		all = append(all, device{s.engine.ns, name})
+	}
+	for _, boxes := range [][]*box{s.Servers, s.Clients} {
+		for _, b := range boxes {
+			if !b.shares && b.device != "" {
+				all = append(all, device{b.ns, b.device})
+			}
+		}
+	}
+	const (
+		most  = 10 * time.Second // of which a device takes two
+		again = 20 * time.Millisecond
+	)
+	for deadline := time.Now().Add(most); len(all) > 0; {
+		var asking bool
+		if err := all[0].ns.Do(func() (err error) { asking, err = link.Tentative(all[0].name); return err }); err != nil {
+			return err
+		}
+		switch {
+		case !asking:
+			all = all[1:]
+			continue
+		case time.Now().After(deadline):
+			return fmt.Errorf("wait for the IPv6 address of %s: it is still asked whether another has it", all[0].name)
+		}
+		select {
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case <-time.After(again):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+)
+
+// Settings of IPv6 that Docker changes (Engine 28.5.2).
+const (
+	ipForward6 = "net.ipv6.conf.all.forwarding"
+	bridgeNF6  = "net.bridge.bridge-nf-call-ip6tables"
+)
+
+// linkLocal are the addresses that every device gives itself.
+var linkLocal = netip.MustParsePrefix("fe80::/10")
+
+// family is that of the rules which the path's packets meet.
+func (s *site) family() nft.Family {
+	if recipe.Dual(s.path.Spec) {
+		return nft.IPv6
+	}
+	return nft.IPv4
+}
+
+// settle makes the devices of a namespace use their addresses at once and look for no router, so
+// that neither falls into a window. Docker's do both in their first seconds, and until a bridge has
+// its own address the machine asks for no neighbour there.
+func settle() error {
+	for _, key := range []string{"accept_dad", "router_solicitations"} {
+		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discovery prepares a container's device in its namespace: on networks without IPv6 Docker
+// switches it off, and no neighbour discovery crosses them.
+func discovery(s path.Spec) error {
+	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
+	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
+		return nil
+	}
+	return sysctl.Set(key, "1")
+}
+
+// alsoSix gives the container the network's IPv6, too, if the path has it.
+func (c *container) alsoSix(n network, at seat) error {
+	if !recipe.Dual(c.site.path.Spec) {
+		return nil
+	}
+	c.addr6 = n.nth6(n.first + at.number)
+	err := c.ns.Do(func() error {
+		if err := link.AddAddr(inside, c.addr6); err != nil || n.noExit {
+			return err
+		}
+		return link.AddDefaultRoute(n.nth6(machineA).Addr())
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+// bridge6 gives a bridge of Docker's its IPv6 address, and makes the machine a router.
+func bridge6(n network) error {
+	if err := sysctl.Set("net.ipv6.conf."+n.bridge+".accept_ra", "0"); err != nil {
+		return err
+	}
+	if err := link.AddAddr(n.bridge, n.nth6(machineA)); err != nil {
+		return err
+	}
+	return sysctl.Set(ipForward6, "1")
+}
+
+// six is the daemon with those of its networks that have IPv6, as ip6tables sees them.
+func (d daemon) six() daemon {
+	d.family, d.links = nft.IPv6, nil
+	of := d.networks
+	d.networks = nil
+	for _, n := range of {
+		if n.ipv6 {
+			d.networks = append(d.networks, n.six())
+		}
+	}
+	return d
+}
+
+func (n dockerNet) six() dockerNet {
+	n.published, n.containers = slices.Clone(n.published), slices.Clone(n.containers)
+	for i, p := range n.published {
+		n.published[i].to = netip.AddrPortFrom(n.like6(p.to.Addr()), p.to.Port())
+	}
+	for i, c := range n.containers {
+		n.containers[i] = single(n.like6(c.Addr()))
+	}
+	n.subnet = n.subnet6
+	return n
+}
