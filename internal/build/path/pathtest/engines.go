@@ -1,6 +1,7 @@
 package pathtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,8 +34,7 @@ var others = []struct {
 }
 
 // Engines are those that are to be tested. If all were asked for, one that cannot be
-// had fails the test, which goes on with the rest. The test is one of a package in
-// internal.
+// had fails the test, which goes on with the rest.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	engines := []Engine{{Name: "installed"}}
@@ -65,10 +65,32 @@ func brought(script, name string, args ...string) (root string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("../../test/docker/"+script, append(args, dir)...).CombinedOutput(); err != nil {
+	top, err := module()
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command(filepath.Join(top, "test", "docker", script), append(args, dir)...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return filepath.Join(dir, "root"), nil
+}
+
+// module is the folder of the module that the test is of, whose packages are at several depths.
+func module() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod above the test's folder")
+		}
+		dir = up
+	}
 }
 
 // Env is what a process must find in its environment, after all else, to start this
