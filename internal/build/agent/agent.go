@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -293,6 +295,18 @@ func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, 
 		ans.Interfaces[i].Where = a.hello.Name
 	}
 	return ans.Interfaces, err
+}
+
+// Route is the way that the agent's machine has to an address.
+func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Way, error) {
+	ans, err := a.ask(ctx, request{Route: &to}, 0)
+	switch {
+	case err != nil:
+		return link.Way{}, err
+	case ans.Way == nil:
+		return link.Way{}, fmt.Errorf("%s: no route was told", a.hello.Name)
+	}
+	return *ans.Way, nil
 }
 
 // Files lists a directory of the agent's machine, such as /run/docker/netns, as

@@ -19,24 +19,38 @@ type channel struct {
 
 // held is a connection that is counted until it is closed.
 type held struct {
-	*net.TCPConn
-	of   *channel
-	read atomic.Uint64 // bytes
+	net.Conn
+	of            *channel
+	read, written atomic.Uint64 // bytes
+	calls         atomic.Uint64 // that moved some
 }
 
 func (h *held) Read(b []byte) (int, error) {
-	n, err := h.TCPConn.Read(b)
-	h.read.Add(uint64(max(0, n)))
+	n, err := h.Conn.Read(b)
+	h.count(&h.read, n)
 	return n, err
 }
 
-func (c *channel) add(t *net.TCPConn) *held {
+func (h *held) Write(b []byte) (int, error) {
+	n, err := h.Conn.Write(b)
+	h.count(&h.written, n)
+	return n, err
+}
+
+func (h *held) count(way *atomic.Uint64, n int) {
+	if n > 0 {
+		way.Add(uint64(n))
+		h.calls.Add(1)
+	}
+}
+
+func (c *channel) add(t net.Conn) *held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conns == nil {
 		c.conns = map[*held]bool{}
 	}
-	h := &held{TCPConn: t, of: c}
+	h := &held{Conn: t, of: c}
 	c.conns[h] = true
 	return h
 }
@@ -48,12 +62,17 @@ func (h *held) Close() error {
 		h.of.gone = sum(h.of.gone, h.carried())
 	}
 	h.of.mu.Unlock()
-	return h.TCPConn.Close()
+	return h.Conn.Close()
 }
 
-// carried is what the kernel says of the connection.
+// carried is what the kernel says of the connection; of a stream in another connection,
+// what was read and written.
 func (h *held) carried() (t path.Traffic) {
-	raw, err := h.SyscallConn()
+	tcp, ok := h.Conn.(*net.TCPConn)
+	if !ok {
+		return path.Traffic{Bytes: h.read.Load() + h.written.Load(), Packets: h.calls.Load()}
+	}
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return t
 	}

@@ -30,17 +30,17 @@ const (
 
 // Hub is the toll that measures, as its agents see it.
 type Hub struct {
-	listener net.Listener
-	tls      *tls.Config
-	version  string
-	silence  time.Duration
-	door     door
-	moved    atomic.Uint64
+	tls     *tls.Config
+	version string
+	silence time.Duration
+	door    door
+	moved   atomic.Uint64
 
 	tasks sync.WaitGroup // goroutines of connections
 
 	mu      sync.Mutex // guards following
 	closed  bool
+	doors   []net.Listener
 	changed chan struct{} // closed and replaced when an agent came or was refused
 	agents  map[string]*Agent
 	refused map[string]error // by identity
@@ -70,26 +70,46 @@ func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("wait for agents: %w", err)
 	}
-	h := &Hub{listener: l, tls: key.config(), version: version, silence: silence, door: newDoor(),
-		changed: make(chan struct{}), agents: map[string]*Agent{}, refused: map[string]error{},
-		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
-	h.tasks.Go(h.accept)
-	return h, nil
+	h := newHub(key, version, silence)
+	return h, h.Serve(l)
 }
 
-// Addr is where the hub listens.
+// NewHub is a hub that listens nowhere: see Serve.
+func NewHub(key *Key, version string) *Hub { return newHub(key, version, silence) }
+
+func newHub(key *Key, version string, silence time.Duration) *Hub {
+	return &Hub{tls: key.config(), version: version, silence: silence, door: newDoor(),
+		changed: make(chan struct{}), agents: map[string]*Agent{}, refused: map[string]error{},
+		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
+}
+
+// Serve takes agents' connections from a listener, too, which the hub closes.
+func (h *Hub) Serve(l net.Listener) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.Join(errClosed, l.Close())
+	}
+	h.doors = append(h.doors, l)
+	h.tasks.Go(func() { h.accept(l) })
+	return nil
+}
+
+// Addr is where the hub listens, which it does once at least.
 func (h *Hub) Addr() netip.AddrPort {
-	a, _ := netip.ParseAddrPort(h.listener.Addr().String())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a, _ := netip.ParseAddrPort(h.doors[0].Addr().String())
 	return a
 }
 
-// accept takes connections until the hub is closed.
-func (h *Hub) accept() {
+// accept takes connections until the listener is closed.
+func (h *Hub) accept(l net.Listener) {
 	const again = 50 * time.Millisecond
 	for {
-		c, err := h.listener.Accept()
+		c, err := l.Accept()
 		switch {
-		case errors.Is(err, net.ErrClosed):
+		case errors.Is(err, net.ErrClosed), err != nil && over(l):
 			return
 		case err != nil: // no descriptor is left, or the other side went
 			time.Sleep(again)
@@ -108,6 +128,12 @@ func (h *Hub) accept() {
 			}
 		})
 	}
+}
+
+// over reports whether a listener will accept no more: a carrier that has ended.
+func over(l net.Listener) bool {
+	c, ok := l.(*Carrier)
+	return ok && c.IsClosed()
 }
 
 // keep holds a connection, so that Close ends it; false if the hub is closed.
@@ -362,8 +388,12 @@ func (h *Hub) Close() error {
 	for c := range h.conns {
 		conns = append(conns, c)
 	}
+	doors := h.doors
 	h.mu.Unlock()
-	err := h.listener.Close()
+	var errs []error
+	for _, l := range doors {
+		errs = append(errs, l.Close())
+	}
 	for _, a := range agents {
 		a.lose(errClosed)
 	}
@@ -372,7 +402,7 @@ func (h *Hub) Close() error {
 	}
 	h.announce()
 	h.tasks.Wait()
-	return err
+	return errors.Join(errs...)
 }
 
 // counted is a connection whose bytes are counted once it is on.

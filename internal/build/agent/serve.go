@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xfrm"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -23,8 +24,10 @@ import (
 
 // Config is what an agent must know.
 type Config struct {
-	Bundle  []byte           // of the run's key
-	Dial    []netip.AddrPort // where the hub may be reached, tried in turn
+	Bundle []byte           // of the run's key
+	Dial   []netip.AddrPort // where the hub may be reached, tried in turn
+	// Open makes a connection to the hub, if it is not dialled at an address.
+	Open    func() (net.Conn, error)
 	ID      string
 	Name    string // "": the host name
 	Version string // of toll
@@ -132,6 +135,9 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 	if p <= 0 {
 		p = usualPatience
 	}
+	if s.config.Open != nil {
+		return s.present(ctx, netip.AddrPort{}, hello)
+	}
 	if len(s.config.Dial) == 0 {
 		return errors.New("no address of a hub was given")
 	}
@@ -192,17 +198,18 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, *held, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
-	d := net.Dialer{KeepAlive: -1}
-	raw, err := d.DialContext(ctx, "tcp", at.String())
+	open := s.config.Open
+	if open == nil {
+		open = func() (net.Conn, error) {
+			d := net.Dialer{KeepAlive: -1}
+			return d.DialContext(ctx, "tcp", at.String())
+		}
+	}
+	raw, err := open()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tcp, ok := raw.(*net.TCPConn)
-	if !ok {
-		raw.Close()
-		return nil, nil, nil, errors.New("no TCP connection")
-	}
-	held := s.channel.add(tcp)
+	held := s.channel.add(raw)
 	c := tls.Client(held, s.tls)
 	line := &control{conn: c, limit: handshake}
 	if err = c.HandshakeContext(ctx); err == nil {
@@ -289,6 +296,12 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Interfaces, err = s.interfaces(o.List.Namespace)
 	case o.Inspect != nil:
 		a.Settings, err = s.inspect(*o.Inspect)
+	case o.Route != nil:
+		err = s.here.Do(func() error {
+			w, err := link.WayTo(*o.Route)
+			a.Way = &w
+			return err
+		})
 	}
 	return a, err
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -66,6 +67,7 @@ type request struct {
 	Counters []Counter     `json:"counters,omitempty"`
 	List     *listRequest  `json:"list,omitempty"`
 	Inspect  *Spot         `json:"inspect,omitempty"`
+	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
 }
 
 // startOrder starts a process.
@@ -105,6 +107,7 @@ type answer struct {
 	Interfaces []Interface       `json:"interfaces,omitempty"`
 	Files      []string          `json:"files,omitempty"`
 	Settings   []path.Setting    `json:"settings,omitempty"`
+	Way        *link.Way         `json:"way,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -159,7 +162,7 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil} {
 		if is {
 			n++
 		}
@@ -171,6 +174,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
 	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
+	case o.Route != nil && !o.Route.IsValid():
+		return o, fmt.Errorf("%w: a route to no address", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
 	}
@@ -212,6 +217,9 @@ func parseAnswer(line []byte) (answer, error) {
 	for i := range a.Interfaces {
 		x := &a.Interfaces[i]
 		x.Name, x.Kind, x.Qdisc, x.Master = clean(x.Name), clean(x.Kind), clean(x.Qdisc), clean(x.Master)
+	}
+	if a.Way != nil {
+		a.Way.Device = clean(a.Way.Device)
 	}
 	for i := range a.Files {
 		a.Files[i] = clean(a.Files[i])

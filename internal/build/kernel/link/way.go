@@ -1,0 +1,41 @@
+package link
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Way is what the kernel does with a packet to an address, as `ip route get` says it.
+type Way struct {
+	Device string     `json:"device"`
+	Source netip.Addr `json:"source,omitzero"` // of packets whose sender chose none
+	Via    netip.Addr `json:"via,omitzero"`    // the gateway; invalid: the address is a neighbour
+	// MTU is what the route limits packets to, in bytes: by configuration, or because a
+	// router on the way said so. 0: the device alone does.
+	MTU int `json:"mtu,omitempty"`
+}
+
+// WayTo asks the kernel for the way from the calling thread's network namespace.
+func WayTo(to netip.Addr) (w Way, err error) {
+	all, err := netlink.RouteGet(to.AsSlice())
+	if err != nil {
+		return w, fmt.Errorf("route to %s: %w", to, err)
+	}
+	if len(all) == 0 {
+		return w, fmt.Errorf("route to %s: there is none", to)
+	}
+	r := all[0]
+	if w.Device, err = NameOf(r.LinkIndex); err != nil {
+		return w, fmt.Errorf("route to %s: %w", to, err)
+	}
+	w.MTU = r.MTU
+	if a, ok := netip.AddrFromSlice(r.Src); ok {
+		w.Source = a.Unmap()
+	}
+	if a, ok := netip.AddrFromSlice(r.Gw); ok {
+		w.Via = a.Unmap()
+	}
+	return w, nil
+}
