@@ -58,7 +58,7 @@ QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = build/swarm build/docker build/lab fast
+PLACES = build/swarm build/docker build/lab build/peer fast
 .PHONY: test-places
 test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
@@ -173,7 +173,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iproute2 mariadb-server-core nftables openvswitch-switch postgresql redis-server redis-tools util-linux
+DEPS = docker.io iproute2 mariadb-server-core nftables openssh-client openssh-server openvswitch-switch postgresql redis-server redis-tools util-linux
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk

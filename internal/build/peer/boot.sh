@@ -1,0 +1,36 @@
+{
+mark=MARK
+own=$(command -v toll 2>/dev/null)
+sum=
+case $own in
+/*) sum=$(sha256sum <"$own" 2>/dev/null) && sum=${sum%% *} ;;
+esac
+echo
+echo "$mark have $(uname -s) $(uname -m) ${sum:--} ${SSH_CONNECTION:--}"
+read -r word size
+case $word in
+use)
+	"$own" agent --stdio "$mark"
+	exit
+	;;
+copy) ;;
+*) exit 1 ;;
+esac
+dir=
+drop() { [ -z "$dir" ] || rm -rf "$dir"; }
+trap 'drop; exit 1' HUP INT TERM PIPE
+for at in "$TMPDIR" /tmp /var/tmp "$XDG_RUNTIME_DIR" "$HOME"; do
+	[ -n "$at" ] && dir=$(mktemp -d "$at/toll-XXXXXXXX" 2>/dev/null) || { dir=; continue; }
+	{ echo '#!/bin/sh' >"$dir/toll" && chmod 700 "$dir/toll" && "$dir/toll"; } 2>/dev/null && break
+	drop
+	dir=
+done
+[ -n "$dir" ] || { echo "$mark fail place"; exit 1; }
+echo "$mark send"
+head -c "$size" >"$dir/toll"
+[ "$(wc -c <"$dir/toll")" -eq "$size" ] || { drop; echo "$mark fail space"; exit 1; }
+"$dir/toll" agent --stdio "$mark" --remove
+code=$?
+drop
+exit $code
+}

@@ -1,0 +1,57 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// told are what ssh says when it cannot reach a machine, and what to do.
+var told = []struct{ says, missing, remedy string }{
+	{"remote host identification has changed", "the host key of %s is not the one that ssh knows", "find out why, then ssh-keygen -R HOST; toll takes no key that ssh does not"},
+	{"host key verification failed", "ssh does not know the host key of %s", "log in once by hand, ssh HOST, and compare the key"},
+	{"permission denied", "%s does not let you in without asking for a password", "a key that ssh's agent has: ssh-copy-id, ssh-add; then ssh -o BatchMode=yes HOST true must work"},
+	{"too many authentication failures", "%s does not let you in without asking for a password", "IdentitiesOnly and IdentityFile in ssh's configuration"},
+	{"could not resolve hostname", "no machine is called %s", "its name or address, or an alias in ssh's configuration"},
+	{"connection refused", "%s runs no ssh server there", "[user@]HOST:PORT, if it has another port"},
+	{"no route to host", "%s cannot be reached", "is it on?"},
+	{"network is unreachable", "%s cannot be reached", "is there a route to it?"},
+	{"connection timed out", "%s does not answer", "is it on, and does a firewall let ssh through?"},
+	{"operation timed out", "%s does not answer", "is it on, and does a firewall let ssh through?"},
+	{"bad configuration option", "this ssh does not know an option: %s was not reached", "its own configuration, or an OpenSSH of 7.6 or later"},
+	{"exec format error", "toll does not run on %s: it is for another kind of machine", "--peer-binary with a toll that is built for it"},
+}
+
+// explain says why the peer was not reached, in the words of ssh if it ended.
+func (c *connection) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errSilent) {
+		select {
+		case <-c.ended:
+		default:
+			return context.Cause(ctx)
+		}
+	}
+	if errors.As(err, new(*path.UnsupportedError)) {
+		return err
+	}
+	select {
+	case <-c.ended:
+	case <-time.After(endLimit): // it goes on
+		return fmt.Errorf("%s: %w", c.host, err)
+	}
+	if c.err == nil {
+		return fmt.Errorf("%s: %w", c.host, err)
+	}
+	low := strings.ToLower(c.err.Error())
+	for _, t := range told {
+		if strings.Contains(low, t.says) {
+			return &path.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host), Remedy: strings.ReplaceAll(t.remedy, "HOST", c.host.Name)}
+		}
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host), Err: errors.Join(c.err, err),
+		Remedy: "ssh -o BatchMode=yes " + c.host.Name + " sh must give a POSIX shell"}
+}

@@ -1,0 +1,108 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Host is a machine as its user names it for ssh.
+type Host struct {
+	User string // "": as ssh is configured
+	Name string // a name, an address or an alias of ssh's configuration
+	Port uint16 // 0: as ssh is configured
+}
+
+// ParseHost reads [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. What
+// ssh would take for an option, or for several words, is no host.
+func ParseHost(s string) (h Host, err error) {
+	bad := func(why string) (Host, error) { return Host{}, fmt.Errorf("%q is no machine: %s", s, why) }
+	rest := s
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		h.User, rest = rest[:i], rest[i+1:]
+		if h.User == "" {
+			return bad("the user before @ is empty")
+		}
+	}
+	name, port := rest, ""
+	switch inside, after, ok := strings.Cut(strings.TrimPrefix(rest, "["), "]"); {
+	case strings.HasPrefix(rest, "["):
+		if !ok || after != "" && !strings.HasPrefix(after, ":") {
+			return bad("a bracket is not closed, or something else than a port follows it")
+		}
+		name, port = inside, strings.TrimPrefix(after, ":")
+		if after == ":" {
+			return bad("the port is empty")
+		}
+	case strings.Count(rest, ":") == 1:
+		name, port, _ = strings.Cut(rest, ":")
+		if port == "" {
+			return bad("the port is empty")
+		}
+	}
+	if h.Name = name; name == "" {
+		return bad("it has no name")
+	}
+	if port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return bad("the port must be a number from 1 to 65535")
+		}
+		h.Port = uint16(n)
+	}
+	const longest = 255 // of names in DNS, and enough for users
+	for _, word := range []string{h.User, h.Name} {
+		if len(word) > longest {
+			return bad("it is too long")
+		}
+		if err := plain(word); err != nil {
+			return bad(err.Error())
+		}
+	}
+	return h, nil
+}
+
+// plain refuses what ssh, or a command that its user configured with %h or %r in it, would
+// not take for a name.
+func plain(word string) error {
+	if strings.HasPrefix(word, "-") {
+		return errors.New("it begins with a dash")
+	}
+	if i := strings.IndexFunc(word, func(r rune) bool {
+		return r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("'`\"$\\;&<>|(){}[]!*?#", r)
+	}); i >= 0 {
+		return fmt.Errorf("it has a character that names do not have: %q", []rune(word[i:])[0])
+	}
+	return nil
+}
+
+// String is the host as ParseHost takes it.
+func (h Host) String() string {
+	out := h.Name
+	if h.Port != 0 {
+		if strings.Contains(out, ":") {
+			out = "[" + out + "]"
+		}
+		out += ":" + strconv.Itoa(int(h.Port))
+	}
+	if h.User != "" {
+		out = h.User + "@" + out
+	}
+	return out
+}
+
+// args are ssh's, which runs a command there. The user's configuration holds but for what
+// would ask at a terminal, speak in windows, or stay.
+func (h Host) args(command string) []string {
+	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",
+		"-o", "ClearAllForwardings=yes", "-o", "ControlMaster=no", "-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none"}
+	if h.User != "" {
+		out = append(out, "-l", h.User)
+	}
+	if h.Port != 0 {
+		out = append(out, "-p", strconv.Itoa(int(h.Port)))
+	}
+	return append(out, "--", h.Name, command)
+}

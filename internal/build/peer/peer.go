@@ -1,0 +1,205 @@
+// Package peer builds paths to another machine that its user reaches by ssh. The
+// system's ssh program starts toll there as an agent (see package agent), whose
+// connections are ssh's standard input and output: no port is opened for it, and ssh's
+// own configuration, keys and known hosts decide who is let in.
+//
+// A toll that is not there is copied to a directory of its own, and removed by the agent
+// as soon as it runs; so nothing is left there, whatever happens to either machine. The
+// agent ends itself when its standard input ends.
+//
+// The server is on this machine and the client on the peer; in a mesh both are peers.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/build/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Name is the backend's name.
+const Name = "peer"
+
+// Peer is the backend. The zero value lacks Host and Version; Close ends it.
+type Peer struct {
+	// Host is the other machine, as ssh takes it.
+	Host Host
+	// Address is this machine's own address that the peer dials; an invalid one is that
+	// from which the ssh connection comes.
+	Address netip.Addr
+	// Binary is the program to copy to a machine of another architecture; "" is none.
+	Binary string
+	// Version is toll's.
+	Version string
+	// SSH is the program and its first arguments; none is ssh.
+	SSH []string
+
+	mu  sync.Mutex // guards following
+	run *run
+	err error // why there is none
+}
+
+var _ path.Distant = (*Peer)(nil)
+
+// Name is "peer".
+func (p *Peer) Name() string { return Name }
+
+// Distant is true: client and server have clocks of their own.
+func (p *Peer) Distant() bool { return true }
+
+// recipes build the modes that need nothing but the two machines.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Native: (*site).native,
+}
+
+// Modes are their names.
+func Modes() []string { return recipe.Names(recipes) }
+
+// Check starts the agent, which stays until Close, and looks at the way between the two.
+func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
+	if err := refuse(spec); err != nil {
+		return err
+	}
+	built, err := p.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller knows for what
+	}
+	if err != nil {
+		return err
+	}
+	return built.Close()
+}
+
+// refuse refuses what no peer can change.
+func refuse(s path.Spec) error {
+	if recipes[s.Mode] == nil {
+		return &path.UnsupportedError{Missing: "to a peer only native is measured: " + string(s.Mode) + " is not built there",
+			Remedy: "toll compare native --baseline native --on peer; or --on swarm, which has containers on both machines"}
+	}
+	if s.From != mode.FromRemote {
+		return &path.UnsupportedError{Missing: "the client is on the peer, outside every container", Remedy: "--from remote"}
+	}
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured between machines", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not started on a peer", Remedy: "toll run --on lab or docker"}
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// Build builds the path.
+func (p *Peer) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode], func(built *path.Path) (*site, error) {
+		r, err := p.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		built.Channel = r.hub
+		s := &site{ctx: ctx, run: r, path: built}
+		return s, s.begin()
+	})
+}
+
+// run is what a Peer has started.
+type run struct {
+	peer  *Peer
+	hub   *agent.Hub
+	here  *netns.NS
+	agent *agent.Agent
+	seen  have
+	end   undo.Stack
+}
+
+// start reaches the peer once; what came of it is remembered until Close.
+func (p *Peer) start(ctx context.Context) (*run, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil || p.err != nil {
+		return p.run, p.err
+	}
+	r, err := p.begin(ctx)
+	if ctx.Err() != nil { // not the peer's fault
+		return r, err
+	}
+	p.run, p.err = r, err
+	return r, err
+}
+
+func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
+	r := &run{peer: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.end.Undo())
+		}
+	}()
+	key, err := agent.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	if r.here, err = netns.Here(); err != nil {
+		return nil, err
+	}
+	r.end.Push("leave this machine", r.here.Close)
+	r.hub = agent.NewHub(key, p.Version)
+	c, err := p.dial(ctx, r.here, key.Bundle())
+	if err != nil {
+		return nil, errors.Join(err, r.hub.Close())
+	}
+	r.end.Push("end ssh", c.close)
+	r.end.Push("release the agent", r.hub.Close)
+	r.seen = c.seen
+	if err := r.hub.Serve(c.carrier); err != nil {
+		return nil, err
+	}
+	if r.agent, err = c.joined(ctx, r.hub); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends the agent and the connection to it.
+func (p *Peer) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.run
+	p.run, p.err = nil, nil
+	if r == nil {
+		return nil
+	}
+	return r.end.Undo()
+}
+
+// thisMachine is the place of what runs outside every container here.
+const thisMachine = "this machine"
+
+// machine is that place.
+type machine struct{ ns *netns.NS }
+
+func (machine) Name() string { return thisMachine }
+
+// Start starts toll itself, as a child of this process.
+func (m machine) Start(c path.Command) (*path.Process, error) {
+	return local.StartSelf(m.ns, thisMachine, c)
+}
+
+// left is an agent that is gone, as an error.
+func (r *run) left() error {
+	if err := r.agent.Err(); err != nil {
+		return &path.LeftError{Node: r.agent.Name(), Err: err}
+	}
+	return nil
+}
+
+// agentName is how reports call the peer.
+func (h Host) agentName() string { return fmt.Sprintf("peer %s", h.Name) }

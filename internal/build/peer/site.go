@@ -1,0 +1,259 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// site is a path while it is built: one operation, to which the context belongs.
+type site struct {
+	ctx  context.Context
+	run  *run
+	path *path.Path
+
+	server, client netip.Addr // this machine's, that is dialled, and the peer's, that dials
+	there, here    link.Way   // from the peer to this machine, and back
+	unwatched      []string   // machines whose settings cannot be read
+}
+
+// begin finds the way between the two machines, both ways.
+func (s *site) begin() (err error) {
+	if err := s.run.left(); err != nil {
+		return err
+	}
+	if s.server, err = s.dialled(); err != nil {
+		return err
+	}
+	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server), Remedy: "--peer-dial with another address of this machine", Err: err}
+	}
+	if s.client = s.there.Source; !s.client.IsValid() {
+		return fmt.Errorf("the peer has no address for packets to %s", s.server)
+	}
+	err = s.run.here.Do(func() (err error) { s.here, err = link.WayTo(s.client); return err })
+	if err != nil {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no route to the peer's address %s", s.client),
+			Remedy: "--peer-dial with an address of this machine in a network that both have", Err: err}
+	}
+	if s.there.Device == loopback || s.here.Device == loopback {
+		return &path.UnsupportedError{Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
+	}
+	if s.run.agent.Hello().Boot != bootID() {
+		s.path.Machines = []path.Machine{s.run.agent}
+	}
+	return nil
+}
+
+const loopback = "lo"
+
+// dialled is the address of this machine that the peer dials.
+func (s *site) dialled() (netip.Addr, error) {
+	at := s.run.peer.Address
+	if !at.IsValid() {
+		at = s.run.seen.Here.Addr()
+	}
+	if !at.IsValid() {
+		return at, &path.UnsupportedError{Missing: "the peer does not tell from where ssh's connection comes", Remedy: "--peer-dial with this machine's address that the peer reaches"}
+	}
+	var own bool
+	err := s.run.here.Do(func() error {
+		all, err := link.Survey()
+		for _, d := range all {
+			own = own || slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == at.WithZone("") })
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return at, err
+	case !own && s.run.peer.Address.IsValid():
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no address %s", at), Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
+	case !own:
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is no address of this machine: NAT or another machine is between the two", at),
+			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
+	}
+	return at, nil
+}
+
+// native is a process on either machine, and the wire between them.
+func (s *site) native() error {
+	port, err := s.freePort()
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(s.server, port)
+	s.path.Servers = []path.Server{{Place: machine{s.run.here}, Listen: at}}
+	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
+	s.path.Hops = []path.Hop{s.wireHop()}
+	return nil
+}
+
+// wireHop is the way between the machines' cards: what both of them counted.
+func (s *site) wireHop() path.Hop {
+	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.run.agent.Name() + " and " + thisMachine,
+		Read: both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
+}
+
+// both counts what each of two readers has counted since the first reading, so that what
+// passed only one of them is in neither.
+func both(a, b local.Reader) local.Reader {
+	var (
+		mu    sync.Mutex // guards following
+		first [2]sample.Counters
+		begun bool
+	)
+	return func() (sample.Counters, error) {
+		var (
+			wg   sync.WaitGroup
+			now  [2]sample.Counters
+			errs [2]error
+		)
+		for i, read := range []local.Reader{a, b} {
+			wg.Go(func() { now[i], errs[i] = read() })
+		}
+		wg.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			return sample.Counters{}, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !begun {
+			first, begun = now, true
+		}
+		x, y := now[0].Sub(first[0]), now[1].Sub(first[1])
+		return sample.Counters{ForwardBytes: min(x.ForwardBytes, y.ForwardBytes), ForwardPackets: min(x.ForwardPackets, y.ForwardPackets),
+			BackwardBytes: min(x.BackwardBytes, y.BackwardBytes), BackwardPackets: min(x.BackwardPackets, y.BackwardPackets)}, nil
+	}
+}
+
+// freePort is a port of this machine that is free at the moment.
+func (s *site) freePort() (port uint16, err error) {
+	addr := netip.AddrPortFrom(s.server, 0).String()
+	err = s.run.here.Do(func() error {
+		if s.path.Spec.UDP {
+			c, err := net.ListenPacket("udp", addr)
+			if err != nil {
+				return err
+			}
+			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
+			return c.Close()
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		port = uint16(l.Addr().(*net.TCPAddr).Port)
+		return l.Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return port, nil
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	if err := s.describe(); err != nil {
+		return err
+	}
+	wheres := []string{thisMachine, s.run.agent.Name(), s.path.Hops[0].Where}
+	path.Share(s.path, func(h path.Hop) bool { return slices.Contains(wheres, h.Where) })
+	return s.inspectable()
+}
+
+// describe notes what a result must say of the two machines and the way between them.
+func (s *site) describe() error {
+	hello := s.run.agent.Hello()
+	family := "IPv6"
+	if s.server.Is4() {
+		family = "IPv4"
+	}
+	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client, hello.Kernel, hello.CPUs)
+	s.path.Facts["address family"] = family
+	s.path.Facts["route there"] = route(s.client, s.there, s.server)
+	s.path.Facts["route back"] = route(s.server, s.here, s.client)
+	err := local.Describe(s.path, s.run.here, []local.Described{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}}})
+	if err != nil {
+		return err
+	}
+	devices, err := s.run.agent.Interfaces(s.ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if d.Name == s.there.Device {
+			s.path.Links = append(s.path.Links, d.Link)
+		}
+	}
+	return nil
+}
+
+// route is a way in words.
+func route(from netip.Addr, w link.Way, to netip.Addr) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s by %s", from, w.Device)
+	if w.Via.IsValid() {
+		fmt.Fprintf(&b, " via %s", w.Via)
+	}
+	fmt.Fprintf(&b, " to %s", to)
+	return b.String()
+}
+
+// inspectable lets the settings of both cards be read, and what else decides on each
+// machine. Where that is not permitted, the result says so.
+func (s *site) inspectable() error {
+	to := []netip.Addr{s.server, s.client}
+	reads := []func() ([]path.Setting, error){
+		func() ([]path.Setting, error) {
+			return local.Inspect([]local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}, To: to}})
+		},
+		func() ([]path.Setting, error) {
+			return s.run.agent.Inspect(agent.Spot{Where: s.run.agent.Name(), Devices: []string{s.there.Device}, To: to})
+		},
+	}
+	names := []string{thisMachine, s.run.agent.Name()}
+	var watched []func() ([]path.Setting, error)
+	for i, read := range reads {
+		_, err := read()
+		switch {
+		case err == nil:
+			watched = append(watched, read)
+		case notPermitted(err):
+			s.unwatched = append(s.unwatched, names[i])
+		default:
+			return err
+		}
+	}
+	if len(s.unwatched) > 0 {
+		s.path.Facts["settings not watched on"] = strings.Join(s.unwatched, ", ") + ": needs root"
+	}
+	if len(watched) == 0 {
+		return nil
+	}
+	s.path.Inspect = func() ([]path.Setting, error) {
+		var (
+			wg   sync.WaitGroup
+			got  = make([][]path.Setting, len(watched))
+			errs = make([]error, len(watched))
+		)
+		for i, read := range watched {
+			wg.Go(func() { got[i], errs[i] = read() })
+		}
+		wg.Wait()
+		return slices.Concat(got...), errors.Join(errs...)
+	}
+	return nil
+}
