@@ -116,7 +116,8 @@ var absurd = map[string][]string{
 var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309", strings.Repeat("9", 400), ",", "a\nb"}
 
 // Texts that may be anything: nothing of them is refused at the command line.
-var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query", "image", "proxy", "congestion", "parent", "keep-image", "metric"}
+var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query", "image", "proxy", "congestion", "parent", "keep-image", "metric",
+	"peer"} // TestParseHost has what is no host
 
 // Whatever a flag is given, the command line is refused or understood: it does not
 // panic, and what cannot be meant is not run.

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +28,8 @@ const maxBundle = 500 << 10
 func newAgent() *cobra.Command {
 	var (
 		bundle, id, name string
+		stdio            string
+		remove           bool
 		dial             []string
 		patience         time.Duration
 	)
@@ -36,6 +44,9 @@ func newAgent() *cobra.Command {
 			}
 			if name == "" {
 				name = os.Getenv("BRIDGETOLL_AGENT_NAME")
+			}
+			if stdio != "" {
+				return peerAgent(c.Context(), stdio, remove)
 			}
 			if bundle == "" || len(dial) == 0 || id == "" {
 				return usage(errors.New("an agent needs --bundle, --dial and --id"), "toll starts agents itself")
@@ -61,6 +72,8 @@ func newAgent() *cobra.Command {
 	f.StringSliceVar(&dial, "dial", nil, "addresses of the toll that measures, tried in turn")
 	f.StringVar(&id, "id", "", "the ID that this agent shows; else $BRIDGETOLL_AGENT_ID")
 	f.StringVar(&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
+	f.StringVar(&stdio, "stdio", "", "the hub is at the standard input and output, and knows this agent by that word")
+	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
 	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience", "how long to try")
 	return c
 }
@@ -75,4 +88,63 @@ func readBundle(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is too large for a bundle", file)
 	}
 	return os.ReadFile(file)
+}
+
+// peerAgent is the agent that ssh started. It says that it is there, and gets the
+// bundle's length and its own name on a line, and the bundle.
+func peerAgent(ctx context.Context, id string, remove bool) error {
+	if remove {
+		if err := removeSelf(); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
+		return err
+	}
+	in := bufio.NewReader(os.Stdin)
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("read the bundle: %w", err)
+	}
+	length, name, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+	size, err := strconv.Atoi(length)
+	if err != nil || size < 0 || size > maxBundle {
+		return fmt.Errorf("read the bundle: it cannot have %q bytes", length)
+	}
+	secret := make([]byte, size)
+	if _, err := io.ReadFull(in, secret); err != nil {
+		return fmt.Errorf("read the bundle: %w", err)
+	}
+	carrier, err := agent.AtAgent(standard{in})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // what is on the way ends, too
+		<-carrier.CloseChan()
+		cancel()
+	}()
+	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
+		Starts: []string{worker.Arg, program.Arg}})
+	if carrier.IsClosed() { // ssh is gone, and nobody hears what would be said
+		return nil
+	}
+	return err
+}
+
+// standard is the standard input, some of which was read, and the standard output.
+type standard struct{ io.Reader }
+
+func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (standard) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+
+// removeSelf removes this program's file and its directory, which were made for it. The
+// kernel keeps the program for those who run it.
+func removeSelf() error {
+	file, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(file), os.Remove(filepath.Dir(file)))
 }

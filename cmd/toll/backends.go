@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -73,6 +74,12 @@ var backends = []backend{
 		distant:   true,
 		settings:  func(*builderFlags) settings { return &swarmFlags{} },
 		leftovers: swarm.Leftovers,
+	},
+	{
+		name:     peer.Name,
+		words:    "to another machine by ssh",
+		distant:  true,
+		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},
 }
 

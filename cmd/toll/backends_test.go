@@ -46,6 +46,12 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--nodes a,b", "lab", "--nodes is for swarm only"},
 		{"--nodes a,b", "swarm", ""},
 		{"--nodes a", "swarm", "--nodes names two nodes"},
+		{"--peer b", "lab", "--peer is for peer only"},
+		{"--peer me@b:22 --peer-dial 192.0.2.1", "peer", ""},
+		{"", "peer", "--on peer needs --peer"},
+		{"--peer -oProxyCommand=id", "peer", "it begins with a dash"},
+		{"--peer b --peer-dial ::", "peer", "must be an address of this machine"},
+		{"--peer b --peer-binary /nowhere/toll", "peer", "--peer-binary"},
 	} {
 		t.Run(strings.TrimSpace(tt.on+" "+tt.args), func(t *testing.T) {
 			var f builderFlags

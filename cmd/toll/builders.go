@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -21,6 +22,7 @@ type builderFlags struct {
 	wire string                    // the lab's
 	of   map[string]settings       // by the backend's name
 	own  map[string]*pflag.FlagSet // the flags of these
+	all  *pflag.FlagSet            // of the command
 }
 
 // addBuilders adds the flags of commands that measure, which may compare backends.
@@ -37,7 +39,7 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 
 // addSettings adds the flags of every backend.
 func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
-	f.of, f.own = map[string]settings{}, map[string]*pflag.FlagSet{}
+	f.of, f.own, f.all = map[string]settings{}, map[string]*pflag.FlagSet{}, fl
 	for _, b := range backends {
 		own := pflag.NewFlagSet(b.name, pflag.ContinueOnError)
 		own.SortFlags = false
@@ -47,8 +49,16 @@ func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	}
 }
 
+// imply makes --peer say --on peer, where --on is not given.
+func (f *builderFlags) imply() {
+	if f.all != nil && !f.all.Changed("on") && f.all.Changed(peerFlag) {
+		f.on = []string{peer.Name}
+	}
+}
+
 // one is the backend of a command that takes one.
 func (f *builderFlags) one() (string, error) {
+	f.imply()
 	on, err := parseAll(f.on, parseBackend)
 	if err == nil && len(on) != 1 {
 		err = usage(fmt.Errorf("--on %s: one at a time", strings.Join(on, ",")), "--on "+on[0])
@@ -131,6 +141,16 @@ func given(fl *pflag.FlagSet) (name string) {
 // adapt makes the flags of a comparison those of one between machines, if its only
 // backend has its ends on different machines: from there, and without pinned CPUs.
 func (f *runFlags) adapt(fl *pflag.FlagSet) error {
+	f.imply()
+	if slices.Equal(f.on, []string{peer.Name}) {
+		if !fl.Changed("from") {
+			f.from = []string{string(mode.FromRemote)}
+		}
+		if fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
+			f.baseline = string(mode.Native)
+		}
+		return f.unpinned(fl)
+	}
 	if len(f.on) != 1 || distantOf(f.on) == "" {
 		return nil
 	}

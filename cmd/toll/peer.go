@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// peerFlag is the flag that names the other machine.
+const peerFlag = "peer"
+
+// peerFlags are the flags of runs to another machine.
+type peerFlags struct {
+	host, binary, dial string
+
+	to peer.Host  // host, as understood
+	at netip.Addr // dial, as understood
+}
+
+func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
+	fl.StringVar(&f.host, peerFlag, "", "peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
+	fl.StringVar(&f.dial, "peer-dial", "", "peer: this machine's address that the peer dials (default that from which ssh's connection comes)")
+	fl.StringVar(&f.binary, "peer-binary", "", "peer: a toll to copy there, for a machine of another architecture (default this one)")
+}
+
+// check reads the flags.
+func (f *peerFlags) check() (err error) {
+	if f.host == "" {
+		return usage(errors.New("--on peer needs --peer"), "--peer [user@]HOST[:PORT], as for ssh")
+	}
+	if f.to, err = peer.ParseHost(f.host); err != nil {
+		return usage(fmt.Errorf("--peer: %w", err), "--peer [user@]HOST[:PORT], as for ssh")
+	}
+	if f.binary != "" {
+		if _, err := os.Stat(f.binary); err != nil {
+			return usage(fmt.Errorf("--peer-binary: %w", err), "the file of a toll of this version")
+		}
+	}
+	if f.dial == "" {
+		return nil
+	}
+	if f.at, err = netip.ParseAddr(f.dial); err != nil || f.at.IsUnspecified() || f.at.IsMulticast() {
+		return usage(fmt.Errorf("--peer-dial %q: must be an address of this machine", f.dial), "--peer-dial 192.0.2.1")
+	}
+	f.at = f.at.Unmap()
+	return nil
+}
+
+func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
+	p := &peer.Peer{Host: f.to, Address: f.at, Binary: f.binary, Version: version}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return use(p)
+}
