@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -124,6 +125,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		}
 		if err := f.out.check(place{saveFlag, f.save}); err != nil {
 			return err
+		}
+		if len(args) == 0 && slices.Equal(f.on, []string{peer.Name}) {
+			args = peer.Modes()
 		}
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {

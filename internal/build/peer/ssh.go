@@ -168,7 +168,7 @@ func (p *Peer) program(h have) (file string, err error) {
 	if err != nil {
 		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is no program", Remedy: "a toll of this version, built for the peer", Err: err}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return "", &path.UnsupportedError{Missing: "this toll is dynamically linked: it may not run on the peer", Remedy: "build it with CGO_ENABLED=0, as make does"}
 	}
