@@ -113,14 +113,15 @@ func TestPeer(t *testing.T) {
 		want               []string // of it
 	}{
 		{"ipv4", "known", "", "--peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "address family: IPv4", "route back: 10.78.0.1 by eth0 to 10.78.0.2"}},
-		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'", "--peer [fd78::2]:22", 0, []string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
-		{"plain-user", "known", "", "--peer plain@" + there + " --peer-dial fd78::1", 0, []string{"Witnessed", "dialling [fd78::1]:", "settings not watched on: peer 10.78.0.2: needs root"}},
+		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'", "--to address6 --peer [fd78::2]:22", 0, []string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
+		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1", 0, []string{"Witnessed", "dialling [fd78::1]:", "settings not watched on: peer 10.78.0.2: needs root"}},
 		{"endless-greeting", "known", "yes", "--peer " + there, 3, []string{"it said nothing that toll understands in 1048576 bytes"}},
 		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3, []string{"the last that it said: closed today"}},
 		{"wrong-key", "wrong", "", "--peer " + there, 3, []string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
 		{"unknown-key", "empty", "", "--peer " + there, 3, []string{"ssh does not know the host key of 10.78.0.2"}},
 		{"not-let-in", "known", "", "--peer stranger@" + there, 3, []string{"does not let you in without asking for a password"}},
 		{"no-server", "known", "", "--peer " + there + ":23", 3, []string{"runs no ssh server there"}},
+		{"other-family", "known", "", "--to address6 --peer " + there, 3, []string{"the peer dials 10.78.0.1, which is of the other address family"}},
 		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3, []string{"this machine has no address 10.78.0.77"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

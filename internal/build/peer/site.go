@@ -37,6 +37,10 @@ func (s *site) begin() (err error) {
 	if s.server, err = s.dialled(); err != nil {
 		return err
 	}
+	if six := s.path.Spec.To == mode.ToAddress6; six != s.server.Is6() {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", s.server),
+			Remedy: "--to address for IPv4, --to address6 for IPv6; --peer-dial with this machine's address of that family"}
+	}
 	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server), Remedy: "--peer-dial with another address of this machine", Err: err}
 	}
