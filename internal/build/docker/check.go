@@ -22,7 +22,7 @@ import (
 )
 
 // refuse refuses what no daemon can change.
-func refuse(s path.Spec) error {
+func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
 		return &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
@@ -30,7 +30,11 @@ func refuse(s path.Spec) error {
 	if r.lacks != nil {
 		return r.lacks
 	}
-	if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
+	if d.Remote != nil {
+		if err := d.Remote.refuse(s); err != nil {
+			return err
+		}
+	} else if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
 		return &path.UnsupportedError{Missing: "docker has only this machine: there is no remote client",
 			Remedy: "--from host,container, or --on lab"}
 	}
@@ -174,6 +178,9 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
+	if s.From == mode.FromRemote { // whose packets meet the rules first, with docker-proxy and without
+		return nil
+	}
 	if t.proxy {
 		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
 			Remedy: `"userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}

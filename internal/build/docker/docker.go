@@ -35,6 +35,8 @@ type Docker struct {
 	Parent string
 	// KeepImage leaves the image for the next run.
 	KeepImage bool
+	// Remote is another machine that all clients are on; nil: they are on this one.
+	Remote *Remote
 	// StateDir is where journals are kept; "" is the user's state directory.
 	StateDir string
 
@@ -51,7 +53,7 @@ func (d *Docker) Name() string { return Name }
 // Check asks the daemon, and tries what cannot be asked. The image stays for the
 // paths that are built later, until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
-	if err := refuse(s); err != nil {
+	if err := d.refuse(s); err != nil {
 		return err
 	}
 	e, err := d.connect(ctx)

@@ -41,6 +41,9 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		if s.path.Spec.To.Six() {
 			anywhere, dial = netip.IPv6Unspecified(), loopback6
 		}
+		if r := s.engine.docker.Remote; r != nil {
+			dial = r.Addr
+		}
 		port, err := s.freePort(anywhere)
 		if err != nil {
 			return err
@@ -51,6 +54,11 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		if s.path.Second, err = s.freePort(anyAddr); err != nil {
 			return err
 		}
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		s.path.Hops = []path.Hop{r.Wire}
+		s.placeRemote(r)
+		return nil
 	}
 	s.path.Hops = []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
 	if s.path.Spec.From == mode.FromHost {

@@ -19,6 +19,10 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	case mode.ToLoopback6:
 		at = loopback6
 	case mode.ToAddress, mode.ToAddress6:
+		if r := s.engine.docker.Remote; r != nil {
+			at = r.Addr
+			break
+		}
 		var err error
 		if at, err = ownAddress(s.engine.ns, s.path.Spec.To.Six()); err != nil {
 			return nil, err
@@ -79,6 +83,11 @@ func (s *site) publishNAT() error {
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
 		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+		return nil
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		s.placeRemote(r)
+		s.path.Hops = slices.Concat([]path.Hop{r.Wire}, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 		return nil
 	}
 	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")

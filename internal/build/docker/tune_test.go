@@ -49,7 +49,7 @@ func TestTunesOfTheMachine(t *testing.T) {
 			if _, ok := m.Route(tt.from, tt.to); !ok {
 				t.Fatal("there is no such route")
 			}
-			err := refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to, Tune: tt.tune})
+			err := (&Docker{}).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to, Tune: tt.tune})
 			var u *path.UnsupportedError
 			switch {
 			case tt.reason == "" && err != nil, tt.reason != "" && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.reason) || u.Remedy == ""):

@@ -24,7 +24,10 @@ import (
 var boot string
 
 // pair is such machines.
-type pair struct{ dir, pid string }
+type pair struct {
+	dir, pid string
+	docker   string // host of machine a's daemon; "": it has none
+}
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
@@ -82,7 +85,7 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 	t.Helper()
 	var both bytes.Buffer
 	cmd := p.on("a", append([]string{pathtest.Toll(t)}, args...)...)
-	cmd.Env = append(cmd.Env, "PEER_TEST_KNOWN="+known)
+	cmd.Env = append(cmd.Env, "PEER_TEST_KNOWN="+known, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
 	cmd.Stdout, cmd.Stderr = &both, &both
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
@@ -167,6 +170,68 @@ func TestPeer(t *testing.T) {
 		}
 		p.nothingLeft(t)
 	})
+}
+
+// A client on the peer reaches containers of this machine's Docker Engine.
+func TestPeerOfContainers(t *testing.T) {
+	pathtest.NeedsDaemons(t)
+	p := newPair(t)
+	p.docker = "unix://" + p.dir + "/sock"
+	docker := "DOCKER_HOST=" + p.docker
+	log, err := os.Create(filepath.Join(p.dir, "dockerd.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d := p.on("a", "dockerd", "--data-root", p.dir+"/data", "--exec-root", p.dir+"/exec", "--pidfile", p.dir+"/docker.pid", "-H", p.docker)
+	d.Stdout, d.Stderr = log, log
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // dockerd itself ends with its machine
+		_ = d.Process.Kill()
+		_ = d.Wait()
+		if said, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("dockerd: %s", said)
+		}
+	})
+	testwait.Until(t, time.Minute, "dockerd answers", func() bool {
+		cmd := p.on("a", "docker", "version")
+		cmd.Env = append(cmd.Env, docker)
+		return cmd.Run() == nil
+	})
+	for _, tt := range []struct {
+		name, args string
+		code       int
+		want       []string
+	}{
+		{"host", "path host --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "dialling 10.78.0.1:"}},
+		{"published", "path publish-nat --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "DNAT ", "bridge ", "veth ", "dialling 10.78.0.1:"}},
+		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"the servers' containers have IPv4", "--peer-dial with an IPv4"}},
+		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
+		{"compared", "compare host publish-nat native --peer " + there + " --load rr --rounds 2 --window 60ms --quiet", 0, []string{"publish-nat"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, said := p.toll(t, "known", strings.Fields(tt.args)...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(said, w) {
+					t.Errorf("%q is missing", w)
+				}
+			}
+			if t.Failed() {
+				t.Log(said)
+			}
+			p.nothingLeft(t)
+			cmd := p.on("a", "docker", "ps", "-aq")
+			cmd.Env = append(cmd.Env, docker)
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("containers are left: %s %v", out, err)
+			}
+		})
+	}
 }
 
 // kill kills the processes of a pair that have that in their command line. They are in a

@@ -58,7 +58,7 @@ chmod 755 "$dir/bin/ssh"
 for n in a b; do
 	nsenter --net=/run/netns/$n unshare -m -u --propagation slave bash -c '
 		set -e
-		mkdir -p /run/s && mount -t sysfs sysfs /run/s && mount --rbind /run/s /sys
+		mkdir -p /run/s && mount -t sysfs sysfs /run/s && mount --rbind /sys/fs/cgroup /run/s/fs/cgroup && mount --rbind /run/s /sys
 		mount --bind "'$dir/home'" /root
 		cp /etc/passwd /run/passwd
 		echo "plain:x:23456:23456::/root:/bin/sh" >>/run/passwd

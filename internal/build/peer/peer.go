@@ -7,7 +7,8 @@
 // as soon as it runs; so nothing is left there, whatever happens to either machine. The
 // agent ends itself when its standard input ends.
 //
-// The server is on this machine and the client on the peer; in a mesh both are peers.
+// The server is on this machine, as a process or in a container of its Docker Engine, and
+// the client on the peer.
 package peer
 
 import (
@@ -18,12 +19,14 @@ import (
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/docker"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Name is the backend's name.
@@ -61,13 +64,16 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.Native: (*site).native,
 }
 
-// Modes are their names.
+// Modes are those that need no Docker Engine, by name.
 func Modes() []string { return recipe.Names(recipes) }
 
 // Check starts the agent, which stays until Close, and looks at the way between the two.
 func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
+	}
+	if contained(spec.Mode) {
+		return p.checkContained(ctx, spec)
 	}
 	built, err := p.Build(ctx, spec)
 	var u *path.UnsupportedError
@@ -82,9 +88,9 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 
 // refuse refuses what no peer can change.
 func refuse(s path.Spec) error {
-	if recipes[s.Mode] == nil {
-		return &path.UnsupportedError{Missing: "to a peer only native is measured: " + string(s.Mode) + " is not built there",
-			Remedy: "toll compare native --baseline native --on peer; or --on swarm, which has containers on both machines"}
+	if recipes[s.Mode] == nil && !contained(s.Mode) {
+		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
+			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
 	}
 	if s.From != mode.FromRemote {
 		return &path.UnsupportedError{Missing: "the client is on the peer, outside every container", Remedy: "--from remote"}
@@ -95,11 +101,17 @@ func refuse(s path.Spec) error {
 	if s.Second {
 		return &path.UnsupportedError{Missing: "programs are not started on a peer", Remedy: "toll run --on lab or docker"}
 	}
+	if contained(s.Mode) {
+		return nil // the engine says which tunes it has
+	}
 	return recipe.RefuseTunes(s)
 }
 
 // Build builds the path.
 func (p *Peer) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	if contained(spec.Mode) {
+		return p.buildContained(ctx, spec)
+	}
 	return recipe.Build(ctx, spec, recipes[spec.Mode], func(built *path.Path) (*site, error) {
 		r, err := p.start(ctx)
 		if err != nil {
@@ -119,6 +131,9 @@ type run struct {
 	agent *agent.Agent
 	seen  have
 	end   undo.Stack
+
+	asking sync.Mutex // guards following
+	docker *docker.Docker
 }
 
 // start reaches the peer once; what came of it is remembered until Close.
@@ -158,6 +173,7 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	}
 	r.end.Push("end ssh", c.close)
 	r.end.Push("release the agent", r.hub.Close)
+	r.end.Push("leave the Docker Engine", r.closeEngine)
 	r.seen = c.seen
 	if err := r.hub.Serve(c.carrier); err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func (s *site) Finish() error {
 	if err := s.describe(); err != nil {
 		return err
 	}
-	wheres := []string{thisMachine, s.run.agent.Name(), s.path.Hops[0].Where}
+	wheres := []string{thisMachine, s.run.agent.Name(), s.path.Hops[0].Where} // the first is the wire
 	path.Share(s.path, func(h path.Hop) bool { return slices.Contains(wheres, h.Where) })
 	return s.inspectable()
 }
