@@ -38,12 +38,20 @@ test: deps ## install what the tests need and run all of them
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
-# First what needs no quiet machine, then what measures. Of that cmd/toll waits more than it works, and bounds how many of its
-# tests measure at once; the others take a minute, one package at a time.
-.PHONY: test-linked test-toll test-loops
+# What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
+# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
+# and bounds how many of its tests measure at once; the others take a minute, one package at a time.
+IDLE = test-vm check
+LAST = test-toll test-loops
+.PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 3 --no-print-directory --output-sync=target test-vm test-places test-beside
-	$(MAKE) -j 2 --no-print-directory --output-sync=target test-toll test-loops
+	$(MAKE) -j 4 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
+
+$(IDLE:%=idle-%): idle-%:
+	chrt --idle 0 $(MAKE) --no-print-directory $*
+
+$(LAST:%=last-%): last-%: test-places race
+	$(MAKE) --no-print-directory $*
 
 test-toll:
 	$(call again,./cmd/toll,-parallel 32 -timeout 20m)
@@ -70,15 +78,9 @@ SIMULATIONS = judge judge/advise judge/mesh/model judge/stats
 # Their results depend on their input only.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
 
-# The rest, niced: the VM emulates a machine whose time passes, and daemons have time-outs.
-.PHONY: test-beside
-test-beside:
-	nice $(MAKE) --no-print-directory check
-	nice $(MAKE) --no-print-directory race
-
 .PHONY: race
 race: ## run the packages that bear the race detector with it; the pure ones are part of make check
-	$(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 20m -parallel 4)
+	nice env $(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
