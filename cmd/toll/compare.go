@@ -24,17 +24,19 @@ when every verdict is certain, when every ratio is known to --precision, or when
   toll compare bridge publish-proxy --from host,container,remote
   toll compare bridge publish-nat -46
   toll compare bridge --tune mtu=9000,gro=on+rps=on
+  toll compare bridge publish-proxy --sweep request=1,64,1400,16k
   toll compare --load rr --request 64 --reply 1024 --save run.jsonl
   toll compare overlay macvlan-bridge --from remote-container \
       --wire rate=10gbit,delay=50us
   sudo toll compare --on lab,docker`,
-		RunE: f.command(e, nil),
+		RunE: f.command(e, f.sweep.into),
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
 	f.addTo(fl)
 	f.addLoads(fl, loadNames, workload.Bulk, workload.RR)
+	f.sweep.add(fl)
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addPin(fl)

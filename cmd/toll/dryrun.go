@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -40,7 +41,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	head.Add(loadLines(p, whole)...)
 	for _, c := range p.Cells {
 		if c.Control { // one of each shape
-			if l := p.LoadFor(c); l != p.LoadOf(c.Load) {
+			if l := p.LoadFor(c); l != p.LoadAt(c) {
 				head.Add(document.Paragraph{Level: 1, Text: document.Plainly(fmt.Sprintf("at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})
 			}
 		}
@@ -104,7 +105,7 @@ func overBudget(p sample.Plan) string {
 
 // nameOf is a cell's label and, of a crowd, its shape.
 func nameOf(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
 }
 
 // loadLines are the plan's loads with their times, and why they are measured by
@@ -112,11 +113,11 @@ func nameOf(c sample.Cell) string {
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
 	for _, l := range p.Loads {
-		line := document.Paragraph{Text: document.Plainly(workload.Of(l).Outline(l))}
+		line := document.Paragraph{Text: document.Plainly(strings.Replace(workload.Of(l).Outline(l), l.Kind, wholeKey(l), 1))}
 		if l.Slice > 0 {
 			line = document.Paragraph{Text: document.Plainly(timetable(p, l)), Break: document.Words}
 		}
-		if why := whole[l.Kind]; why != "" {
+		if why := whole[wholeKey(l)]; why != "" {
 			line.Text = line.Text.Then("; in visits: "+why, document.Plain)
 		}
 		out = append(out, line)

@@ -35,7 +35,7 @@ var flagGroups = []named{
 	{"What to measure", []string{"mode", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
-	{"Load", []string{"load", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
+	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control",
@@ -205,7 +205,7 @@ var valueNames = map[string]string{
 	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
 	"control": "ADDRESS", "peer": "HOST", "peer-dial": "ADDRESS", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
-	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "shape": "SHAPE", "procs": "CxP",
+	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "sweep": "OPTION=VALUES", "direction": "WHICH", "shape": "SHAPE", "procs": "CxP",
 	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }
 

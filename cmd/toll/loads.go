@@ -160,8 +160,8 @@ func (f *loadFlags) idle() error {
 }
 
 // load is a load with what the user gave, over the wire, for a window of so many seconds or,
-// if it needs that, a longer one.
-func (f *loadFlags) load(kind string, w sample.Wire, window float64) (sample.Load, error) {
+// if it needs that, a longer one; put gives it what a sweep does, nil: nothing.
+func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
 	known, _ := workload.Find(kind)
 	l := known.New()
 	for _, x := range known.Flags {
@@ -170,6 +170,11 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64) (sample.Loa
 			continue
 		}
 		if err := flag.put(x.Value, &l); err != nil {
+			return l, err
+		}
+	}
+	if put != nil {
+		if err := put(known, &l); err != nil {
 			return l, err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -47,7 +48,11 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 			}
 			p, err := predict.Judge(f, w)
 			if err != nil {
-				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + results + " measures what is needed"}
+				to := results
+				if errors.Is(err, predict.ErrSweep) { // which is worth keeping
+					to = "run.jsonl"
+				}
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + to + " measures what is needed"}
 			}
 			return out.print(e, show.Prediction(p))
 		}),

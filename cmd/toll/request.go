@@ -108,6 +108,10 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if err != nil {
 		return nil, err
 	}
+	if kinds, err = f.sweep.loads(kinds, f.loads.given); err != nil {
+		return nil, err
+	}
+	f.loads.kinds = kinds
 	if err := f.loads.idle(); err != nil {
 		return nil, err
 	}
@@ -122,12 +126,14 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	f.slicing.asked = f.loads.given(sliceFlag)
 	var out []sample.Load
 	for _, kind := range kinds {
-		l, err := f.loads.load(kind, w, window)
-		if err != nil {
-			return nil, err
+		for _, point := range f.sweep.points() {
+			l, err := f.loads.load(kind, w, window, point.put)
+			if err != nil {
+				return nil, point.explain(err)
+			}
+			f.slicing.cut(&l, asked, w, f.on)
+			out = append(out, l)
 		}
-		f.slicing.cut(&l, asked, w, f.on)
-		out = append(out, l)
 	}
 	return out, nil
 }

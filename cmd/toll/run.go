@@ -40,6 +40,7 @@ type runFlags struct {
 	baseline, pin  string
 	seed           uint64
 	loads          loadFlags
+	sweep          sweepFlags
 	slicing        sliceFlags
 	save           string
 	out            outputFlags
@@ -168,6 +169,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		if stop := interrupted(ctx); err != nil && stop != nil {
 			return stop
 		} else if err != nil {
+			return err
+		}
+		if err := sweepFits(p); err != nil {
 			return err
 		}
 		if f.dryRun {

@@ -22,7 +22,7 @@ type sliceFlags struct {
 	slice time.Duration // 0: nothing is sliced
 	asked bool          // the slice is as the user said, and is not made longer
 
-	// whole says by load why it is not sliced though --slice is not 0.
+	// whole says by load and point why it is not sliced though --slice is not 0.
 	whole map[string]string
 }
 
@@ -62,7 +62,7 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	sliced := func(l sample.Load) bool { return l.Slice > 0 }
 	if given(sliceFlag) && f.slice > 0 && !slices.ContainsFunc(r.Loads, sliced) {
 		l := r.Loads[0]
-		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind, f.whole[l.Kind]), "leave --slice out")
+		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind, f.whole[wholeKey(l)]), "leave --slice out")
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		if f.whole == nil {
 			f.whole = map[string]string{}
 		}
-		f.whole[l.Kind] = why
+		f.whole[wholeKey(*l)] = why
 		return
 	}
 	l.Slice, l.Warmup, l.Window = slice, sliceWarmup, windowBeside
@@ -89,6 +89,9 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		l.Window = window
 	}
 }
+
+// wholeKey is by what a load is known that is not sliced: of a sweep some points may be.
+func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
 // lengthOf is how long a load's slices are, in seconds: --slice, or of pages longer,
 // so that several end in one, also of a slow mode.

@@ -50,7 +50,7 @@ func pagesOf(all []standing, columns int) []string {
 
 // headOf names a group as far as it must be told from the others.
 func headOf(all []standing, c sample.Cell) string {
-	head := c.Load
+	head := loadAt(c)
 	if several(all, func(s standing) string { return s.cell.From }) {
 		head += " from " + c.From
 	}
@@ -79,7 +79,7 @@ func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
 	for _, s := range all {
-		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, On: s.cell.On}
+		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point, On: s.cell.On}
 		i, ok := at[group]
 		if !ok {
 			i = len(out)

@@ -13,20 +13,20 @@ import (
 // timetable says how the cells of a sliced load take turns in an epoch.
 func timetable(p sample.Plan, l sample.Load) string {
 	for _, t := range plan.Turns(p, 0) {
-		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind {
+		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind || p.Cells[t.Cells[0]].Point != l.Point {
 			continue
 		}
 		const second = 1e9
 		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
 		text := fmt.Sprintf("%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
-			l.Kind, float64(tt.Length)/second, 1000*l.Slice)
+			wholeKey(l), float64(tt.Length)/second, 1000*l.Slice)
 		if hasControl(p, t) {
 			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)
 		}
 		text += fmt.Sprintf("; then each has a window of %g s", l.Window)
 		return text
 	}
-	return l.Kind + ": in slices"
+	return wholeKey(l) + ": in slices"
 }
 
 func hasControl(p sample.Plan, t plan.Turn) bool {
@@ -44,7 +44,7 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 		return []document.Block{turn}
 	}
 	turn.Columns = turn.Columns[:2]
-	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + p.Cells[t.Cells[0]].Load}}}}
+	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + loadAt(p.Cells[t.Cells[0]])}}}}
 	count := map[int]int{}
 	for _, s := range plan.Epoch(p, t.Cells, plan.Pace{}, 0).Slots {
 		if s.Measured() {
@@ -67,5 +67,8 @@ func cellTexts(c sample.Cell) []document.Cell {
 	if c.Control {
 		name += " (control)"
 	}
-	return document.Texts(name, "from "+c.From, c.Load)
+	return document.Texts(name, "from "+c.From, loadAt(c))
 }
+
+// loadAt is a cell's load, of a sweep with its point.
+func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -41,6 +42,7 @@ var studies = []study{
 	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners},
 	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline},
 	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners},
+	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline},
 	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline},
 }
 

@@ -26,6 +26,7 @@ type Request struct {
 	Loads     []sample.Load
 	Tunes     []mode.Tunes   // variants, besides the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
+	Sweep     *sample.Sweep  // Loads are its points; nil: it is no sweep
 	Turn      float64        // of a crowd's process, seconds; see sample.Plan
 	Wire      sample.Wire
 	On        []string // backends
@@ -53,7 +54,7 @@ const (
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn}
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -65,7 +66,7 @@ func Make(r Request) (sample.Plan, error) {
 			group := r.routes(from, &p)
 			for _, l := range r.Loads {
 				for _, shape := range r.shapes() {
-					like := sample.Cell{From: string(from), Load: l.Kind, Shape: shape, On: on}
+					like := sample.Cell{From: string(from), Load: l.Kind, Point: l.Point, Shape: shape, On: on}
 					p.Cells = append(p.Cells, r.cells(group, like)...)
 				}
 			}

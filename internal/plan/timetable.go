@@ -60,7 +60,7 @@ const (
 // isSliced reports whether a cell is measured in slices.
 func isSliced(p sample.Plan, cell int) bool {
 	c := p.Cells[cell]
-	return p.LoadOf(c.Load).Slice > 0 && !c.Shape.Crowd()
+	return p.LoadAt(c).Slice > 0 && !c.Shape.Crowd()
 }
 
 // Pace is what earlier epochs have shown. The zero value is that of the first.
@@ -76,12 +76,13 @@ type Pace struct {
 	Unsure, Tail float64
 }
 
-// Epoch makes the timetable of an epoch of the sliced cells, all of one load. Cells
+// Epoch makes the timetable of an epoch of the sliced cells, all of one load, of a sweep at
+// one point. Cells
 // of one group are close together, the baseline near each of them: its slices and
 // the control's alternate.
 func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)<<1|1))
-	l := p.LoadOf(p.Cells[cells[0]].Load)
+	l := p.LoadAt(p.Cells[cells[0]])
 	length := cmp.Or(pace.Length, p.Epoch)
 	t := &maker{slice: l.Slice, pace: pace}
 	for _, i := range rng.Perm(len(cells)) {

@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Turn is what is measured at a time: one cell in a visit, or all sliced cells of
-// one load in an epoch.
+// Turn is what is measured at a time: one cell in a visit, or in an epoch all sliced cells
+// of one load, of a sweep at one point.
 type Turn struct {
 	Cells []int // indexes into Plan.Cells; of a visit one
 	Epoch bool
@@ -27,16 +28,18 @@ func Turns(p sample.Plan, round int) []Turn {
 // unshuffled are the turns of a round in the order of their first cells.
 func unshuffled(p sample.Plan) []Turn {
 	var out []Turn
-	epochs := map[string]int{} // index into out by load
+	type workload struct{ load, point string }
+	epochs := map[workload]int{} // index into out
 	for i, c := range p.Cells {
 		if !isSliced(p, i) {
 			out = append(out, Turn{Cells: []int{i}})
 			continue
 		}
-		at, ok := epochs[c.Load]
+		w := workload{c.Load, c.Point}
+		at, ok := epochs[w]
 		if !ok {
 			at = len(out)
-			epochs[c.Load] = at
+			epochs[w] = at
 			out = append(out, Turn{Epoch: true})
 		}
 		out[at].Cells = append(out[at].Cells, i)
@@ -55,14 +58,27 @@ func Order(p sample.Plan, round int) []int {
 
 // LeastRounds is how many rounds a run that is not cut short makes at least. An
 // epoch has many pairs to judge by, a round of visits has one.
+//
+// A curve takes more: of few epochs the interval is wide, and by rounds the median of fewer than
+// this is nowhere known at the level at which a curve's points are judged.
 func LeastRounds(p sample.Plan) int {
+	sliced := true
 	for i := range p.Cells {
-		if !isSliced(p, i) {
-			return MinRounds
-		}
+		sliced = sliced && isSliced(p, i)
 	}
-	return 1
+	switch {
+	case p.Sweep != nil && sliced:
+		return curveEpochs
+	case p.Sweep != nil:
+		return int(math.Ceil(1 + math.Log2(float64(len(p.Sweep.Points))/sample.CurveRisk)))
+	case sliced:
+		return 1
+	}
+	return MinRounds
 }
+
+// curveEpochs is how many epochs each point of a sweep has at least.
+const curveEpochs = 3
 
 // FirstShare is the share of an epoch's slices that the first round's have: then
 // there is something to say of every cell after a few seconds.

@@ -47,7 +47,7 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {
-		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to || c.Tune != "" || c.Shape.Crowd() {
+		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to || c.Tune != "" || c.Shape.Crowd() || c.Point != "" {
 			continue
 		}
 		if slices.ContainsFunc(out, func(o Cost) bool { return o.Load == c.Load }) {

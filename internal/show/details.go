@@ -30,7 +30,7 @@ func Details(r judge.Report, row PartRow) document.Document {
 
 // cellHead says what the cell is and what it has of the baseline.
 func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
-	l := loadOf(r, c.Load)
+	l := r.LoadAt(c)
 	w := workload.Of(l)
 	title := document.Strongly(c.Name())
 	if phrase := c.Phrase(); phrase != c.Name() {
@@ -80,7 +80,9 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	unit, scale := fitting(r, c.Load, c.Primary)
 	low, high := slices.Min(own.Rounds), slices.Max(own.Rounds)
 	rows := []analysis.Cell{c}
-	if b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool { return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape }); b >= 0 && !c.Baseline {
+	if b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool {
+		return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape && x.Point == c.Point
+	}); b >= 0 && !c.Baseline {
 		if of := r.Cells[b].Metrics[c.Primary]; len(of.Rounds) > 1 {
 			rows = append(rows, r.Cells[b])
 			low, high = min(low, slices.Min(of.Rounds)), max(high, slices.Max(of.Rounds))
@@ -136,7 +138,9 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	}
 	var of []analysis.Quantile
 	t := document.Table{Level: 1, Columns: []document.Column{figures("", "percentile"), figures("", "µs")}}
-	b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool { return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape })
+	b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool {
+		return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape && x.Point == c.Point
+	})
 	if b >= 0 && !c.Baseline {
 		of = r.Cells[b].Latencies
 		t.Columns = append(t.Columns, figures("", r.Cells[b].Name()))

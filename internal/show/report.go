@@ -289,7 +289,7 @@ func absent(r *analysis.Report) []document.Section {
 	if len(r.Failed) > 0 {
 		var items []string
 		for _, f := range r.Failed {
-			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape}
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape, Point: f.Point}
 			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence

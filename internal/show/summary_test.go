@@ -101,7 +101,7 @@ func TestSummaryOfStudies(t *testing.T) {
 	climb.Answer = ladder.AnswerOf(climb.Steps)
 	crowds := crowded()
 	crowds.Answer = scale.AnswerOf(crowds)
-	reports := map[string]judge.Report{"ladder": climb, "scale": crowds}
+	reports := map[string]judge.Report{"ladder": climb, "scale": crowds, "sweep": swept(t)}
 	for name, culprits := range map[string][]endpoints.Culprit{"chat": {{Route: "direct", Blame: endpoints.Server}, {Route: "vpn", Blame: endpoints.Network}},
 		"sql": nil, "chat-one": {{Route: "127.0.0.1:8080", Blame: endpoints.NoOther}}, "chat-wide": nil} {
 		r := routeReports()[name]

@@ -44,7 +44,7 @@ var (
 var views = []view{
 	{columns: comparisonColumns, title: comparisonTitle, layouts: withPaths, legend: ratioLegend,
 		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths"},
-	scaleView, ladderView, adviseView, endpointsView,
+	scaleView, sweepView, ladderView, adviseView, endpointsView,
 }
 
 func viewOf(r *analysis.Report) view {

@@ -14,11 +14,11 @@ import (
 
 // group is what is compared with one baseline.
 type group struct {
-	from, load, on string
-	shape          sample.Shape
+	from, load, point, on string
+	shape                 sample.Shape
 }
 
-func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.On, c.Shape} }
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Shape} }
 
 // SameGroup reports whether two cells are compared with one baseline.
 func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
@@ -69,7 +69,7 @@ func Blank(f *sample.File) *Report {
 			Study:       p.Study,
 			Environment: f.Header.Environment,
 			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline, EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
-				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Loads: p.Loads, Wire: p.Wire},
+				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
 			Control: Control{Mode: p.Baseline, Groups: []Floor{}},
 			Cells:   []Cell{},
 		},
@@ -119,7 +119,7 @@ func emptyRun(f *sample.File) *Run {
 	p := f.Header.Plan
 	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
 	for i, c := range p.Cells {
-		j.Series = append(j.Series, newSeries(c, p.LoadOf(c.Load)))
+		j.Series = append(j.Series, newSeries(c, p.LoadAt(c)))
 		g := groupOf(c)
 		if !p.IsBaseline(c) {
 			continue
@@ -168,7 +168,7 @@ func (j *Run) cell(i int) Cell {
 	s := j.Series[i]
 	c := s.Cell
 	b, hasBase := j.base[groupOf(c)]
-	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, Shape: c.Shape, On: c.On,
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Hops: []string{},
 		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
 	if p, ok := j.File.Header.PathOf(c); ok {
@@ -225,7 +225,7 @@ func (j *Run) floorList() []Floor {
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Shape: g.shape, On: g.on, Floor: floors})
+		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Floor: floors})
 	}
 	return out
 }
@@ -240,7 +240,7 @@ func (j *Run) Sort(cells []Cell) {
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		ga, gb := group{a.From, a.Load, a.On, a.Shape}, group{b.From, b.Load, b.On, b.Shape}
+		ga, gb := group{a.From, a.Load, a.Point, a.On, a.Shape}, group{b.From, b.Load, b.Point, b.On, b.Shape}
 		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.Toll(), b.Toll()))
 	})
 }
@@ -279,10 +279,13 @@ func Label(c sample.Cell) string {
 	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
 }
 
-// Name is the cell's label and, of a crowd, its shape.
+// Name is the cell's label and, of a crowd, its shape, of a sweep its point.
 func (c Cell) Name() string {
 	if c.Shape.Crowd() {
 		return c.Label() + " " + c.Shape.String()
+	}
+	if c.Point != "" {
+		return c.Label() + " at " + c.Point
 	}
 	return c.Label()
 }

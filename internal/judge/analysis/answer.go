@@ -53,7 +53,7 @@ func (c Cell) Verdict() stats.Verdict {
 }
 
 // NounOf is what a cell's load measures, in sentences.
-func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadOf(c.Load)).Noun }
+func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadAt(c)).Noun }
 
 // Phrase is a cell's name in Docker's words; of what is no mode, its own name.
 func (c Cell) Phrase() string {

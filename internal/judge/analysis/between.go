@@ -157,7 +157,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 	if w := p.j.File.Header.Plan.Wire; w != nil {
 		wire = *w
 	}
-	return p.j.File.Header.Plan.LoadOf(c.Load), path, wire
+	return p.j.File.Header.Plan.LoadAt(c), path, wire
 }
 
 // Name is the cell as text: mode, placement and, where it is a crowd, shape.
@@ -165,6 +165,9 @@ func Name(c sample.Cell) string {
 	n := Label(c) + " from " + mode.Placement(c.From).Words()
 	if c.Shape.Crowd() {
 		n += fmt.Sprintf(" (%s)", c.Shape)
+	}
+	if c.Point != "" {
+		n += " at " + c.Point
 	}
 	return n
 }

@@ -96,9 +96,9 @@ func (l *Live) Known() []bool {
 		case l.broken(i):
 			out[i] = true
 		case ok && b != i:
-			out[i] = l.broken(b) || l.known(i, l.compare(i, b))
+			out[i] = l.broken(b) || l.known(i, b, l.compare(i, b))
 		case l.alone():
-			out[i] = l.known(i, compared{Summary: stats.Summarize(Ordered(l.j.Series[i].Values[l.metric(i)]))})
+			out[i] = l.known(i, i, compared{Summary: stats.Summarize(Ordered(l.j.Series[i].Values[l.metric(i)]))})
 		default:
 			out[i] = true
 		}
@@ -106,13 +106,15 @@ func (l *Live) Known() []bool {
 	return out
 }
 
-// known reports whether cell i's ratio is known.
-func (l *Live) known(i int, x compared) bool {
+// known reports whether cell i's ratio to cell b is known.
+func (l *Live) known(i, b int, x compared) bool {
 	p := l.j.File.Header.Plan
 	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
 	switch {
 	case x.N == 0: // it does not have the metric, if it never had
 		return l.j.troubles[i].good >= stats.MinValues
+	case p.Sweep != nil:
+		return l.placed(i, b, x)
 	case x.slices.Pairs > 0:
 		return x.slices.Settled(l.noise(i).bias, cmp.Or(p.Same, p.Precision), p.Precision)
 	case x.N < stats.MinValues || precise:

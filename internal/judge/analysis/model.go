@@ -68,6 +68,7 @@ type Plan struct {
 	CPUs      sample.CPUs   `json:"cpus"`
 	Loads     []sample.Load `json:"loads"`
 	Wire      *sample.Wire  `json:"wire,omitempty"`
+	Sweep     *sample.Sweep `json:"sweep,omitempty"`
 }
 
 // Control is the baseline against itself.
@@ -80,6 +81,7 @@ type Control struct {
 type Floor struct {
 	From  string             `json:"from"`
 	Load  string             `json:"load"`
+	Point string             `json:"point,omitempty"`
 	Shape sample.Shape       `json:"shape,omitzero"`
 	On    string             `json:"on"`
 	Floor map[string]float64 `json:"floor"`
@@ -92,6 +94,7 @@ type Cell struct {
 	From      string            `json:"from"`
 	To        string            `json:"to"`
 	Load      string            `json:"load"`
+	Point     string            `json:"point,omitempty"` // of a sweep
 	Tune      string            `json:"tune"`
 	Shape     sample.Shape      `json:"shape,omitzero"`
 	On        string            `json:"on"`
@@ -106,7 +109,8 @@ type Cell struct {
 	Memory    *ProxyMemory      `json:"proxy_memory,omitempty"`
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
-	Primary   string            `json:"primary"` // the metric that decides its toll
+	Primary   string            `json:"primary"`        // the metric that decides its toll
+	Band      Band              `json:"band,omitempty"` // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
 	Warnings  []Warning         `json:"warnings"`
 }

@@ -97,7 +97,7 @@ func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) 
 
 // epoch pairs the slices of cell i in a round with those of cell b.
 func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
-	if j.Series[i].Cell.Load != j.Series[b].Cell.Load { // another epoch
+	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // another epoch
 		return stats.Epoch{}
 	}
 	of := quantity(j.Series[i].Load, metric)

@@ -42,6 +42,11 @@ func (r *Report) LoadOf(kind string) sample.Load {
 	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
+// LoadAt is a cell's load, of a sweep at its point.
+func (r *Report) LoadAt(c Cell) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadAt(sample.Cell{Load: c.Load, Point: c.Point})
+}
+
 // Words says a ratio of the load's own metric, and its verdict.
 func Words(l sample.Load, x Ratio) string {
 	t := workload.Of(l)

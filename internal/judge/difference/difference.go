@@ -224,7 +224,7 @@ func lone(c sample.Cell, why string) Lone {
 }
 
 func name(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
 }
 
 // cell compares a cell of both runs.

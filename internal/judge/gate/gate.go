@@ -203,7 +203,7 @@ func whyUnknown(x analysis.Bounds) string {
 }
 
 func label(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape}.Name()
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
 }
 
 // reference is the cell of the mode called n that cell i is compared with: one of the same

@@ -77,8 +77,14 @@ const (
 // ErrNothingToPredict says that a file lacks what predictions are made of.
 var ErrNothingToPredict = errors.New("it has no result of rr")
 
+// ErrSweep says that a file has too many figures to choose from.
+var ErrSweep = errors.New("it is a sweep, in which no figure is of one size alone")
+
 // Judge says what each mode of the file would cost the workload.
 func Judge(f *sample.File, w Workload) (*Prediction, error) {
+	if f.Header.Plan.Sweep != nil {
+		return nil, ErrSweep
+	}
 	p := &predictor{Run: analysis.Open(f), w: w}
 	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
 		Rows: []Row{}, Notes: []string{}}

@@ -72,7 +72,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		if x == nil {
 			continue
 		}
-		l := r.LoadOf(c.Load)
+		l := r.LoadAt(c)
 		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load, Work: workload.Of(l).Words(l), On: c.On,
 			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Verdict: x.Verdict})
 	}

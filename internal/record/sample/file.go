@@ -138,7 +138,7 @@ func (f *File) add(l line, seen *bool) error {
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}
-		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil && f.Header.Plan.LoadOf(c.Load).Slice == 0 {
+		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil && f.Header.Plan.LoadAt(c).Slice == 0 {
 			return fmt.Errorf("slices of %s, which has none", c.Load)
 		}
 		l.Visit.refuseNegative()
@@ -188,6 +188,9 @@ func (h Header) check() error {
 		}
 	}
 	if err := h.Plan.checkMesh(); err != nil {
+		return err
+	}
+	if err := h.Plan.checkSweep(); err != nil {
 		return err
 	}
 	for _, c := range h.Plan.Cells {

@@ -15,6 +15,8 @@ type Load struct {
 	// Slice is how long the load works in each slice of an epoch; 0: it is not sliced.
 	// Of a sliced load Warmup and Window are those of the window that ends the epoch.
 	Slice float64
+	// Point is which point of a sweep this is, one of Sweep.Points; "": the run is no sweep.
+	Point string
 }
 
 // ReadOptions reads the options of a load of that kind from the load's JSON object. The
@@ -26,6 +28,7 @@ var ReadOptions = func(kind string, load []byte) (any, error) { return nil, nil 
 type (
 	loadHead struct {
 		Kind    string `json:"kind"`
+		Point   string `json:"point,omitempty"`
 		Streams int    `json:"streams,omitempty"`
 	}
 	loadTail struct {
@@ -40,7 +43,7 @@ type (
 func (l Load) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for _, part := range []any{
-		loadHead{l.Kind, l.Streams}, l.Options,
+		loadHead{l.Kind, l.Point, l.Streams}, l.Options,
 		loadTail{l.Nodelay, l.Warmup, l.Window, l.Slice},
 	} {
 		if part == nil {
@@ -70,7 +73,7 @@ func (l *Load) UnmarshalJSON(b []byte) (err error) {
 	if err := json.Unmarshal(b, &t); err != nil {
 		return err
 	}
-	*l = Load{h.Kind, h.Streams, nil, t.Nodelay, t.Warmup, t.Window, t.Slice}
+	*l = Load{h.Kind, h.Streams, nil, t.Nodelay, t.Warmup, t.Window, t.Slice, h.Point}
 	l.Options, err = ReadOptions(l.Kind, b)
 	return err
 }

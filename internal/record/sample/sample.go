@@ -27,6 +27,7 @@ type Cell struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Load    string `json:"load"`
+	Point   string `json:"point,omitempty"` // of a sweep: which of its load's
 	Tune    string `json:"tune,omitempty"`
 	Shape   Shape  `json:"shape,omitzero"`
 	On      string `json:"on"`
@@ -66,6 +67,7 @@ func (s Shape) String() string {
 const (
 	StudyScale  = "scale"
 	StudyLadder = "ladder"
+	StudySweep  = "sweep"
 	StudyAdvise = "advise" // which settings would make a mode faster; see Step
 	// StudyEndpoints compares routes to an external endpoint. toll controls no hop
 	// on them: nothing is witnessed.
@@ -97,8 +99,9 @@ type Plan struct {
 	// Turn is how long a CPU-bound thread may have to wait for its turn for each
 	// client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
-	Wire    *Wire   `json:"wire,omitempty"` // nil: as fast as the machine allows
-	Mesh    *Mesh   `json:"mesh,omitempty"` // of a mesh, which has no cells
+	Wire    *Wire   `json:"wire,omitempty"`  // nil: as fast as the machine allows
+	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: each load has its options once
+	Mesh    *Mesh   `json:"mesh,omitempty"`  // of a mesh, which has no cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
 	// Levers are what a search tries, and Steps what it did after each was tried alone. Steps
@@ -124,7 +127,7 @@ type CPUs struct {
 	SameCore bool  `json:"same_core"` // some of them are one core, or its SMT siblings
 }
 
-// LoadOf returns the options of the load called kind.
+// LoadOf returns the options of the load called kind; of a sweep those of its first point.
 func (p Plan) LoadOf(kind string) Load {
 	for _, l := range p.Loads {
 		if l.Kind == kind {
@@ -134,6 +137,16 @@ func (p Plan) LoadOf(kind string) Load {
 	return Load{Kind: kind}
 }
 
+// LoadAt returns the options of a cell's load, of a sweep those of its point.
+func (p Plan) LoadAt(c Cell) Load {
+	for _, l := range p.Loads {
+		if l.Kind == c.Load && l.Point == c.Point {
+			return l
+		}
+	}
+	return Load{Kind: c.Load, Point: c.Point}
+}
+
 // windowTurns is how many turns each process has in a window at least.
 const windowTurns = 3
 
@@ -141,7 +154,7 @@ const windowTurns = 3
 // longer by one turn of all its processes, and a window that holds several: on
 // few CPUs a short one would only see some of them run.
 func (p Plan) LoadFor(c Cell) Load {
-	l := p.LoadOf(c.Load)
+	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
 	l.Warmup += turns
 	l.Window = max(l.Window, windowTurns*turns)

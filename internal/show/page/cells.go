@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -22,6 +23,8 @@ func titles(r judge.Report) (title, lede string) {
 		return "What each part of a container's network costs", "toll ladder"
 	case sample.StudyAdvise:
 		return "What makes a network mode faster", "toll advise"
+	case sample.StudySweep:
+		return "What network modes cost, from size to size and from rate to rate", "toll compare --sweep"
 	case sample.StudyScale:
 		return "How network modes scale", "toll scale"
 	case sample.StudyEndpoints:
@@ -60,7 +63,7 @@ func cellGroups(r *analysis.Report) []group {
 			n = len(rest)
 		}
 		l := sample.Plan{Loads: r.Plan.Loads}.LoadOf(first.Load)
-		title := "From " + mode.Placement(first.From).Words() + ": " + workload.Of(l).Words(l)
+		title := "From " + mode.Placement(first.From).Words() + ": " + sweep.LoadWords(r.Plan, l)
 		if several {
 			title += ", on " + first.On
 		}
@@ -78,6 +81,9 @@ func cellGroups(r *analysis.Report) []group {
 // cellCharts are the charts of cells that are compared.
 func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []chart {
 	w := workload.Of(l)
+	if r.Plan.Sweep != nil {
+		return sweepCharts(r, w, cells)
+	}
 	var all []chart
 	add := func(c chart, ok bool) {
 		if ok {

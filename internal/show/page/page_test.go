@@ -185,3 +185,49 @@ func TestFigures(t *testing.T) {
 		}
 	}
 }
+
+// sweeps are rr at three request sizes, of which the bridge costs more at the last two.
+func sweeps(t *testing.T) judge.Report {
+	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
+	var cells []sample.Cell
+	var loads []sample.Load
+	for _, p := range s.Points {
+		loads = append(loads, sample.Load{Kind: workload.RR, Point: p.Name, Window: 1})
+		for _, c := range judgetest.Trio(mode.Bridge, workload.RR) {
+			c.Point = p.Name
+			cells = append(cells, c)
+		}
+	}
+	r := judgetest.New(t, cells...)
+	p := &r.File.Header.Plan
+	p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
+	r.Rounds(12, judgetest.Steady(20, 20, 20.1, 20, 20, 24, 20, 20, 30))
+	return judge.Judge(r.File)
+}
+
+func TestChartsOfASweep(t *testing.T) {
+	v := viewed(t, sweeps(t))
+	c := chartOf(t, v, "Median latency by request size, against host")
+	spec := c.Spec.(growths)
+	if c.Kind != "scaling" || spec.Line == nil || *spec.Line != 1 || spec.Band == nil || len(spec.Shapes) != 3 || len(spec.Series) != 1 {
+		t.Fatalf("%+v", spec)
+	}
+	for i, want := range []float64{1.005, 1.2, 1.5} {
+		p := spec.Series[0].Points[i]
+		if p.Shape != spec.Shapes[i] || !judgetest.Near(p.Value, want) || p.Low == nil {
+			t.Errorf("point %d is %+v, want %g", i, p, want)
+		}
+	}
+	if row := c.Table.Rows[1]; row.Cells[0].Text != "bridge at 1400" || row.Cells[5].Text != "costs" {
+		t.Errorf("%+v", row)
+	}
+	own := chartOf(t, v, "Median latency by request size")
+	for _, c := range v.Charts {
+		if c.Title == "Median latency by request size" {
+			own = c
+		}
+	}
+	if spec := own.Spec.(growths); spec.Line != nil || len(spec.Series) != 2 {
+		t.Errorf("%+v", spec)
+	}
+}

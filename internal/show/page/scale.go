@@ -9,10 +9,14 @@ import (
 
 // growths are a metric of each mode over crowds that grow.
 type growths struct {
-	Axis   string   `json:"axis"`
-	Across string   `json:"across"`
-	Shapes []string `json:"shapes"`
-	Series []growth `json:"series"`
+	Axis string `json:"axis"`
+	// Line is the baseline, and Band what counts as the same; nil: there is none, and the axis
+	// begins at 0.
+	Line   *float64    `json:"line,omitempty"`
+	Band   *[2]float64 `json:"band,omitempty"`
+	Across string      `json:"across"`
+	Shapes []string    `json:"shapes"`
+	Series []growth    `json:"series"`
 }
 
 type growth struct {

@@ -1,10 +1,13 @@
-// scaling draws a line for each mode over crowds that grow.
+// scaling draws a line for each mode over crowds that grow, or over the points of a sweep.
 import * as Plot from "@observablehq/plot";
 import {legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
 
 export function scaling(spec, width) {
   const points = spec.series.flatMap((s, i) => s.points.map((p) => ({...p, i, label: s.label})));
-  const highest = Math.max(...points.map((p) => p.high ?? p.value));
+  const marked = spec.line == null ? [0] : [spec.line, ...(spec.band ?? [])];
+  const lowest = Math.min(...marked, ...points.map((p) => p.low ?? p.value));
+  const highest = Math.max(...marked, ...points.map((p) => p.high ?? p.value));
+  const pad = spec.line == null ? 0 : 0.04 * (highest - lowest);
   const chart = plot({
     width,
     height: narrow(width) ? 280 : 340,
@@ -13,17 +16,21 @@ export function scaling(spec, width) {
     marginTop: 28,
     marginBottom: 44,
     x: {type: "point", domain: spec.shapes, label: spec.across, labelArrow: "none", padding: 0.3},
-    y: {domain: [0, highest * 1.05 || 1], label: spec.axis, labelArrow: "none", grid: true, ticks: 6},
-    marks: spec.series.flatMap((s, i) => {
-      const own = points.filter((p) => p.i === i);
-      const look = series(i);
-      return [
-        Plot.ruleX(own, {filter: (p) => p.low != null, x: "shape", y1: "low", y2: "high", stroke: look.color, strokeWidth: 1.5, dx: shift(i)}),
-        Plot.line(own, {x: "shape", y: "value", stroke: look.color, strokeWidth: 2, strokeDasharray: look.dash, dx: shift(i), ariaLabel: () => s.label}),
-        Plot.dot(own, {x: "shape", y: "value", fill: look.color, symbol: look.symbol, r: 4.5, dx: shift(i),
-          ariaLabel: (p) => `${p.label}, ${p.shape}: ${p.value}`}),
-      ];
-    }),
+    y: {domain: spec.line == null ? [0, highest * 1.05 || 1] : [lowest - pad, highest + pad], label: spec.axis, labelArrow: "none", grid: true, ticks: 6},
+    marks: [
+      spec.band ? Plot.rect([spec.band], {y1: "0", y2: "1", fill: "var(--band)"}) : null,
+      spec.line == null ? null : Plot.ruleY([spec.line], {stroke: "var(--ink)", strokeWidth: 1.5}),
+      spec.series.flatMap((s, i) => {
+        const own = points.filter((p) => p.i === i);
+        const look = series(i);
+        return [
+          Plot.ruleX(own, {filter: (p) => p.low != null, x: "shape", y1: "low", y2: "high", stroke: look.color, strokeWidth: 1.5, dx: shift(i)}),
+          Plot.line(own, {x: "shape", y: "value", stroke: look.color, strokeWidth: 2, strokeDasharray: look.dash, dx: shift(i), ariaLabel: () => s.label}),
+          Plot.dot(own, {x: "shape", y: "value", fill: look.color, symbol: look.symbol, r: 4.5, dx: shift(i),
+            ariaLabel: (p) => `${p.label}, ${p.shape}: ${p.value}`}),
+        ];
+      }),
+    ],
   });
   // Intervals beside each other, not on top of each other.
   function shift(i) {

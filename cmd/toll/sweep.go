@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+// sweepFlags say that loads are measured at several values of an option, and in both
+// directions.
+type sweepFlags struct {
+	text      string // --sweep
+	direction string
+
+	axis   workload.Axis
+	values []float64
+}
+
+func (f *sweepFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.text, "sweep", "", "measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
+		"; also "+strings.Join(axisNames()[1:], ", "))
+	fl.StringVar(&f.direction, "direction", "", "the direction of bulk: out (client to server), back (bulk-reverse), both (one load for each)")
+}
+
+const sweepExample = "request=1,64,1400,16k"
+
+// axisNames are the names of all axes.
+func axisNames() (out []string) {
+	for _, a := range workload.Axes {
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+// axisAliases are other words for axes.
+var axisAliases = map[string]string{"response": "reply"}
+
+// directions are the loads for which bulk stands.
+var directions = map[string][]string{"out": {workload.Bulk}, "back": {workload.BulkReverse}, "both": {workload.Bulk, workload.BulkReverse}}
+
+// loads reads the flags, and are the loads that they make of those that were asked for.
+func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
+	if f.direction != "" {
+		word, err := parseOne(f.direction, closed("direction", "out", "back", "both"))
+		if err != nil {
+			return nil, err
+		}
+		if kinds, err = inDirections(kinds, directions[word], given); err != nil {
+			return nil, err
+		}
+	}
+	if f.text == "" {
+		return kinds, nil
+	}
+	if err := f.parse(); err != nil {
+		return nil, err
+	}
+	if given(f.axis.Name) {
+		return nil, usage(fmt.Errorf("--%s gives one value to what --sweep varies", f.axis.Name), "leave --"+f.axis.Name+" out")
+	}
+	has := loadsWith(f.axis.Name)
+	lacks := func(kind string) bool { return !slices.Contains(has, kind) }
+	if !given("load") {
+		if kinds = slices.DeleteFunc(slices.Clone(kinds), lacks); len(kinds) == 0 {
+			kinds = has[:1]
+		}
+		return kinds, nil
+	}
+	if i := slices.IndexFunc(kinds, lacks); i >= 0 {
+		return nil, usage(fmt.Errorf("--sweep %s: the load %s has no %s", f.axis.Name, kinds[i], f.axis.Noun),
+			"--load "+strings.Join(has, ",")+"; or one of its own: "+strings.Join(axesOf(kinds[i]), ", "))
+	}
+	return kinds, nil
+}
+
+// axesOf are the axes of a load.
+func axesOf(kind string) []string {
+	return slices.DeleteFunc(axisNames(), func(a string) bool { return !slices.Contains(loadsWith(a), kind) })
+}
+
+// inDirections are the loads with those directions in the place of bulk.
+func inDirections(kinds, of []string, given func(flag string) bool) ([]string, error) {
+	at := slices.IndexFunc(kinds, func(k string) bool { return k == workload.Bulk || k == workload.BulkReverse })
+	if at < 0 {
+		return nil, usage(fmt.Errorf("--direction is of bulk; the loads here are: %s", strings.Join(kinds, ", ")), "add --load bulk, or leave --direction out")
+	}
+	for _, flag := range []string{"reverse", "bidir"} {
+		if given(flag) {
+			return nil, usage(fmt.Errorf("--direction and --%s both say where bulk goes", flag), "leave one of them out")
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == workload.Bulk || k == workload.BulkReverse })
+	return slices.Insert(rest, min(at, len(rest)), of...), nil
+}
+
+// parse reads --sweep.
+func (f *sweepFlags) parse() error {
+	name, list, ok := strings.Cut(f.text, "=")
+	name = cmp.Or(axisAliases[name], name)
+	if !ok {
+		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", f.text), "--sweep "+sweepExample)
+	}
+	known, err := suggest.Parse("sweep", name, axisNames())
+	if err != nil {
+		return usage(err, "") // the error knows
+	}
+	f.axis, _ = workload.AxisOf(known)
+	f.values = nil
+	for text := range strings.SplitSeq(list, ",") {
+		x, err := f.axis.Parse(strings.TrimSpace(text))
+		if err != nil {
+			return f.refuse(text, err)
+		}
+		if slices.Contains(f.values, x) {
+			return usage(fmt.Errorf("--sweep %s: %s is there twice", f.axis.Name, f.axis.Format(x)), "name each value once")
+		}
+		f.values = append(f.values, x)
+	}
+	slices.Sort(f.values)
+	switch n := len(f.values); {
+	case n < sample.LeastPoints:
+		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", f.text, n, sample.LeastPoints), "--sweep "+sweepExample)
+	case n > sample.MostPoints:
+		return usage(fmt.Errorf("--sweep %s: %d values, at most %d can be measured", f.axis.Name, n, sample.MostPoints), "fewer values; a knee is found between two of them")
+	}
+	return nil
+}
+
+// refuse is the error of a value.
+func (f *sweepFlags) refuse(text string, err error) error {
+	hint := ""
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		hint = hinted.Hint()
+	}
+	return usage(fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err), cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
+}
+
+// sweepPoint is a value that a load gets; the zero value gives it none.
+type sweepPoint struct {
+	f     *sweepFlags
+	value float64
+	name  string
+}
+
+// points are those of the sweep; without one a single point that changes nothing.
+func (f *sweepFlags) points() []sweepPoint {
+	if f.text == "" {
+		return []sweepPoint{{}}
+	}
+	out := make([]sweepPoint, len(f.values))
+	for i, x := range f.values {
+		out[i] = sweepPoint{f, x, f.axis.Format(x)}
+	}
+	return out
+}
+
+func (p sweepPoint) put(w workload.Workload, l *sample.Load) error {
+	if p.f == nil {
+		return nil
+	}
+	l.Point = p.name
+	if err := w.Sweep(l, p.f.axis, p.value); err != nil {
+		return p.f.refuse(p.name, err)
+	}
+	return nil
+}
+
+// explain says at which point a load cannot be what it was asked to be.
+func (p sweepPoint) explain(err error) error {
+	var f *failure
+	if p.f == nil || !errors.As(err, &f) || strings.HasPrefix(f.Error(), "--sweep") {
+		return err
+	}
+	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err), f.hint}
+}
+
+// How long the slices of an epoch of one point take, in s: of a sweep there are many epochs in
+// a round, and several rounds must fit into the budget.
+const (
+	pointEpoch  = 1.
+	leastEpoch  = 0.3
+	sweepRounds = 6
+)
+
+// into makes a request one for a sweep, if one was asked for.
+func (f *sweepFlags) into(r *plan.Request) error {
+	if f.text == "" {
+		return nil
+	}
+	r.Study = sample.StudySweep
+	r.Sweep = &sample.Sweep{Axis: f.axis.Name, Unit: f.axis.Unit}
+	for _, p := range f.points() {
+		r.Sweep.Points = append(r.Sweep.Points, sample.Point{Name: p.name, Value: p.value})
+	}
+	if r.Rounds == 0 {
+		r.Epoch = min(pointEpoch, max(leastEpoch, r.Budget/float64(sweepRounds*len(r.Loads))))
+	}
+	return nil
+}
+
+// sweepFits refuses a sweep that needs more than its budget: with less its curves would say
+// nothing.
+func sweepFits(p sample.Plan) error {
+	if p.Sweep == nil || p.Rounds > 0 {
+		return nil
+	}
+	least := plan.LeastTime(p)
+	if least <= p.Budget {
+		return nil
+	}
+	const step = 10 // s
+	return usage(fmt.Errorf("%d points of %d cells each take about %.0f s, more than the budget of %g s: a curve takes %s at least",
+		len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget, rounds(plan.LeastRounds(p))),
+		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))
+}

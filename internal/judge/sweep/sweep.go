@@ -1,0 +1,172 @@
+// Package sweep judges loads at several values of one option: a curve for each mode, and from
+// which value on it costs more than what is called the same.
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Curve is a mode over the points.
+type Curve struct {
+	Label  string  `json:"label"`
+	Mode   string  `json:"mode"`
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Load   string  `json:"load"`
+	Tune   string  `json:"tune,omitempty"`
+	On     string  `json:"on"`
+	Metric string  `json:"metric"` // that decides
+	Points []Point `json:"points"` // those that have a result
+	Knee   Knee    `json:"knee"`
+}
+
+// Point is a curve at one of the values.
+type Point struct {
+	Point string        `json:"point"`
+	Value float64       `json:"value"`
+	Band  analysis.Band `json:"band"` // certain for the whole curve, see Confidence
+	// Ratio is to the baseline at this point, with a 95 % interval of its own.
+	Ratio analysis.Ratio `json:"ratio"`
+}
+
+// Report is the judged sweep.
+type Report struct {
+	analysis.Measured
+	Curves []Curve `json:"curves"`
+	analysis.Said
+}
+
+// Base is what all studies have.
+func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+
+// Empty reports whether nothing has a result.
+func (r *Report) Empty() bool { return r.Base().Empty() }
+
+// Complete reports whether all that was planned has a result.
+func (r *Report) Complete() bool { return r.Base().Complete() }
+
+// Confidence is at what level each of so many points is judged: what is said of a whole curve
+// is wrong in at most one of twenty curves, because its points share that chance (Bonferroni).
+func Confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
+
+// Judge judges a results file as a sweep.
+func Judge(f *sample.File) *Report {
+	j := analysis.Open(f)
+	base := j.Report()
+	order(base)
+	r := &Report{Measured: base.Measured, Said: base.Said, Curves: curves(j)}
+	for i := range r.Cells {
+		r.Cells[i].Band = r.bandOf(r.Cells[i])
+	}
+	r.Findings, r.Answer = findings(base), AnswerOf(r)
+	return r
+}
+
+// bandOf is where a cell's curve is at its point; "" of the baseline.
+func (r *Report) bandOf(c analysis.Cell) analysis.Band {
+	for _, x := range r.Curves {
+		if k := slices.IndexFunc(x.Points, func(p Point) bool { return p.Point == c.Point }); k >= 0 && x.Has(c) {
+			return x.Points[k].Band
+		}
+	}
+	return ""
+}
+
+// order puts a mode's points together, those of the baseline first, else in the plan's order.
+func order(r *analysis.Report) {
+	if r.Plan.Sweep == nil {
+		return
+	}
+	type block struct{ from, load, on, label string }
+	of := func(c analysis.Cell) block { return block{c.From, c.Load, c.On, c.Label()} }
+	blocks, grounds := map[block]int{}, map[block]int{}
+	for i, c := range r.Cells {
+		b := of(c)
+		if _, ok := blocks[b]; !ok {
+			if blocks[b] = i + 1; c.Baseline {
+				blocks[b] = 0
+			}
+		}
+		b.label = ""
+		if _, ok := grounds[b]; !ok {
+			grounds[b] = i
+		}
+	}
+	slices.SortStableFunc(r.Cells, func(a, b analysis.Cell) int {
+		x, y := of(a), of(b)
+		byMode := cmp.Compare(blocks[x], blocks[y])
+		x.label, y.label = "", ""
+		return cmp.Or(cmp.Compare(grounds[x], grounds[y]), byMode, at(r.Plan.Sweep, a.Point)-at(r.Plan.Sweep, b.Point))
+	})
+}
+
+func at(s *sample.Sweep, point string) int {
+	return slices.IndexFunc(s.Points, func(p sample.Point) bool { return p.Name == point })
+}
+
+// curves are those of all modes but the baseline that have a ratio somewhere, in the plan's
+// order.
+func curves(j *analysis.Run) []Curve {
+	out := []Curve{}
+	s := j.File.Header.Plan.Sweep
+	if s == nil {
+		return out
+	}
+	for i, x := range j.Series {
+		b, ok := j.BaselineOf(i)
+		if !ok || b == i || x.Cell.Control || j.Failed(i) || j.Failed(b) {
+			continue
+		}
+		c, metric := x.Cell, analysis.PrimaryOf(x.Load, x.Cell.Shape)
+		ratio := j.Against(i, b, metric, j.Series[b].Cell.Mode)
+		if ratio.N == 0 {
+			continue
+		}
+		of := Curve{Label: analysis.Label(c), Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Metric: metric}
+		k := slices.IndexFunc(out, of.like)
+		if k < 0 {
+			k = len(out)
+			out = append(out, of)
+		}
+		out[k].Points = append(out[k].Points, Point{Point: c.Point, Value: s.Points[at(s, c.Point)].Value,
+			Band: j.BandOf(i, b, metric, Confidence(len(s.Points))), Ratio: ratio})
+	}
+	for k := range out {
+		slices.SortFunc(out[k].Points, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
+		out[k].Knee = kneeOf(out[k].Points)
+	}
+	return out
+}
+
+// like reports whether another curve is of the same mode in the same place.
+func (c Curve) like(o Curve) bool { return c.sameGround(o) && c.Label == o.Label }
+
+func (c Curve) sameGround(o Curve) bool { return c.From == o.From && c.Load == o.Load && c.On == o.On }
+
+// Has reports whether a cell is one of the curve's points.
+func (c Curve) Has(x analysis.Cell) bool {
+	return c.Mode == x.Mode && c.From == x.From && c.To == x.To && c.Load == x.Load && c.Tune == x.Tune && c.On == x.On
+}
+
+func findings(r *analysis.Report) []string {
+	if len(r.Cells) == 0 {
+		return []string{"Nothing was measured."}
+	}
+	return []string{analysis.Witnessed(r), Meant(r.Plan)}
+}
+
+// Meant says how the intervals of many points are meant.
+func Meant(p analysis.Plan) string {
+	if p.Sweep == nil {
+		return ""
+	}
+	n := len(p.Sweep.Points)
+	const percent = 100
+	return fmt.Sprintf("Each point's interval is its own, of 95 %%. What is said of a whole curve holds for 95 %% of curves: of its %d points "+
+		"each is judged at %.4g %%.", n, percent*Confidence(n))
+}

@@ -1,0 +1,238 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+func TestKnee(t *testing.T) {
+	bands := map[rune]analysis.Band{'c': analysis.Beyond, 'w': analysis.Within, '?': analysis.Unknown}
+	p := analysis.Plan{Sweep: &sample.Sweep{Axis: "request"}}
+	for i := range 5 {
+		p.Sweep.Points = append(p.Sweep.Points, sample.Point{Name: fmt.Sprint(i + 1), Value: float64(i + 1)})
+	}
+	for _, c := range []struct {
+		points string
+		shape  Shape
+		words  string
+	}{
+		{"ccccc", Every, "at every request size"},
+		{"cc?cc", Every, "at every request size (unclear at 3 B)"},
+		{"wwwww", None, "at none"},
+		{"wwccc", From, "from between 2 B and 3 B up"},
+		{"ww?cc", From, "from between 2 B and 4 B up (unclear at 3 B)"},
+		{"w?c?c", From, "from between 1 B and 3 B up (unclear at 2 B and 4 B)"},
+		{"wwcc?", From, "from between 2 B and 3 B up (unclear at 5 B)"},
+		{"?wccc", From, "from between 2 B and 3 B up (unclear at 1 B)"},
+		{"??ccc", From, "at 3 B, 4 B and 5 B (unclear at 1 B and 2 B)"},
+		{"ccwww", UpTo, "up to between 2 B and 3 B"},
+		{"c?w?w", UpTo, "up to between 1 B and 3 B (unclear at 2 B and 4 B)"},
+		{"?cw?w", UpTo, "up to between 2 B and 3 B (unclear at 1 B and 4 B)"},
+		{"cc???", UpTo, "at 1 B and 2 B (unclear at 3 B, 4 B and 5 B)"},
+		{"?cc??", From, "at 2 B and 3 B (unclear at 1 B, 4 B and 5 B)"},
+		{"cwcww", Several, "at 1 B and 3 B, not at 2 B, 4 B and 5 B"},
+		{"wcw?w", Several, "at 2 B, not at 1 B, 3 B and 5 B (unclear at 4 B)"},
+		{"ww???", Unclear, "not at 1 B and 2 B, unclear at 3 B, 4 B and 5 B"},
+		{"?????", Unclear, "unclear"},
+	} {
+		var points []Point
+		for i, b := range c.points {
+			points = append(points, Point{Point: fmt.Sprint(i + 1), Band: bands[b]})
+		}
+		k := kneeOf(points)
+		if words := Words(p, k); k.Shape != c.shape || words != c.words {
+			t.Errorf("%s is %s: %q; want %s: %q", c.points, k.Shape, words, c.shape, c.words)
+		}
+	}
+	if k := kneeOf(nil); k.Shape != None {
+		t.Errorf("no points: %+v", k)
+	}
+}
+
+// sweepOf is a run of bulk at so many points, with the cells of one mode and the baseline.
+func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
+	s := &sample.Sweep{Axis: "streams"}
+	var cells []sample.Cell
+	var loads []sample.Load
+	for i := range points {
+		name := fmt.Sprint(i + 1)
+		s.Points = append(s.Points, sample.Point{Name: name, Value: float64(i + 1)})
+		loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1, Window: 1, Slice: slice})
+		for _, c := range judgetest.Trio(mode.Bridge, workload.Bulk) {
+			c.Point = name
+			cells = append(cells, c)
+		}
+	}
+	r := judgetest.New(t, cells...)
+	p := &r.File.Header.Plan
+	p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
+	return r
+}
+
+func TestCurves(t *testing.T) {
+	const points = 4
+	r := sweepOf(t, points, 0)
+	ratios := []float64{1, 0.99, 0.9, 0.5} // of the mode, by point
+	rng := rand.New(rand.NewPCG(3, 4))
+	r.Rounds(12, func(_, cell int) float64 {
+		x := 10 * (1 + 0.002*rng.NormFloat64())
+		if cell%3 == 2 {
+			x *= ratios[cell/3]
+		}
+		return x
+	})
+	got := Judge(r.File)
+	if len(got.Curves) != 1 || len(got.Curves[0].Points) != points {
+		t.Fatalf("curves: %+v", got.Curves)
+	}
+	c := got.Curves[0]
+	if k := c.Knee; k.Shape != From || k.Beside != "2" || k.At != "3" {
+		t.Errorf("the knee is %+v", k)
+	}
+	if q := "From which number of streams on does a mode cost more?"; got.Answer.Question != q {
+		t.Errorf("%q, want %q", got.Answer.Question, q)
+	}
+	want := "Throughput more than 3 % below host's: from between 2 and 3 up: --network NAME."
+	if len(got.Answer.Text) == 0 || got.Answer.Text[0] != want {
+		t.Errorf("%q, want %q first", got.Answer.Text, want)
+	}
+	var order []string
+	for _, c := range got.Cells {
+		order = append(order, c.Name()+" "+string(c.Band))
+	}
+	if s := strings.Join(order, ", "); s != "host at 1 , host at 2 , host at 3 , host at 4 , bridge at 1 within, bridge at 2 within, bridge at 3 costs, bridge at 4 costs" {
+		t.Errorf("cells in the order %s", s)
+	}
+}
+
+// Where the baseline failed at a point, the curve lacks that point.
+func TestCurveWithoutAPoint(t *testing.T) {
+	r := sweepOf(t, 3, 0)
+	r.Rounds(9, judgetest.Steady(10, 10, 5, 10, 10, 5, 10, 10, 5), func(v *sample.Visit) {
+		if v.Cell == 3 { // host at the second point
+			v.Failure = "broken"
+		}
+	})
+	got := Judge(r.File)
+	if len(got.Curves) != 1 || len(got.Curves[0].Points) != 2 || got.Curves[0].Knee.Shape != Every || len(got.Failed) == 0 {
+		t.Errorf("curves %+v, failed %+v", got.Curves, got.Failed)
+	}
+}
+
+// A file may say anything.
+func TestNoPoints(t *testing.T) {
+	r := sweepOf(t, 2, 0)
+	r.File.Header.Plan.Sweep = nil
+	if got := Judge(r.Rounds(2, judgetest.Steady(1, 1, 1, 1, 1, 1)).File); len(got.Curves) != 0 || got.Answer != nil {
+		t.Errorf("%+v", got.Curves)
+	}
+}
+
+// Of curves that are flat, in noise, at most one in twenty has a knee: also where the mode costs
+// exactly as much as is called the same, so that every point is as near to the edge as it can be
+// without being beyond.
+func TestFlatCurvesHaveNoKnee(t *testing.T) {
+	const (
+		curves, points = 200, 5
+		allowed        = 0.05 + 0.03 // the rate, and what chance does to it in so many curves
+	)
+	for _, c := range []struct {
+		name   string
+		slices bool
+		truth  float64
+	}{{"rounds-equal", false, 1}, {"rounds-at-the-edge", false, 0.97}, {"slices-equal", true, 1}, {"slices-at-the-edge", true, 0.97}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(7, uint64(len(c.name))))
+			knees, costs := 0, 0
+			for range curves {
+				f := noisyFile(t, rng, points, c.slices, c.truth)
+				j := analysis.Open(f)
+				var at []Point
+				for i, s := range j.Series {
+					if b, ok := j.BaselineOf(i); ok && b != i && !s.Cell.Control {
+						at = append(at, Point{Point: s.Cell.Point, Band: j.BandOf(i, b, workload.Throughput, Confidence(points))})
+					}
+				}
+				if len(at) != points {
+					t.Fatalf("%d points", len(at))
+				}
+				k := kneeOf(at)
+				if len(k.Costs) > 0 {
+					costs++
+				}
+				if k.Shape == From || k.Shape == UpTo {
+					knees++
+				}
+			}
+			t.Logf("%d of %d curves have a point that costs more, %d a knee", costs, curves, knees)
+			if share := float64(costs) / curves; share > allowed {
+				t.Errorf("%.1f %% of flat curves have a point that costs more", 100*share)
+			}
+		})
+	}
+}
+
+// A step well beyond the noise is found, between the right points.
+func TestStepIsFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	for _, sliced := range []bool{false, true} {
+		f := noisyFile(t, rng, 4, sliced, 1, 1, 0.8, 0.8)
+		if k := Judge(f).Curves[0].Knee; k.Shape != From || k.At != "3" || k.Beside != "2" {
+			t.Errorf("sliced %v: %+v", sliced, k)
+		}
+	}
+}
+
+// noisyFile is a sweep in which the mode has these shares of the baseline's throughput, the last
+// one at all further points.
+func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool, truth ...float64) *sample.File {
+	rounds, slice := 12, 0.
+	if sliced {
+		rounds, slice = 5, 0.004
+	}
+	r := sweepOf(t, points, slice)
+	level := func(cell int) float64 {
+		if cell%3 != 2 {
+			return 1
+		}
+		return truth[min(cell/3, len(truth)-1)]
+	}
+	var drift float64
+	r.Rounds(rounds, func(_, cell int) float64 {
+		if cell%3 == 0 {
+			drift = math.Exp(0.2 * rng.NormFloat64()) // of the machine, the same for neighbours
+		}
+		return 10 * drift * level(cell) * math.Exp(0.015*rng.NormFloat64())
+	}, func(v *sample.Visit) {
+		if !sliced {
+			return
+		}
+		const n = 30
+		own := math.Exp(0.012 * rng.NormFloat64() / math.Sqrt2) // of the epoch's processes and connections
+		s := &sample.Slices{}
+		for k := range n {
+			s.Slots = append(s.Slots, 3*k+v.Cell%3)
+			s.Rates = append(s.Rates, 1e9*level(v.Cell)*own*math.Exp(0.05*rng.NormFloat64()))
+		}
+		v.Slices = s
+	})
+	r.File.Header.Plan.Epoch = 1
+	return r.File
+}
+
+func TestConfidenceIsShared(t *testing.T) {
+	if got := []float64{Confidence(1), Confidence(5), Confidence(0)}; !slices.Equal(got, []float64{0.95, 0.99, 0.95}) {
+		t.Errorf("%v", got)
+	}
+}

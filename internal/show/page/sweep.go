@@ -1,0 +1,110 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// sweepCharts are a sweep's: of each metric that matters the curves against the baseline, and of
+// the one that decides the figures themselves.
+func sweepCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) []chart {
+	var out []chart
+	for _, m := range judged(w) {
+		if c, ok := ratioCurves(r, cells, m, metricName(m, w.Noun)); ok {
+			out = append(out, c)
+		}
+	}
+	if c, ok := figureCurves(r, cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun)); ok {
+		out = append(out, c)
+	}
+	return out
+}
+
+// curvesOf are a metric's: entry gives a cell's point and its row of figures, ok is false of
+// cells without one.
+func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
+	spec := growths{Across: sweep.Noun(r.Plan)}
+	var rows [][]string
+	for _, p := range r.Plan.Sweep.Points {
+		spec.Shapes = append(spec.Shapes, p.Name)
+	}
+	for _, c := range cells {
+		point, row, ok := entry(c)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(spec.Series, func(g growth) bool { return g.Label == c.Label() })
+		if i < 0 {
+			i = len(spec.Series)
+			spec.Series = append(spec.Series, growth{Label: c.Label()})
+		}
+		point.Shape = c.Point
+		spec.Series[i].Points, rows = append(spec.Series[i].Points, point), append(rows, append([]string{c.Name()}, row...))
+	}
+	return spec, rows
+}
+
+// ratioCurves shows a metric of each mode as ratios to the baseline's at the same point.
+func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+	direction := "lower is better"
+	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
+		m := c.Metrics[metric]
+		x := m.Ratio
+		if x == nil {
+			return p, nil, false
+		}
+		if m.Higher {
+			direction = "higher is better"
+		}
+		row = []string{fmt.Sprintf("%.3f", x.Median), "", "", string(x.Verdict)}
+		p.Value = short(x.Median)
+		if x.N > 1 {
+			low, high := short(x.Low), short(x.High)
+			p.Low, p.High = &low, &high
+			row[1], row[2] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
+		}
+		if metric == c.Primary {
+			row = append(row, string(c.Band))
+		}
+		return p, row, true
+	})
+	one := 1.0
+	spec.Line, spec.Axis = &one, fmt.Sprintf("times %s's, %s", r.Plan.Baseline, direction)
+	how := "Each dot is a ratio to " + r.Plan.Baseline + " at the same point, the bar its 95 % interval, the line " + r.Plan.Baseline + " itself."
+	if s := r.Plan.Same; s > 0 {
+		spec.Band = &[2]float64{1 - s, 1 + s}
+		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*s)
+	}
+	heads := []string{"mode and point", "ratio to " + r.Plan.Baseline, "from", "to", "verdict"}
+	if metric == cells[0].Primary {
+		heads = append(heads, "of the curve")
+		how += " " + sweep.Meant(r.Plan)
+	}
+	return chart{Kind: "scaling", Title: fmt.Sprintf("%s by %s, against %s", name, sweep.Noun(r.Plan), r.Plan.Baseline), How: how, Spec: spec,
+		Table: tableOf(rows, heads...)}, len(rows) > 0
+}
+
+// figureCurves shows a metric of each mode, the baseline's as well.
+func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+	unit := scaleOf(cells, metric)
+	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return p, nil, false
+		}
+		p.Value, row = short(m.Median*unit.by), []string{three(m.Median * unit.by), "", ""}
+		if len(m.Rounds) > 1 {
+			low, high := short(m.Low*unit.by), short(m.High*unit.by)
+			p.Low, p.High = &low, &high
+			row[1], row[2] = three(m.Low*unit.by), three(m.High*unit.by)
+		}
+		return p, row, true
+	})
+	spec.Axis = unit.unit
+	return chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan), How: "The median over the rounds, with its 95 % interval.", Spec: spec,
+		Table: tableOf(rows, "mode and point", "median, "+unit.unit, "from", "to")}, len(rows) > 0
+}
