@@ -12,7 +12,7 @@ var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
 	figure      = regexp.MustCompile(`\d[\d.,k]*`)
 	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
-	alike       = strings.NewReplacer("-# +#", "±#", "±?", "±#", "# round in", "# rounds in") // which of each is the figures' matter
+	alike       = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in", "# rounds in") // which of each is the figures' matter
 	took        = regexp.MustCompile(`\d+ ms`)
 	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
@@ -80,7 +80,7 @@ func headShape(l string) string {
 
 var (
 	number   = regexp.MustCompile(`^[-+]?\d[\d.]*k?$`)
-	interval = regexp.MustCompile(`^±(\?|[\d.]+)$`)
+	interval = regexp.MustCompile(`^±(\?|[\d.]+)$|^\([\d.]+–[\d.]+\)$`)
 	limits   = []string{"client", "server", "proxy", "all", "cores", "both"}
 )
 

@@ -89,7 +89,7 @@ func TestSteps(t *testing.T) {
 			}
 		})
 	}
-	wantFinding(t, r.Base(), "Of publish-proxy :lo's +40.016 ±0.000 µs of median latency over native, "+
+	wantFinding(t, r.Base(), "Of publish-proxy :lo's +40.0 ±0.0 µs of median latency over native, "+
 		"a network namespace of its own, with a veth pair on a bridge is +10.")
 	wantFinding(t, r.Base(), "docker-proxy instead of NAT is +27.")
 	wantFinding(t, r.Base(), "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
@@ -184,7 +184,7 @@ func TestPriceString(t *testing.T) {
 		want string
 	}{
 		{"even", us(3.4, 2.6, 4.2, stats.Costs), "+3.4 ±0.8"},
-		{"uneven", us(17.1, 16.3, 20.5, stats.Costs), "+17 -1 +3"},
+		{"uneven", us(17.1, 16.3, 20.5, stats.Costs), "+17 (16–20)"},
 		{"gain", us(-31, -45, -17, stats.Gains), "-31 ±14"},
 		{"unclear", us(3, -20, 26, stats.Unclear), "+3 ±23 ?"},
 		{"no-negative-zero", us(-0.2, -11, 11, stats.Unclear), "+0 ±11 ?"},

@@ -171,7 +171,7 @@ func (r Ratio) Percent() string {
 		scale, unit = 1, "×"
 	}
 	s := stats.Summary{Median: scale * r.Median, Low: scale * r.Low, High: scale * r.High, N: r.N}
-	decimals := coarse(s.HalfWidth())
+	decimals := min(coarse(s.HalfWidth()), digitsOf(0, s.Median))
 	if s.N < 2 {
 		decimals = 0
 	}
@@ -184,7 +184,7 @@ func (r Ratio) Range() string {
 	if r.N < 2 {
 		return r.Percent()
 	}
-	n := coarse(percent * r.HalfWidth())
+	n := min(coarse(percent*r.HalfWidth()), digitsOf(0, percent*r.Median))
 	return fmt.Sprintf("%.*f–%.*f %%", n, percent*r.Low, n, percent*r.High)
 }
 
@@ -198,11 +198,13 @@ func coarse(uncertainty float64) int {
 	return Decimals(uncertainty)
 }
 
-// enclosed is a median with its unit and its interval in parentheses.
+// enclosed is a median with its unit and its interval in parentheses, if that is wide enough
+// to be seen.
 func enclosed(s stats.Summary, unit string, decimals int) string {
-	text := fmt.Sprintf("%.*f%s", decimals, s.Median, unit)
+	digits := func(x float64) string { return fmt.Sprintf("%.*f", decimals, x) }
+	text := digits(s.Median) + unit
 	switch {
-	case s.N < 2:
+	case s.N < 2, digits(s.Low) == digits(s.High):
 		return text
 	case s.Low < 0:
 		return fmt.Sprintf("%s (%.*f to %.*f)", text, decimals, s.Low, decimals, s.High)

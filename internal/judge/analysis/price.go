@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
@@ -75,10 +76,24 @@ func (p Price) Value() string {
 	if s.N < 2 {
 		uncertain = math.Abs(s.Median) / 10
 	}
-	digits := Decimals(uncertain)
+	digits := digitsOf(uncertain, s.Median)
 	shift := math.Pow10(digits)
-	rounded := math.Round(s.Median*shift)/shift + 0 // 0, not -0
-	return fmt.Sprintf("%+.*f %s", digits, rounded, Interval(s, digits))
+	median := fmt.Sprintf("%+.*f", digits, math.Round(s.Median*shift)/shift+0) // 0, not -0
+	interval := Interval(s, digits)
+	switch uneven := strings.HasPrefix(interval, "-"); {
+	case uneven && s.Low >= 0:
+		return fmt.Sprintf("%s (%.*f–%.*f)", median, digits, s.Low, digits, s.High)
+	case uneven: // three numbers with signs are not read
+		interval = fmt.Sprintf("±%.*f", digits, s.HalfWidth())
+	}
+	return median + " " + interval
+}
+
+// digitsOf is how many decimals a figure with that uncertainty has: one that hardly varied has
+// no more digits for that than people read.
+func digitsOf(uncertain, median float64) int {
+	const read = 200
+	return Decimals(max(uncertain, math.Abs(median)/read))
 }
 
 // Enclosed is the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
@@ -93,7 +108,7 @@ func (p Price) Enclosed(unit string) string {
 	if s.Low < 0 || s.N < 2 {
 		return p.Value()
 	}
-	return "+" + enclosed(s, "", Decimals(s.HalfWidth()))
+	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
 }
 
 // Amount is how much the price is, whether it costs or gains: "2.7 µs (2.1–3.3)".
@@ -108,7 +123,7 @@ func (p Price) Amount() string {
 	if s.Median < 0 {
 		s.Median, s.Low, s.High = -s.Median, -s.High, -s.Low
 	}
-	return enclosed(s, " "+out.unit, Decimals(s.HalfWidth()))
+	return enclosed(s, " "+out.unit, digitsOf(s.HalfWidth(), s.Median))
 }
 
 // Most is the largest price that the interval does not rule out, rounded up.

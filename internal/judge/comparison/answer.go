@@ -142,7 +142,7 @@ func (p place) isolated() []route {
 	return slices.DeleteFunc(slices.Clone(p.routes), func(x route) bool { return !x.mode.PortIsolation || len(x.cells) < loads })
 }
 
-// host says what --network host saves, against the modes that keep ports apart and cost
+// host says what --network host saves, against the modes with port isolation that cost
 // least.
 func (p place) host(said map[string]bool) string {
 	all := p.isolated()
@@ -158,7 +158,7 @@ func (p place) host(said map[string]bool) string {
 	switch {
 	case len(free) > 0:
 		note(said, free)
-		text := "No. " + names(free) + " " + are(free) + " as fast as --network host, and " + keep(free) + " ports apart"
+		text := "No. " + names(free) + " " + are(free) + " as fast as --network host, and " + isolate(free) + " ports"
 		if same := p.r.Plan.Same; same > 0 {
 			text += fmt.Sprintf(" (the same within %g %%, or better)", 100*same)
 		}
@@ -166,15 +166,15 @@ func (p place) host(said map[string]bool) string {
 	case len(open) > 0:
 		least := cheapest(open)[0]
 		note(said, []route{least})
-		return fmt.Sprintf("Not certain yet. Of the modes that keep ports apart %s seems to cost least: it %s.", least.phrase, least.clauses(p.r))
+		return fmt.Sprintf("Not certain yet. Among modes with port isolation, %s seems to cost least: it %s.", least.phrase, least.clauses(p.r))
 	}
 	best := cheapest(all)
 	note(said, best)
 	if len(best) > 1 {
-		return fmt.Sprintf("%s Of the modes that keep ports apart %s cost least, and are not told apart: %s %s.",
+		return fmt.Sprintf("%s Among modes with port isolation, %s cost least and cannot be told apart: %s %s.",
 			lead(best[0]), names(best), best[0].phrase, best[0].clauses(p.r))
 	}
-	return fmt.Sprintf("%s Of the modes that keep ports apart %s costs least: it %s.", lead(best[0]), names(best), best[0].clauses(p.r))
+	return fmt.Sprintf("%s Among modes with port isolation, %s costs least: it %s.", lead(best[0]), names(best), best[0].clauses(p.r))
 }
 
 // lead answers for a route that costs something.

@@ -58,13 +58,13 @@ func TestAnswer(t *testing.T) {
 		not   string
 	}{
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
-			[]string{"Should you use --network host?", "No. --network NAME is as fast as --network host, and keeps ports apart (the same within 3 %, or better)."}, ""},
+			[]string{"Should you use --network host?", "No. --network NAME is as fast as --network host, and isolates ports (the same within 3 %, or better)."}, ""},
 		{"two-as-fast", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same), nat(workload.Bulk, 1.05, 0.01, stats.Better)},
 			[]string{"No. --network NAME and -p 127.0.0.1 (NAT) are as fast"}, "costs least"},
 		{"it-costs", []analysis.Cell{host, bridge(workload.Bulk, 0.86, 0.02, stats.Worse), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"It is faster. Of the modes that keep ports apart --network NAME costs least: it has 86 % (84–88) of the throughput and adds 4.0 µs (3.8–4.2) to the median latency."}, "No."},
+			[]string{"It is faster. Among modes with port isolation, --network NAME costs least: it has 86 % (84–88) of the throughput and adds 4.0 µs (3.8–4.2) to the median latency."}, "No."},
 		{"not-told-apart", []analysis.Cell{host, bridge(workload.Bulk, 0.86, 0.02, stats.Worse), nat(workload.Bulk, 0.85, 0.02, stats.Worse)},
-			[]string{"--network NAME and -p 127.0.0.1 (NAT) cost least, and are not told apart"}, "costs least"},
+			[]string{"--network NAME and -p 127.0.0.1 (NAT) cost least and cannot be told apart"}, "costs least"},
 		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"That depends on the load.", "it has 110 % (108–112) of the throughput and adds 4.0 µs"}, "It is faster"},
 		{"unclear", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear)},

@@ -25,11 +25,11 @@ func are(xs []route) string {
 	return "is"
 }
 
-func keep(xs []route) string {
+func isolate(xs []route) string {
 	if len(xs) > 1 {
-		return "keep"
+		return "isolate"
 	}
-	return "keeps"
+	return "isolates"
 }
 
 // limiters are what keeps a load from being faster, in sentences.
