@@ -58,7 +58,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	s := Summary{Schema: Schema, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
 		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{}}
 	for _, l := range h.Plan.Loads {
-		s.Loads = append(s.Loads, l.Kind)
+		s.Loads = addNew(s.Loads, l.Kind) // of a sweep there is one for each point
 	}
 	for _, c := range h.Plan.Cells {
 		s.Modes, s.On = addNew(s.Modes, c.Mode), addNew(s.On, c.On)
