@@ -38,6 +38,7 @@ type routeInfo struct {
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Hops    []string `json:"hops"`
+	Or      []string `json:"or_hops,omitempty"` // of an engine with the other setting of userland-proxy
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
 	Remedy  string   `json:"remedy,omitempty"`
@@ -103,8 +104,9 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		}
 		for _, r := range m.Routes {
 			ri := routeInfo{From: string(r.From), To: string(r.To), Here: true}
-			for _, h := range r.Hops {
-				ri.Hops = append(ri.Hops, string(h))
+			ri.Hops = kinds(r)
+			if ways := m.Ways(r.From, r.To); len(ways) > 1 {
+				ri.Or = kinds(ways[1])
 			}
 			if err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To}); err != nil {
 				ri.Here, ri.Missing = false, err.Error()
@@ -123,6 +125,14 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 
 // listWidth is how wide lists and plans are at most, in columns.
 const listWidth = 98
+
+func kinds(r mode.Route) []string {
+	out := make([]string, len(r.Hops))
+	for i, h := range r.Hops {
+		out[i] = string(h)
+	}
+	return out
+}
 
 // modesDocument is a section for each mode.
 func modesDocument(list []modeInfo) document.Document {
@@ -160,9 +170,16 @@ func modeSection(m modeInfo) document.Section {
 	say("gives up: "+m.GivesUp, document.Words)
 	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Width: 12, Gap: 1}, {}}}
 	for _, p := range joined(m.Paths) {
-		routes.Rows = append(routes.Rows, document.Row{Cells: document.Texts("from "+p.From, "to "+p.To, strings.Join(p.Hops, "·"))})
+		by := strings.Join(p.Hops, "·")
+		if len(p.Or) > 0 {
+			by += " or " + strings.Join(p.Or, "·")
+		}
+		routes.Rows = append(routes.Rows, document.Row{Cells: document.Texts("from "+p.From, "to "+p.To, by)})
 	}
 	out.Add(routes)
+	if slices.ContainsFunc(m.Paths, func(p routeInfo) bool { return len(p.Or) > 0 }) {
+		say("or: of an engine with the other setting of userland-proxy", document.Words)
+	}
 	var apart, missing reasons
 	for _, a := range m.Apart {
 		apart.add(a.Why+"; instead: "+a.Around, a.From)

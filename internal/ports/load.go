@@ -49,10 +49,14 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 			seen += fmt.Sprintf(", in %.1f MiB of memory", float64(p.Memory)/(1<<20))
 		}
 		r := newRow(p.Proto, p.Host)
+		measure := "sudo toll compare bridge publish --on docker"
+		if p.Proto == "udp" {
+			measure += " --load udp-rr"
+		}
 		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
 			Text:     fmt.Sprintf("docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
 			Evidence: seen,
-			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json"})
+			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two bring: " + measure})
 	}
 	return out
 }

@@ -143,21 +143,27 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	if err := e.sameNetwork(s.network); err != nil {
 		return err
 	}
-	port, err := s.freePort(loopback)
+	t.proxy, err = s.tryPort(loopback)
+	return err
+}
+
+// tryPort makes a container on the path's network with a published port, and reports
+// whether a docker-proxy has that.
+func (s *site) tryPort(on netip.Addr) (bool, error) {
+	port, err := s.freePort(on)
 	if err != nil {
-		return err
+		return false, err
 	}
-	at := netip.AddrPortFrom(loopback, port)
+	at := netip.AddrPortFrom(on, port)
 	b, err := s.addBox(order{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
-	t.proxy = err == nil
 	if errors.Is(err, errNoProxy) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // sameNetwork makes sure that a network's bridge is in this network namespace.
@@ -181,10 +187,15 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	if s.From == mode.FromRemote { // whose packets meet the rules first, with docker-proxy and without
 		return nil
 	}
-	if t.proxy {
+	if t.proxy && relays(s) {
 		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
-			Remedy: `"userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
+			Remedy: `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
 	}
+	return e.checkRules(s)
+}
+
+// checkRules finds out what a path takes whose connections go by the rules of a port.
+func (e *engine) checkRules(s path.Spec) error {
 	if s.From == mode.FromContainer {
 		if err := e.bridgedRules(s); err != nil {
 			return err
@@ -193,11 +204,71 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	return e.checkAddress(s)
 }
 
-func (e *engine) checkProxy(_ context.Context, s path.Spec, t *trial) error {
-	if !t.proxy {
+// checkPublish finds out which way the port's connections go, and what that takes.
+func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error {
+	apart := false
+	if s.Mode == mode.PublishDefault {
+		var err error
+		if apart, err = e.keepsApart(ctx); err != nil {
+			return err
+		}
+	}
+	proxy, err := e.hasProxy(ctx, s, t)
+	switch {
+	case err != nil:
+		return err
+	case proxy && relays(s):
+		return e.checkRelay(s)
+	case s.To == mode.ToLoopback6:
+		return &path.UnsupportedError{Missing: "nobody listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
+	case s.From == mode.FromContainer && apart:
+		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
+			Remedy: "publish, whose containers are on a network of their own"}
+	}
+	return e.checkRules(s)
+}
+
+// hasProxy reports whether a docker-proxy has ports that are published where the path's
+// clients dial. An engine may start one only for what the rules cannot do, as for ::1.
+func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
+	if t.proxy || s.To != mode.ToLoopback6 {
+		return t.proxy, nil
+	}
+	err := e.tried(ctx, trialOfLoopback6, func(s *site) error {
+		if err := s.addUserNetwork(nil); err != nil {
+			return err
+		}
+		proxy, err := s.tryPort(loopback6)
+		if err != nil || !proxy { // engines without docker-proxy refuse the port (27 and later), or ignore it
+			return errNoProxy6
+		}
+		return nil
+	})
+	if errors.Is(err, path.ErrUnsupported) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// trialOfLoopback6 is the trial of a port of ::1 among those of modes.
+const trialOfLoopback6 mode.Name = "::1"
+
+var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
+
+func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
+	proxy, err := e.hasProxy(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	if !proxy {
 		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
 			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
 	}
+	return e.checkRelay(s)
+}
+
+// checkRelay finds out what a path takes whose connections go by docker-proxy.
+func (e *engine) checkRelay(s path.Spec) error {
 	// moby/moby#48571: the ones before answered from the bridge's address, which
 	// the socket of a container on the bridge does not take.
 	const firstPktinfo = 28

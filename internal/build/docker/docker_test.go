@@ -34,6 +34,9 @@ func TestBesideConformance(t *testing.T) {
 		}
 	}
 	l := &lab.Lab{}
+	if slices.Contains(d.flags, noProxy) {
+		l.ProxyPath = "off"
+	}
 	o := promises(b, d)
 	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.Major()) }
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
@@ -66,6 +69,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
 	return pathtest.Options{
 		Around: around,
+		Leave:  covered,
 		Lacks: func(u *path.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
@@ -75,7 +79,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 				return false
 			case say("by docker-proxy where"), say("talk to each other without a link"):
 				return !off
-			case say("without docker-proxy"):
+			case say("without docker-proxy"), say("nobody listens on ::1"):
 				return off
 			case say("routed networks"), say("answers UDP from another"):
 				return b.engine.Major() < 27
@@ -89,16 +93,77 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			return true
 		},
 		Common: func(h path.Hop) bool {
-			return h.Where == thisMachine && (h.Name == "lo" || h.Name == "docker0" || h.Kind == mode.HopWire)
+			return h.Where == thisMachine && (h.Name == "lo" || strings.HasPrefix(h.Name, "docker0") || strings.Contains(h.Name, "-o docker0") || h.Kind == mode.HopWire)
 		},
 	}
+}
+
+// covered are routes of modes that are built of what publish-nat and publish-proxy are
+// built of.
+func covered(m mode.Name, r mode.Route) bool {
+	if pathtest.AllEngines() {
+		return false
+	}
+	switch m {
+	case mode.Publish:
+		return r.From != mode.FromHost || r.To != mode.ToAddress
+	case mode.PublishDefault:
+		return r.From == mode.FromHost && r.To != mode.ToLoopback
+	}
+	return false
+}
+
+// TestBesideRefusesOtherWays asks a daemon for the ways of one with another setting of
+// userland-proxy.
+func TestBesideRefusesOtherWays(t *testing.T) {
+	d := daemon(t)
+	b := &Docker{}
+	defer b.Close()
+	off := slices.Contains(d.flags, noProxy)
+	for _, c := range []struct {
+		spec     path.Spec
+		off, not string // why not without docker-proxy, and with it; "": it can be built
+	}{
+		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, "nobody listens on ::1", ""},
+		{path.Spec{Mode: mode.PublishDefault, From: mode.FromContainer, To: mode.ToAddress}, `"icc": false`, ""},
+		{path.Spec{Mode: mode.PublishDefault, From: mode.FromHost, To: mode.ToAddress}, "", ""},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToLoopback}, "", "where publish-nat differs from it"},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, "", "where publish-nat differs from it"},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress}, "", ""},
+		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6}, "without docker-proxy", ""},
+	} {
+		want := c.not
+		if off {
+			want = c.off
+		}
+		var u *path.UnsupportedError
+		switch err := b.Check(t.Context(), c.spec); {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", c.spec, err)
+		case want != "" && (!errors.As(err, &u) || !strings.Contains(u.Missing, want)):
+			t.Errorf("%s: %v, want %q", c.spec, err, want)
+		}
+	}
+	if off {
+		return
+	}
+	p, err := b.Build(t.Context(), path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got := p.Route(0).String(); got != "DNAT·bridge·veth" {
+		t.Errorf("publish-nat on an engine with docker-proxy: %s", got)
+	}
+	pathtest.RightWay(t, p)
 }
 
 // around is the way to the server's container without its published port.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	b, ok := p.Servers[0].Place.(contained)
-	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy {
+	if !ok || p.Spec.Mode != mode.PublishNAT && p.Spec.Mode != mode.PublishProxy &&
+		p.Spec.Mode != mode.Publish && p.Spec.Mode != mode.PublishDefault {
 		return pathtest.Traffic{}, false
 	}
 	return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(b.Addr(), serverPort)), true

@@ -97,14 +97,17 @@ const (
 var benches = []bench{
 	{name: "proxy", tests: "(Conformance|Inspect|Second|Tunes|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
-	{name: "no-proxy", modes: []mode.Name{mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart)", flags: noProxy + " --icc=false --experimental --ip6tables"},
+	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)", flags: noProxy + " --icc=false --experimental --ip6tables"},
 }
+
+// withBoth are modes that are tested with both kinds of daemons.
+var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
 
 // listed are its modes.
 func (b bench) listed() string {
 	var out []string
 	for _, m := range mode.All() {
-		elsewhere := m.Name != mode.PublishProxy && // which is tested with both kinds of daemons
+		elsewhere := !slices.Contains(withBoth, m.Name) &&
 			slices.ContainsFunc(benches, func(o bench) bool { return slices.Contains(o.modes, m.Name) })
 		if slices.Contains(b.modes, m.Name) || b.modes == nil && recipes[m.Name].build != nil && !elsewhere {
 			out = append(out, string(m.Name))

@@ -339,16 +339,18 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 		walk(firewall.Forward, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name, Out: sb.Name})
 		walk(firewall.Postrouting, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, Out: sb.Name})
 	}
-	switch m := p.Spec.Mode; {
+	m := p.Spec.Mode
+	published := m == mode.PublishNAT || m == mode.PublishProxy || m == mode.Publish || m == mode.PublishDefault
+	switch {
 	case m == mode.Native || m == mode.Host:
 		toMachine("of the client")
-	case m == mode.PublishProxy:
+	case published && len(p.Proxies) > 0:
 		toMachine("of the client")
 		toServer("of the proxy", sb.addr())
-	case m == mode.PublishNAT && client.IsValid():
+	case published && client.IsValid():
 		toMachine("of the client")
 		forward("translated")
-	case m == mode.PublishNAT:
+	case published:
 		toMachine("of the client")
 		toServer("translated", dial.Addr())
 	case sb.Name == "": // not the machine's business

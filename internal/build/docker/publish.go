@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published makes the servers' containers with published ports, bound to the one
+// published makes the servers' containers on the path's network with published ports, bound to the one
 // address that clients dial, and returns the machine's ports.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
@@ -27,9 +28,6 @@ func (s *site) published() ([]netip.AddrPort, error) {
 		if at, err = ownAddress(s.engine.ns, s.path.Spec.To.Six()); err != nil {
 			return nil, err
 		}
-	}
-	if err := s.addUserNetwork(nil); err != nil {
-		return nil, err
 	}
 	var out []netip.AddrPort
 	err := s.addServers(func(int) (order, error) {
@@ -54,13 +52,59 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	return out, s.findPorts(s.Servers)
 }
 
-// publishNAT is a published port that the kernel rewrites: a daemon with
-// "userland-proxy": false.
-func (s *site) publishNAT() error {
+// publish is a published port as the daemon has it: who takes the connections is found out
+// from what it did for this port.
+func (s *site) publish() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	return s.publishedAnyhow()
+}
+
+// publishDefault is the same of a container on the default network.
+func (s *site) publishDefault() error {
+	if err := s.useDefaultNetwork(); err != nil {
+		return err
+	}
+	return s.publishedAnyhow()
+}
+
+func (s *site) publishedAnyhow() error {
 	ports, err := s.published()
 	if err != nil {
 		return err
 	}
+	_, err = findProxy(s.proto(), ports[0], netip.AddrPortFrom(s.Servers[0].Addr(), serverPort))
+	switch {
+	case errors.Is(err, errNoProxy):
+		return s.translated(ports)
+	case err != nil:
+		return err
+	case relays(s.path.Spec):
+		return s.relayed(ports)
+	}
+	return s.translated(ports)
+}
+
+// relays reports whether a docker-proxy that has the port takes the path's connections.
+func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
+
+// publishNAT is a published port that the kernel rewrites: a daemon with
+// "userland-proxy": false, or the machine's own address.
+func (s *site) publishNAT() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	return s.translated(ports)
+}
+
+// translated are ports whose connections the rules take. A docker-proxy that has one, too,
+// must stay quiet.
+func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
 		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
@@ -75,6 +119,14 @@ func (s *site) publishNAT() error {
 		}
 		h.Clients = s.path.Spec.TalkTo(i)
 		dnat = append(dnat, h)
+		if err := s.quietProxy(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
+			return err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := s.quietProxy(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+				return err
+			}
+		}
 	}
 	if s.path.Spec.From == mode.FromContainer {
 		if err := s.plainClients(); err != nil {
@@ -90,23 +142,47 @@ func (s *site) publishNAT() error {
 		s.path.Hops = slices.Concat([]path.Hop{r.Wire}, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 		return nil
 	}
+	// Docker writes it where it starts no proxies.
 	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")
-	if err != nil {
+	switch {
+	case err == nil:
+		dnat = append(dnat, masq)
+	case !errors.Is(err, errNoRule):
 		return err
 	}
 	s.PlaceClients(s.machine())
-	s.path.Hops = slices.Concat(dnat, []path.Hop{masq, s.bridgeHop(s.network, true)}, s.ServerHops())
+	s.path.Hops = slices.Concat(dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
+}
+
+// quietProxy makes the docker-proxy that has a port a guard, if one has it.
+func (s *site) quietProxy(at, to netip.AddrPort) error {
+	h, err := s.proxyHop(at, to)
+	if errors.Is(err, errNoProxy) {
+		return nil
+	}
+	if err == nil {
+		local.Quiet(s.path, s.engine.ns, h)
+	}
+	return err
 }
 
 // publishProxy is a published port that docker-proxy relays: for clients on
 // the machine that dial a loopback address, and for containers on the same
 // bridge.
 func (s *site) publishProxy() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
 	ports, err := s.published()
 	if err != nil {
 		return err
 	}
+	return s.relayed(ports)
+}
+
+// relayed are ports whose connections docker-proxy takes.
+func (s *site) relayed(ports []netip.AddrPort) error {
 	var proxies []path.Hop
 	for i, p := range ports {
 		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort))
@@ -122,8 +198,10 @@ func (s *site) publishProxy() error {
 			return err
 		}
 	}
-	if err := s.noMasquerade(); err != nil {
-		return err
+	if s.network.name != defaultNetwork { // where others' traffic meets the rule, too
+		if err := s.noMasquerade(); err != nil {
+			return err
+		}
 	}
 	if s.path.Spec.From == mode.FromContainer {
 		if err := s.plainClients(); err != nil {
@@ -142,6 +220,9 @@ func (s *site) publishProxy() error {
 // fast is a published port on a loopback address whose docker-proxy clients on the machine
 // are led past, as toll fast does it. The proxy must stay quiet.
 func (s *site) fast() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
 	ports, err := s.published()
 	if err != nil {
 		return err

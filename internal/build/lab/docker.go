@@ -34,6 +34,7 @@ type daemon struct {
 	udp        bool // what is published, exposed and linked are UDP ports
 	links      []pair
 	others     []netip.Prefix // containers on the default network that are not linked
+	published  []published    // ports of those
 	ipv6       bool           // "ipv6": true, for the default network
 	networks   []dockerNet    // user-defined
 	encrypted  bool           // it runs an encrypted overlay network
@@ -123,7 +124,7 @@ func (d daemon) all() []dockerNet {
 	if d.family == nft.IPv6 && !d.ipv6 {
 		return d.networks
 	}
-	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others)}
+	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others), published: d.published}
 	for _, l := range d.links {
 		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
 			def.containers = append(def.containers, server)

@@ -40,7 +40,7 @@ func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
 
 // bridgeLeg is the network's bridge on machine A, up to a proxy or down from it.
 func (s *site) bridgeLeg(leg string) path.Hop {
-	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, tollNet.bridge, leg), device{Space: s.a.ns, Name: tollNet.bridge})
+	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, s.home.bridge, leg), device{Space: s.a.ns, Name: s.home.bridge})
 }
 
 // switchedHop is a bridge as a switch between ports.
@@ -78,8 +78,11 @@ func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag 
 
 // noNAT is the rule that a path without NAT must not hit.
 func (s *site) noNAT() path.Hop {
-	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Untouched)
+	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagMasq), path.Untouched)
 }
+
+// homeTag is the tag of the servers' network's rule of a kind.
+func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network: s.home}) }
 
 // noDefaultNAT is the only rule that could rewrite packets on a machine whose
 // Docker has no network but the default one: the path must not hit it.

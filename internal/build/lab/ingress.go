@@ -103,7 +103,7 @@ func (s *site) publishIngress() error {
 	if err != nil {
 		return err
 	}
-	s.publish()
+	s.dialPublished()
 	dnat := s.EachServer(func(i int) path.Hop {
 		return s.portRule(mode.HopDNAT, "nat", ingressChain, tagPublish, i, path.Matches)
 	})

@@ -77,7 +77,33 @@ func needLab(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	l := started(t, &Lab{})
-	pathtest.Run(t, l, pathtest.Options{Truth: truthOf(l), Around: around, Lacks: kernelLacks})
+	pathtest.Run(t, l, pathtest.Options{Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays})
+}
+
+// bothWays are built of what publish-nat and publish-proxy are built of.
+var bothWays = []mode.Name{mode.Publish, mode.PublishDefault}
+
+// The ways of a daemon without docker-proxy.
+func TestConformanceWithoutProxy(t *testing.T) {
+	l := started(t, &Lab{ProxyPath: noProxy})
+	m, _ := mode.Find(mode.PublishDefault)
+	for _, r := range m.Otherwise {
+		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+		if err := l.Check(t.Context(), spec); err != nil {
+			pathtest.SkipOrFail(t, "%s: %v", spec, err)
+		}
+		p := build(t, l, spec)
+		if got := p.Route(0); got.String() != r.String() {
+			t.Errorf("%s by %s, the catalogue says %s", spec, got, r)
+		}
+		pathtest.RightWay(t, p)
+	}
+	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}} {
+		var u *path.UnsupportedError
+		if err := l.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, "--proxy off") {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
 }
 
 // vm is set where one of Debian's kernels runs the tests (make test-vm). It lacks
@@ -142,10 +168,19 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), serverPort)
 	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), publishedPort)
-	if recipe.Dual(p.Spec) {
+	switch {
+	case recipe.Dual(p.Spec):
 		container = netip.AddrPortFrom(tollNet.nth6(firstDocker).Addr(), serverPort)
+	case p.Spec.Mode == mode.PublishDefault:
+		container = netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)
 	}
 	switch {
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && p.Spec.To != mode.ToAddress:
+		return pathtest.ExchangeAt(t, p, published), true // by NAT
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true // by docker-proxy
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromContainer:
+		return pathtest.ExchangeAt(t, p, container), true
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
 		return pathtest.ExchangeAt(t, p, published), true // by NAT
 	case p.Spec.Mode == mode.PublishNAT && (p.Spec.From == mode.FromHost || p.Spec.From == mode.FromContainer),
@@ -171,6 +206,7 @@ func TestRulesAreDockers(t *testing.T) {
 		spec path.Spec
 	}{
 		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.Publish, From: mode.FromContainer, To: mode.ToAddress}},
 		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
 		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
 		{"docker-28.5.2-routed-two.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer}},

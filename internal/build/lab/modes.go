@@ -150,20 +150,24 @@ func (s *site) addresses(n network) (out []netip.Prefix) {
 // userNetwork is a daemon with one user-defined network.
 func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
 
-// dockerServers puts Docker on machine A, with one user-defined network and
-// perhaps published ports, and the servers' containers on it.
+// dockerServers puts Docker on machine A, with the servers' network and perhaps
+// published ports, and the servers' containers on it.
 func (s *site) dockerServers(d daemon, publish bool) error {
-	n := dockerNet{network: tollNet, containers: s.addresses(tollNet)}
+	n := dockerNet{network: s.home, containers: s.addresses(s.home)}
 	if publish {
 		for i, at := range s.serverSeats() {
-			n.published = append(n.published, s.ports(tollNet.of(at).Addr(), uint16(publishedPort+i))...)
+			n.published = append(n.published, s.ports(s.home.of(at).Addr(), uint16(publishedPort+i))...)
 		}
 	}
-	d.networks = append(d.networks, n)
+	if s.home == docker0 {
+		d.others, d.published = n.containers, n.published
+	} else {
+		d.networks = append(d.networks, n)
+	}
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	return s.addServers(s.attach(tollNet, d))
+	return s.addServers(s.attach(s.home, d))
 }
 
 // attach makes containers on a network of the daemon's.
@@ -178,7 +182,7 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 }
 
 // dockerClients makes the clients' containers beside the servers'.
-func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(tollNet, d)) }
+func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
 // remoteClients puts Docker on machine B, with the user-defined network n and
 // the clients' containers on it. Unless it is routed, it protects them.

@@ -64,7 +64,7 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	}
 	out = append(out, r.needs...)
 	if r.more != nil {
-		out = append(out, r.more(s)...)
+		out = append(out, r.more(l, s)...)
 	}
 	if s.To.Six() {
 		out = append(out, needIPv6)
@@ -81,7 +81,7 @@ func (l *Lab) needsOf(s path.Spec) []need {
 }
 
 // needsOfNAT are those of a published port that the kernel rewrites.
-func needsOfNAT(s path.Spec) []need {
+func (l *Lab) needsOfNAT(s path.Spec) []need {
 	switch {
 	case s.From != mode.FromContainer:
 		return nil
@@ -91,8 +91,21 @@ func needsOfNAT(s path.Spec) []need {
 	return []need{needBridgeNF}
 }
 
+// needsOfPublish are those of one that is either.
+func (l *Lab) needsOfPublish(s path.Spec) []need {
+	switch {
+	case l.ProxyPath == noProxy && s.To == mode.ToLoopback6:
+		return []need{needProxy}
+	case l.ProxyPath == noProxy:
+		return l.needsOfNAT(s)
+	case s.UDP && !relays(s): // it stays quiet
+		return []need{needProcessIO, needProxy}
+	}
+	return l.needsOfProxy(s)
+}
+
 // needsOfProxy are those of one that is relayed.
-func needsOfProxy(s path.Spec) []need {
+func (l *Lab) needsOfProxy(s path.Spec) []need {
 	switch {
 	case s.UDP && s.From == mode.FromContainer:
 		return []need{needProcessIO, needProxy, needUDPProxy}
@@ -103,7 +116,7 @@ func needsOfProxy(s path.Spec) []need {
 }
 
 // needsOfFast are those of one that clients are led past.
-func needsOfFast(s path.Spec) []need {
+func (l *Lab) needsOfFast(s path.Spec) []need {
 	if s.UDP {
 		return []need{needTCP}
 	}

@@ -20,13 +20,19 @@ import (
 // ownProxy asks for our own proxy although docker-proxy is installed.
 const ownProxy = "own"
 
+// noProxy asks for daemons with "userland-proxy": false.
+const noProxy = "off"
+
 const proxyReadyTimeout = 5 * time.Second
 
 // tryProxy refuses a named proxy that is no program: another one must not
 // take its place.
 func (l *Lab) tryProxy() error {
-	if l.ProxyPath == "" || l.ProxyPath == ownProxy {
+	switch l.ProxyPath {
+	case "", ownProxy:
 		return nil
+	case noProxy:
+		return &path.UnsupportedError{Missing: "--proxy off: the lab's Docker runs no docker-proxy", Remedy: "without --proxy off"}
 	}
 	if _, err := exec.LookPath(l.ProxyPath); err != nil {
 		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",

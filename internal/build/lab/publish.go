@@ -13,30 +13,68 @@ import (
 
 // publishNAT is a published port that the kernel rewrites: a daemon with
 // "userland-proxy": false (Docker Engine 28.5.2).
-func (s *site) publishNAT() error {
-	d := daemon{noProxy: true}
+func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
+
+// publishProxy is a published port that docker-proxy relays: for clients on
+// the machine that dial a loopback address, for containers on the same
+// bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
+func (s *site) publishProxy() error {
+	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
+}
+
+// publish is a published port as a daemon with its defaults has it (Docker Engine
+// 28.5.2), or one without docker-proxy if that was asked for.
+func (s *site) publish() error {
+	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
+	if relays(s.path.Spec) && !d.noProxy {
+		return s.relayed(d)
+	}
+	return s.translated(d)
+}
+
+// publishDefault is the same of a container on the default network.
+func (s *site) publishDefault() error {
+	s.home = docker0
+	return s.publish()
+}
+
+// relays reports whether docker-proxy, if it runs, takes the path's connections.
+func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
+
+// translated is a published port whose connections the kernel's rules take. A proxy that
+// runs, too, must stay quiet.
+func (s *site) translated(d daemon) error {
 	if err := s.dockerServers(d, true); err != nil {
 		return err
 	}
-	s.publish()
+	s.dialPublished()
 	p := s.path
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if !d.noProxy {
+		if err := s.quietProxies(); err != nil {
+			return err
+		}
+	}
 	dnat := s.EachServer(func(i int) path.Hop {
 		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
 	})
-	masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
-	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
-	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+	last := append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
-		p.Hops = slices.Concat(dnat, []path.Hop{masq}, last)
+		if d.noProxy {
+			dnat = append(dnat, s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq), path.Matches))
+		} else {
+			p.Guards = append(p.Guards, s.noNAT())
+		}
+		p.Hops = slices.Concat(dnat, last)
 	case mode.FromContainer:
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
 		// With bridge-nf-call-iptables the rewritten frame never leaves the
 		// bridge: it is switched to the server's port.
-		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(tollNet)}, s.ServerHops())
+		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
 		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)
@@ -50,27 +88,20 @@ func (s *site) publishNAT() error {
 	return nil
 }
 
-// publishProxy is a published port that docker-proxy relays: for clients on
-// the machine that dial a loopback address, for containers on the same
-// bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
-func (s *site) publishProxy() error {
+// relayed is a published port whose connections docker-proxy takes.
+func (s *site) relayed(d daemon) error {
 	p := s.path
-	d := daemon{noIPTables: p.Spec.From == mode.FromRemote && p.Spec.To.Four()}
 	if err := s.dockerServers(d, true); err != nil {
 		return err
 	}
-	s.publish()
-	anywhere := anyAddr
-	if p.Spec.To.Six() {
-		anywhere = netip.IPv6Unspecified()
-	}
+	s.dialPublished()
 	var proxies []path.Hop
 	for i, c := range s.Servers {
-		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, s.Dial[i].Port()), netip.AddrPortFrom(c.Addr(), serverPort))
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), s.Dial[i].Port()), netip.AddrPortFrom(c.Addr(), serverPort))
 		if err != nil {
 			return err
 		}
-		if err := s.startSecondProxy(anywhere, c.Addr()); err != nil {
+		if err := s.startSecondProxy(s.anywhere(), c.Addr()); err != nil {
 			return err
 		}
 		proxy.Clients = s.path.Spec.TalkTo(i)
@@ -82,7 +113,7 @@ func (s *site) publishProxy() error {
 	if !d.noIPTables {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
-	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops())
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops())
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
@@ -100,23 +131,42 @@ func (s *site) publishProxy() error {
 	return nil
 }
 
+// quietProxies starts the docker-proxies of the servers' ports, as guards.
+func (s *site) quietProxies() error {
+	start := func(port uint16, target netip.AddrPort) error {
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), port), target)
+		if err != nil {
+			return err
+		}
+		local.Quiet(s.path, s.a.ns, proxy)
+		return nil
+	}
+	for i, c := range s.Servers {
+		if err := start(s.Dial[i].Port(), netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
+			return err
+		}
+		if s.path.Spec.Second {
+			if err := start(secondPort, netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // fast is a published port on a loopback address whose docker-proxy clients on the machine
 // are led past (toll fast). The proxy runs, and must stay quiet.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err
 	}
-	s.publish()
-	anywhere := anyAddr
-	if s.path.Spec.To == mode.ToLoopback6 {
-		anywhere = netip.IPv6Unspecified()
-	}
+	s.dialPublished()
 	f, err := local.NewFast(s.path, s.a.ns)
 	if err != nil {
 		return err
 	}
 	lead := func(dial, target netip.AddrPort) error {
-		proxy, err := s.startProxy(netip.AddrPortFrom(anywhere, dial.Port()), target)
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), dial.Port()), target)
 		if err != nil {
 			return err
 		}
@@ -125,11 +175,11 @@ func (s *site) fast() error {
 		return f.Lead(proxy, pid, dial, target)
 	}
 	for i, c := range s.Servers {
-		if err := lead(s.Dial[i], netip.AddrPortFrom(c.addr.Addr(), serverPort)); err != nil {
+		if err := lead(s.Dial[i], netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
 			return err
 		}
 		if s.path.Spec.Second {
-			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), secondPort), netip.AddrPortFrom(c.addr.Addr(), secondPort)); err != nil {
+			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), secondPort), netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
 				return err
 			}
 		}
@@ -137,7 +187,7 @@ func (s *site) fast() error {
 	}
 	s.path.Guards = append(s.path.Guards, s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name)))
 	s.PlaceClients(on(s.a))
-	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
+	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
 	return nil
 }
 
@@ -149,8 +199,16 @@ func (s *site) fastLinks() error {
 	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
 }
 
-// publish lets clients dial the published ports.
-func (s *site) publish() {
+// anywhere is the address that the proxy of the dialled port listens on.
+func (s *site) anywhere() netip.Addr {
+	if s.path.Spec.To.Six() {
+		return netip.IPv6Unspecified()
+	}
+	return anyAddr
+}
+
+// dialPublished lets clients dial the published ports.
+func (s *site) dialPublished() {
 	to := s.a.addr.Addr()
 	switch s.path.Spec.To {
 	case mode.ToLoopback:

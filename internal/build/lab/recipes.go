@@ -12,7 +12,7 @@ type modeRecipe struct {
 	// needs are what it takes beside what every mode does.
 	needs []need
 	// more are what a path of the mode takes beside that; nil: nothing.
-	more func(path.Spec) []need
+	more func(*Lab, path.Spec) []need
 	// bare says that the machine has no Docker.
 	bare bool
 	// onSwitch says that the machine's card is a port of the mode's switch, which drops
@@ -27,10 +27,12 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Shared:           {build: (*site).shared},
 	mode.Bridge:           {build: (*site).bridge},
 	mode.BridgeDefault:    {build: (*site).bridgeDefault},
-	mode.PublishNAT:       {build: (*site).publishNAT, more: needsOfNAT},
-	mode.PublishProxy:     {build: (*site).publishProxy, more: needsOfProxy},
-	mode.Fast:             {build: (*site).fast, more: needsOfFast},
-	mode.FastLinks:        {build: (*site).fastLinks, needs: []need{needBigTCP}, more: needsOfFast},
+	mode.Publish:          {build: (*site).publish, more: (*Lab).needsOfPublish},
+	mode.PublishDefault:   {build: (*site).publishDefault, more: (*Lab).needsOfPublish},
+	mode.PublishNAT:       {build: (*site).publishNAT, more: (*Lab).needsOfNAT},
+	mode.PublishProxy:     {build: (*site).publishProxy, more: (*Lab).needsOfProxy},
+	mode.Fast:             {build: (*site).fast, more: (*Lab).needsOfFast},
+	mode.FastLinks:        {build: (*site).fastLinks, needs: []need{needBigTCP}, more: (*Lab).needsOfFast},
 	mode.PublishIngress:   {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
 	mode.Routed:           {build: (*site).routed},
 	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},

@@ -173,6 +173,7 @@ type site struct {
 	lab   *Lab
 	path  *path.Path
 	a, b  *machine
+	home  network // the servers'
 	boxes []*container
 	recipe.Ends[*container]
 	// more are namespaces besides machines' and containers'.
@@ -188,7 +189,7 @@ type spot struct {
 
 // newSite makes two machines and the wire between them.
 func newSite(l *Lab, p *path.Path) (*site, error) {
-	s := &site{lab: l, path: p, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
+	s := &site{lab: l, path: p, home: tollNet, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
 		to   **machine
 		name string

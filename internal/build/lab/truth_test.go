@@ -70,7 +70,15 @@ var truths = map[mode.Name][]claim{
 	mode.Bridge:       append(docker, resolved("server")),
 	mode.PublishNAT:   append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
 	mode.PublishProxy: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
-	mode.Fast:         append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.Publish:      append(docker, resolved("server"), publishedTo("172.30.0.2"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.PublishDefault: {
+		publishedTo("172.17.0.2"),
+		{where: "A", command: "bridge link", says: []string{"veth-server master docker0"}},
+		{where: "A", command: "nft list table ip raw", says: []string{"ip daddr 172.17.0.2 drop"}},
+		{where: "A", command: "ip -o link", never: []string{"br-toll"}},
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
+	},
+	mode.Fast: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
 	mode.FastLinks: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}},
 		claim{where: "A", command: "ip -d link show dev br-toll", says: []string{"gso_max_size 180000"}},
 		claim{where: "A", command: "ip -d link show dev veth-server", says: []string{"gso_max_size 180000"}},
@@ -144,6 +152,12 @@ var docker = []claim{
 	{where: "A", command: "ip -o link", says: []string{"br-toll:", "docker0:", "eth0@"}},
 	{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll", "198.18.0.0/24 dev eth0"}},
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
+}
+
+// publishedTo is the rule that machine A has for a published port, whoever takes the
+// connections.
+func publishedTo(container string) claim {
+	return claim{where: "A", command: "nft list table ip nat", says: []string{"dport 8080 dnat to " + container + ":5201"}}
 }
 
 // resolved is what a container on another network than the default one has for

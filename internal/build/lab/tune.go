@@ -12,9 +12,13 @@ import (
 // checkTunes refuses what the path has nothing for.
 func (l *Lab) checkTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
-	route, ok := m.Route(s.From, s.To)
-	if !ok {
+	ways := m.Ways(s.From, s.To)
+	if ways == nil {
 		return nil // Build says so
+	}
+	route := ways[0]
+	if l.ProxyPath == noProxy && s.Mode != mode.PublishNAT {
+		route = ways[len(ways)-1]
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key == mode.Congestion {

@@ -29,8 +29,8 @@ type Site interface {
 // backend does not have.
 func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
-	route, ok := m.Route(spec.From, spec.To)
-	if recipe == nil || !ok {
+	ways := m.Ways(spec.From, spec.To)
+	if recipe == nil || ways == nil {
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
@@ -38,8 +38,9 @@ func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, be
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
 	for i := range p.Clients {
-		if got := p.Route(i); !slices.Equal(got.Hops, route.Hops) {
-			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, route), p.Close())
+		got := p.Route(i)
+		if !slices.ContainsFunc(ways, func(r mode.Route) bool { return slices.Equal(got.Hops, r.Hops) }) {
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, ways[0]), p.Close())
 		}
 	}
 	return p, nil

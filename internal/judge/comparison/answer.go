@@ -213,10 +213,23 @@ func (p place) published(said map[string]bool) string {
 		}
 		say = append(say, w.words+" it "+x.clauses(p.r))
 	}
+	for _, x := range p.routes {
+		if (x.mode.Name == mode.Publish || x.mode.Name == mode.PublishDefault) && !said[x.phrase] {
+			say = append(say, x.phrase+" "+taker(x)+" "+x.clauses(p.r))
+		}
+	}
 	if len(say) == 0 {
 		return ""
 	}
 	return "A published port (-p): " + strings.Join(say, "; ") + "."
+}
+
+// taker is who takes the connections of a published port.
+func taker(x route) string {
+	if slices.Contains(x.cells[0].Hops, string(mode.HopProxy)) {
+		return "through docker-proxy"
+	}
+	return "through NAT"
 }
 
 // usual is a mode's route to 127.0.0.1, or its first.

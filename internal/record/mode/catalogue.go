@@ -7,6 +7,8 @@ const (
 	Shared           Name = "shared"
 	Bridge           Name = "bridge"
 	BridgeDefault    Name = "bridge-default"
+	Publish          Name = "publish"
+	PublishDefault   Name = "publish-default"
 	PublishNAT       Name = "publish-nat"
 	PublishProxy     Name = "publish-proxy"
 	Fast             Name = "fast"
@@ -116,6 +118,40 @@ var catalogue = []Mode{
 		},
 	},
 	{
+		Name:          Publish,
+		Summary:       "a published port as the engine has it: docker-proxy's or NAT's, by where the client is and what it dials",
+		Docker:        "-p PORT:PORT --network NAME (user-defined bridge)",
+		Short:         "-p",
+		GivesUp:       publishing,
+		PortIsolation: true,
+		PerPort:       true,
+		Routes:        published,
+		Otherwise:     withoutProxy,
+		Rungs: []Rung{
+			{From: FromHost, To: ToAddress, Below: Bridge, Part: "NAT of a port published at the machine's own address"},
+			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "docker-proxy between container and published port"},
+			{From: FromRemote, To: ToAddress, Below: PublishDefault, Part: dnsRules, Unseen: true},
+			{From: FromRemoteContainer, To: ToAddress, Below: PublishDefault, Part: dnsRules, Unseen: true},
+		},
+	},
+	{
+		Name:          PublishDefault,
+		Summary:       "a published port as the engine has it, of a container on the default bridge",
+		Docker:        "-p PORT:PORT, no --network (the default bridge)",
+		Short:         "-p (docker0)",
+		GivesUp:       publishing,
+		PortIsolation: true,
+		PerPort:       true,
+		Routes:        published,
+		Otherwise:     withoutProxy,
+		Rungs: []Rung{
+			{From: FromHost, To: ToAddress, Below: BridgeDefault, Part: "NAT of a port published at the machine's own address"},
+			{From: FromContainer, To: ToAddress, Below: BridgeDefault, Part: "docker-proxy between container and published port"},
+			{From: FromRemote, To: ToAddress, Below: Routed, Part: "NAT of a published port instead of a route, and no DNS server's rules"},
+			{From: FromRemoteContainer, To: ToAddress, Below: Routed, Part: "NAT on both machines instead of routes, and no DNS server's rules for the server"},
+		},
+	},
+	{
 		Name:          PublishNAT,
 		Summary:       "a published port, rewritten by the kernel's NAT",
 		Docker:        `-p PORT:PORT with "userland-proxy": false`,
@@ -131,6 +167,7 @@ var catalogue = []Mode{
 			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
 		}),
+		Otherwise: []Route{{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}}},
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "NAT of a published port instead of the container's address"},
 			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "NAT of a published port, applied to bridged frames (br_netfilter)"},

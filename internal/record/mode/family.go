@@ -23,6 +23,25 @@ func bothFamilies(routes []Route) []Route {
 	return out
 }
 
+// published are the ways to a published port of an engine with its defaults.
+var published = []Route{
+	{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+	{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+	{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
+	{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
+	{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
+}
+
+// withoutProxy are those that differ where it starts no docker-proxy for the port.
+var withoutProxy = []Route{
+	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
+}
+
+const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
+
 // ipvlan is one of its modes, which has a part that the mode below lacks.
 func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
 	m := Mode{

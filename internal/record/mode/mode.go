@@ -189,6 +189,9 @@ type Mode struct {
 	Usual bool
 
 	Routes []Route
+	// Otherwise are the routes that an engine with the other setting of userland-proxy
+	// takes in place of those in Routes with the same ends.
+	Otherwise []Route
 	// Rungs are its places on the ladders, one from each placement.
 	Rungs []Rung
 	// Apart are placements from which the mode cannot be reached although
@@ -250,6 +253,18 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 		}
 	}
 	return Route{}, false
+}
+
+// Ways are the routes from p to t: the first is that of Routes, others are those of
+// engines with another setting of userland-proxy. None: it is not reached so.
+func (m Mode) Ways(p Placement, t Target) []Route {
+	var out []Route
+	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
+		if r.From == p && r.To == t {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // Label names the mode and, where the mode has several targets from p, the

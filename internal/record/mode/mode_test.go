@@ -19,7 +19,7 @@ var (
 )
 
 // widestLabel is what the tables leave for a row's name, in columns.
-const widestLabel = 20
+const widestLabel = 21
 
 func TestCatalogueIsComplete(t *testing.T) {
 	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*(\+links)?$`)
@@ -111,13 +111,35 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) && first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
+	if slices.Index(r.Hops, HopLoopback) > 0 {
+		t.Errorf("%s: loopback only comes first", r)
+	}
+	if m.Name == Publish || m.Name == PublishDefault { // either, by the route
+		if slices.Contains(r.Hops, HopProxy) == slices.Contains(r.Hops, HopDNAT) {
+			t.Errorf("%s has the hops %s", m.Name, r)
+		}
+		return
+	}
 	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
 	}
-	if slices.Index(r.Hops, HopLoopback) > 0 {
-		t.Errorf("%s: loopback only comes first", r)
+}
+
+// What an engine with another setting does replaces a route, and differs from it.
+func TestWays(t *testing.T) {
+	for _, m := range catalogue {
+		for _, r := range m.Otherwise {
+			checkHops(t, m, r)
+			ways := m.Ways(r.From, r.To)
+			if usual, ok := m.Route(r.From, r.To); !ok || len(ways) != 2 || ways[0].String() != usual.String() || ways[1].String() != r.String() || usual.String() == r.String() {
+				t.Errorf("%s from %s to %s: %v", m.Name, r.From, r.To, ways)
+			}
+		}
+		if w := m.Ways("nowhere", ToLoopback); w != nil {
+			t.Errorf("%s: %v", m.Name, w)
+		}
 	}
 }
 

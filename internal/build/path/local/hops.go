@@ -3,6 +3,7 @@ package local
 import (
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -65,6 +66,29 @@ func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	}
 	h.Expect, h.Read = path.Relays, proxy.Relayed()
 	return h
+}
+
+// Quiet makes the proxy that was noted last, given as its hop, a guard: it listens to the
+// dialled port, and must have no connection. (The TCP of its machine, which tells of ended
+// ones, is others', too.)
+func Quiet(p *path.Path, space Space, proxy path.Hop) {
+	pid := p.Proxies[len(p.Proxies)-1].PID
+	p.Proxies = p.Proxies[:len(p.Proxies)-1]
+	delete(p.Facts, "proxy")
+	proxy = Unused(proxy)
+	if !p.Spec.UDP {
+		proxy.Read = func() (c sample.Counters, err error) {
+			return c, space.Do(func() error {
+				conns, err := sock.Of(pid)
+				for _, x := range conns {
+					c.ForwardBytes += x.Received
+					c.BackwardBytes += x.Sent
+				}
+				return err
+			})
+		}
+	}
+	p.Guards = append(p.Guards, proxy)
 }
 
 // Sum adds up what several readers count.
