@@ -347,7 +347,7 @@ func TestRoutesOverIPv6(t *testing.T) {
 			if at := slices.IndexFunc(m.Routes, func(o Route) bool { return o.From == r.From && o.To == four.To }); at > i {
 				t.Errorf("%s from %s: IPv6 comes first", m.Name, r.From)
 			}
-			if usual := r.To == ToLoopback6 && slices.Contains([]Name{PublishProxy, Fast, FastLinks}, m.Name); r.OnRequest() == usual {
+			if usual := r.To == ToLoopback6 && slices.Contains([]Name{Publish, PublishDefault, PublishProxy, Fast, FastLinks}, m.Name); r.OnRequest() == usual {
 				t.Errorf("%s from %s to %s: on request: %t", m.Name, r.From, r.To, r.OnRequest())
 			}
 		}
