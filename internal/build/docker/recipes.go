@@ -47,7 +47,8 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
 	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
 
-	mode.Netkit: {lacks: &path.UnsupportedError{Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
+	mode.NATAlias: {lacks: &path.UnsupportedError{Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
+	mode.Netkit:   {lacks: &path.UnsupportedError{Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
 	mode.MacvlanPrivate: {lacks: &path.UnsupportedError{
 		Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{

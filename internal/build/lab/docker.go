@@ -37,6 +37,7 @@ type daemon struct {
 	published  []published    // ports of those
 	ipv6       bool           // "ipv6": true, for the default network
 	networks   []dockerNet    // user-defined
+	aliases    []alias        // of containers on the default network
 	encrypted  bool           // it runs an encrypted overlay network
 	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
 	// foreign are devices of other programs whose traffic the administrator
@@ -111,7 +112,7 @@ func (s *site) install(m *machine, d daemon) error {
 	if d.noIPTables {
 		return nil
 	}
-	rules := d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption()))
+	rules := d.withAliases(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
 	if six := d.six(); len(six.all()) > 0 {
 		rules = slices.Concat(rules, six.nat(), six.filter(), six.raw())
 	}

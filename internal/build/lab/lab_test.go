@@ -179,6 +179,8 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		return pathtest.ExchangeAt(t, p, published), true // by NAT
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true // by docker-proxy
+	case p.Spec.Mode == mode.NATAlias: // by the bridge alone
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromContainer:
 		return pathtest.ExchangeAt(t, p, container), true
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:

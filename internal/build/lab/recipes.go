@@ -37,6 +37,7 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Routed:           {build: (*site).routed},
 	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},
 	mode.Pipework:         {build: (*site).pipework, onSwitch: true},
+	mode.NATAlias:         {build: (*site).natAlias, needs: []need{needMacvlan}, more: (*Lab).needsOfNAT},
 	mode.MacvlanBridge:    {build: (*site).macvlan, needs: []need{needMacvlan}},
 	mode.MacvlanPrivate:   {build: (*site).macvlan, needs: []need{needMacvlan}},
 	mode.MacvlanVEPA:      {build: (*site).macvlan, needs: []need{needMacvlan}},

@@ -96,6 +96,12 @@ var truths = map[mode.Name][]claim{
 		{where: "A", command: "nft list table ip raw", says: []string{"ip daddr 172.17.0.2 drop"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
+	mode.NATAlias: {
+		{where: "A", command: "ip -d -o link", says: []string{"virtual0@eth0 macvlan mode bridge"}},
+		{where: "A", command: "ip -o addr", says: []string{"virtual0 198.18.0.100/24"}},
+		{where: "A", command: "nft list table ip nat", says: []string{"ip daddr 198.18.0.100 jump BRIDGE-VIRTUAL0", "dnat to 172.17.0.2", "ip saddr 172.17.0.2 snat to 198.18.0.100"}},
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
+	},
 	mode.Link: {
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}},

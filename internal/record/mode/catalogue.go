@@ -16,6 +16,7 @@ const (
 	PublishIngress   Name = "publish-ingress"
 	Routed           Name = "routed"
 	Link             Name = "link"
+	NATAlias         Name = "nat-alias"
 	Pipework         Name = "pipework"
 	MacvlanBridge    Name = "macvlan-bridge"
 	MacvlanPrivate   Name = "macvlan-private"
@@ -290,6 +291,23 @@ var catalogue = []Mode{
 		},
 		Rungs: []Rung{
 			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: "the packet filter for bridged frames, with a rule for the linked pair"},
+		},
+	},
+	{
+		Name:          NATAlias,
+		Summary:       "an address of the LAN for each container: a macvlan alias of the card, with 1:1 NAT",
+		Docker:        "none (ip link add type macvlan, DNAT and SNAT by hand)",
+		Short:         "1:1 NAT",
+		GivesUp:       "nothing; every container port answers at the alias",
+		PortIsolation: true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+		},
+		Apart: []Apart{oneWay(FromRemote), oneWay(FromRemoteContainer)},
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: "1:1 NAT of an alias of the card"},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: "1:1 NAT of two aliases of the card, applied to bridged frames (br_netfilter)"},
 		},
 	},
 	{

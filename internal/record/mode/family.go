@@ -82,6 +82,13 @@ func unrouted(from Placement) Apart {
 		Around: "publish-nat, publish-proxy or routed"}
 }
 
+// oneWay says why no path to an alias is measured from another machine.
+func oneWay(from Placement) Apart {
+	return Apart{From: from,
+		Why:    "the card and its alias are on one network: both answer ARP for the alias, and replies leave by the card, so no counter tells which way was taken",
+		Around: "publish, routed or macvlan-bridge"}
+}
+
 // subInterface says why the machine cannot talk to its own sub-interfaces.
 func subInterface(kind string, instead Placement) Apart {
 	return Apart{

@@ -120,7 +120,7 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		}
 		return
 	}
-	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress}, HopIPVS: {PublishIngress}} {
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress, NATAlias}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}

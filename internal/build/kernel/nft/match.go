@@ -238,6 +238,14 @@ func DNAT(to netip.AddrPort) Verdict {
 	}}
 }
 
+// DNATAddr replaces the destination's address, and no port.
+func DNATAddr(to netip.Addr) Verdict {
+	return Verdict{[]expr.Any{
+		&expr.Immediate{Register: 1, Data: to.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
+	}}
+}
+
 // SNAT replaces the source address.
 func SNAT(to netip.Addr) Verdict {
 	return Verdict{[]expr.Any{
