@@ -19,7 +19,7 @@ func measuredBulk(t *testing.T) published.Measured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "bridge-default": 39.5, "publish-nat": 36, "publish-proxy": 22, "routed": 30,
+	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "bridge-default": 39.5, "publish-nat": 36, "publish-default": 22, "publish-proxy": 22, "routed": 30,
 		"pipework": 30.2, "link": 28, "ovs": 9, "overlay": 21}
 	f := &sample.File{End: sample.End{Rounds: 7}, Header: sample.Header{
 		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18", CPUs: 2, CPUModel: "Intel Xeon"},

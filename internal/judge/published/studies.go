@@ -18,10 +18,10 @@ var (
 // What the authors ran, in our modes: four of the five published ports of containers on
 // the default bridge, and one gave containers routable addresses by 1:1 NAT.
 const (
-	portNAT   = mode.PublishNAT    // a published port that NAT leads on
-	portProxy = mode.PublishProxy  // the same through docker-proxy
-	ownBridge = mode.BridgeDefault // the container's address on the default bridge
-	aliasNAT  = mode.PublishNAT    // a macvlan alias of the machine for each container
+	port      = mode.PublishDefault // a published port as an engine has it
+	proxyOff  = mode.PublishNAT     // the same with "userland-proxy": false
+	ownBridge = mode.BridgeDefault  // the container's address on the default bridge
+	aliasNAT  = mode.PublishNAT     // a macvlan alias of the machine for each container
 )
 
 // Studies are the published comparisons, in the order of the data.
@@ -34,12 +34,12 @@ var studies = []Study{
 		URL:   "https://rabexc.org/posts/docker-networking",
 		Setup: "iperf3 with 10 streams for 60 s from the machine to a published port of a container on the default bridge, CPU by mpstat; " +
 			"a laptop with 4 cores",
-		Baseline: string(mode.PublishProxy),
+		Baseline: string(port),
 		Findings: []string{
 			"through docker-proxy a published port carries less than through NAT or than host networking",
 			"counting CPU, docker-proxy is further behind, and NAT is behind host networking",
 		},
-		Commands: []Command{{"compare publish-nat publish-proxy --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
+		Commands: []Command{{"compare publish-default publish-nat --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
 		Doubts: []string{
 			"one thread of iperf3 served all ten streams (until 3.16 it had no more), here each stream has a thread. With host networking " +
 				"half of its 4 cores stayed idle, as two full threads leave them: what the paths could carry beyond did not show",
@@ -52,11 +52,11 @@ var studies = []Study{
 		Title: "Debugging Docker bridge network performance when running local LLM inference workloads with high token throughput",
 		URL: "https://vipinpg.com/blog/debugging-docker-bridge-network-performance-when-running-local-llm-inference-workloads-" +
 			"with-high-token-throughput",
-		Setup: "a model's server behind a published port of the default bridge (publish-proxy here), its client on the same machine, 45-50 tokens/s; " +
+		Setup: "a model's server behind a published port of the default bridge (publish-default here, which is docker-proxy at 127.0.0.1), its client on the same machine, 45-50 tokens/s; " +
 			"approximate figures",
 		Baseline: string(mode.Host),
 		Findings: []string{"behind a published port a response takes over twice as long as with host networking"},
-		Commands: []Command{{"compare publish-proxy --from host --to loopback --load stream --tokens 6", "stream.jsonl"}},
+		Commands: []Command{{"compare publish-default --from host --to loopback --load stream --tokens 6", "stream.jsonl"}},
 		Doubts: []string{
 			"that its 280 and 120 ms are responses, of 6 tokens at 50 a second, is inferred: its words do not say what was timed",
 			"its spikes in mid-stream have no counterpart to be held against: toll compare prints the longest stall of each mode",
@@ -88,7 +88,7 @@ var studies = []Study{
 		Name:     "sql-server-docker-network-drivers-2019",
 		Title:    "SQL Server containers and docker network driver performance considerations",
 		URL:      "https://www.dbi-services.com/blog/sql-server-containers-and-docker-network-driver-performance-considerations/",
-		Setup:    "iperf3 over a link of 10 Gbit/s, Docker 18.09. Its bridge is a published port of the default bridge: publish-nat here",
+		Setup:    "iperf3 over a link of 10 Gbit/s, Docker 18.09. Its bridge is a published port of the default bridge: publish-default here",
 		Baseline: string(mode.Native),
 		Findings: []string{
 			"host networking costs no throughput",
@@ -100,7 +100,7 @@ var studies = []Study{
 				"So ratios to native are lower bounds: 8.93 of 9.4 would be 0.95",
 			"its overlay is said to be encrypted by default: only an overlay created with --opt encrypted is, so it is held against overlay",
 		},
-		Commands: []Command{{"compare native publish-nat overlay --from remote,remote-container --load bulk --wire rate=10gbit", "drivers.jsonl"}},
+		Commands: []Command{{"compare native publish-default overlay --from remote,remote-container --load bulk --wire rate=10gbit", "drivers.jsonl"}},
 		Streams:  1, Wire: tenGbit,
 		ours: driverOurs, compare: driverRatios,
 	},
@@ -109,7 +109,7 @@ var studies = []Study{
 		Title: "Docker network tests under host/bridge mode",
 		URL:   "https://yangwwei.github.io/2017/11/22/docker-network-tests.html",
 		Setup: "qperf tcp_bw and tcp_lat, means of 5. Its clients ran in the mode of the server; here they run on the machine itself, or on the other one, " +
-			"where a bridge is reached through a published port: publish-nat; on one machine it is the default bridge",
+			"where a bridge is reached through a published port: publish-default; on one machine it is the default bridge",
 		Baseline: string(mode.Native),
 		Findings: []string{
 			"on one machine a bridge costs throughput and latency",
@@ -119,7 +119,7 @@ var studies = []Study{
 		},
 		Commands: []Command{
 			{"compare native bridge-default --from host", "one-machine.jsonl"},
-			{"compare native publish-nat --from remote --wire rate=10gbit", "two-machines.jsonl"},
+			{"compare native publish-default --from remote --wire rate=10gbit", "two-machines.jsonl"},
 		},
 		Streams: 1, Wire: tenGbit,
 		ours: qperfOurs, compare: qperfRatios,
@@ -133,9 +133,9 @@ func proxyOurs(r Row) (Ours, error) {
 	}
 	switch mode.Name(r.Mode) {
 	case mode.PublishProxy:
-		return at(portProxy, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+		return at(port, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
 	case mode.PublishNAT:
-		return at(portNAT, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+		return at(proxyOff, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
 	case mode.Host:
 		return at(mode.Host, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
 	}
@@ -180,7 +180,7 @@ func streamOurs(r Row) (Ours, error) {
 	case mode.Host:
 		return at(mode.Host, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
 	case mode.Bridge:
-		return at(portProxy, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
+		return at(port, mode.FromHost, mode.ToLoopback, r.Load, metric), nil
 	}
 	return Ours{}, errMode
 }
@@ -200,9 +200,9 @@ func driverOurs(r Row) (Ours, error) {
 	case mode.Native, mode.Host:
 		return at(m, mode.FromRemote, mode.ToAddress, r.Load, workload.Throughput), nil
 	case mode.Bridge:
-		return at(portNAT, mode.FromRemote, mode.ToAddress, r.Load, workload.Throughput), nil
+		return at(port, mode.FromRemote, mode.ToAddress, r.Load, workload.Throughput), nil
 	case mode.PublishProxy:
-		return at(portProxy, mode.FromHost, mode.ToLoopback, r.Load, workload.Throughput), nil
+		return at(port, mode.FromHost, mode.ToLoopback, r.Load, workload.Throughput), nil
 	case mode.Overlay:
 		return at(m, mode.FromRemoteContainer, mode.ToContainer, r.Load, workload.Throughput), nil
 	}
@@ -244,7 +244,7 @@ func qperfOurs(r Row) (Ours, error) {
 	case m == mode.Bridge && r.Placement == sameMachine:
 		o = at(ownBridge, mode.FromHost, mode.ToContainer, r.Load, metric)
 	case m == mode.Bridge:
-		o = at(portNAT, mode.FromRemote, mode.ToAddress, r.Load, metric)
+		o = at(port, mode.FromRemote, mode.ToAddress, r.Load, metric)
 	case m != mode.Native && m != mode.Host:
 		return o, errMode
 	case r.Placement == sameMachine:

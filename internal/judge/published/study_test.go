@@ -236,7 +236,7 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 
 func TestCompare(t *testing.T) {
 	s, _ := Find("docker-networking-on-linux")
-	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishProxy: 20}
+	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishDefault: 20}
 	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)}, Measured{Name: "ten.jsonl", File: file(10, 6, all)}
 	half := Measured{Name: "half.jsonl", File: file(10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}
 	for _, tt := range []struct {
