@@ -56,7 +56,7 @@ func crowdOurs(r Row) (Ours, error) {
 		}
 		o := at(mode.Name(r.Mode), mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
 		if r.Mode == string(mode.Routed) { // the data's word for its aliases
-			o = at(aliasNAT, mode.FromContainer, mode.ToAddress, r.Load, workload.Throughput)
+			o = at(aliasNAT, mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
 		}
 		o.Cell.Shape, o.Share = s, s.Clients*s.Procs
 		o.Command, o.Table, o.Label = i, t.name, label

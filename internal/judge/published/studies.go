@@ -21,7 +21,7 @@ const (
 	port      = mode.PublishDefault // a published port as an engine has it
 	proxyOff  = mode.PublishNAT     // the same with "userland-proxy": false
 	ownBridge = mode.BridgeDefault  // the container's address on the default bridge
-	aliasNAT  = mode.PublishNAT     // a macvlan alias of the machine for each container
+	aliasNAT  = mode.NATAlias       // a macvlan alias of the machine for each container
 )
 
 // Studies are the published comparisons, in the order of the data.
@@ -78,9 +78,6 @@ var studies = []Study{
 			"link mostly carries less than pipework (third table)",
 		},
 		Commands: crowdCommands,
-		Doubts: []string{
-			"the nearest to its aliases is publish-nat: DNAT and SNAT between containers, but for one port, and to the machine's own address",
-		},
 		Streams: 1,
 		ours:    crowdOurs, compare: crowdRatios,
 	},
