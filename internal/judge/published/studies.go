@@ -78,8 +78,8 @@ var studies = []Study{
 			"link mostly carries less than pipework (third table)",
 		},
 		Commands: crowdCommands,
-		Streams: 1,
-		ours:    crowdOurs, compare: crowdRatios,
+		Streams:  1,
+		ours:     crowdOurs, compare: crowdRatios,
 	},
 	{
 		Name:     "sql-server-docker-network-drivers-2019",
