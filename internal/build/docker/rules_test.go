@@ -86,7 +86,7 @@ func TestFindRuleAtOnce(t *testing.T) {
 	)
 	for i := range hops {
 		wg.Go(func() {
-			hops[i], errs[i] = (&site{engine: e}).ruleHop(mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4321")
+			hops[i], errs[i] = (&site{engine: e, path: &path.Path{}}).ruleHop(mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4321")
 		})
 	}
 	wg.Wait()

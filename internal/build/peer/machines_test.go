@@ -207,7 +207,7 @@ func TestPeerOfContainers(t *testing.T) {
 	}{
 		{"host", "path host --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "dialling 10.78.0.1:"}},
 		{"published", "path publish-nat --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "DNAT ", "bridge ", "veth ", "dialling 10.78.0.1:"}},
-		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"the servers' containers have IPv4", "--peer-dial with an IPv4"}},
+		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"compared", "compare host publish-nat native --peer " + there + " --load rr --rounds 2 --window 60ms --quiet", 0, []string{"publish-nat"}},
 	} {
