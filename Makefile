@@ -69,7 +69,7 @@ SLICES = ^TestSlices
 PLACES = build/swarm build/docker build/lab build/peer fast
 .PHONY: test-places
 test-places:
-	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m)
+	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
 
 # They simulate thousands of runs or judge large ones, twelve times slower with the detector; what they share between
 # goroutines, kept resamplings, has a test that bears it.

@@ -16,14 +16,19 @@ import (
 func addressesTaken(t *testing.T, c *cluster, toll string) {
 	t.Helper()
 	c.run(t, 1, "docker", "network", "create", "-d", "overlay", "before")
-	subnet, err := netip.ParsePrefix(c.run(t, 1, "docker", "network", "inspect", "-f", "{{(index .IPAM.Config 0).Subnet}}", "before"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var (
+		subnet netip.Prefix
+		out    []byte
+		err    error
+	)
+	testwait.Until(t, time.Minute, "the swarm gives the network a subnet", func() bool {
+		out, _ = c.on(1, "docker", "network", "inspect", "-f", "{{(index .IPAM.Config 0).Subnet}}", "before").Output()
+		subnet, err = netip.ParsePrefix(strings.TrimSpace(string(out)))
+		return err == nil
+	})
 	at := subnet.Addr().As4()
 	at[2]++
 	take := "docker network create --subnet " + netip.PrefixFrom(netip.AddrFrom4(at), subnet.Bits()).String() + " own"
-	var out []byte
 	if !testwait.Met(time.Minute, func() bool {
 		out, err = c.on(2, "sh", "-c", take).CombinedOutput() // a former run's may still be there
 		return err == nil
