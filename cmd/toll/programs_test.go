@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 // its bytes take the path.
 func runOverEveryMode(t *testing.T, bin string) {
 	needRedis(t)
-	args := []string{"run", "all", "--from", "host,container,remote,remote-container", "--rounds", "1", "--quiet", "--format", "json",
+	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet", "--format", "json",
 		"--server", redisServer, "--client", redisClient, "--metric", `moved:B=^(\d+)$`, "--metric", `keys=^keys (\d+)`}
 	said, err := exec.Command(bin, append(args, "--dry-run")...).Output()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,12 +16,18 @@ import (
 
 var errInjected = errors.New("injected fault")
 
+// asOthers are built by the steps of other modes.
+var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru, mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
+
 // A build that fails at any of its steps says so and leaves nothing. Each
 // mode is built from the placement that takes it the most steps.
 func TestFaultAtEachStep(t *testing.T) {
 	started(t, &Lab{})
 	for _, m := range mode.All() {
-		r := m.Routes[len(m.Routes)-1]
+		if slices.Contains(asOthers, m.Name) {
+			continue
+		}
+		r := longest(m)
 		t.Run(string(m.Name), func(t *testing.T) {
 			l := started(t, &Lab{})
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}

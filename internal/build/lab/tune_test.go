@@ -229,7 +229,7 @@ func congestionOf(t *testing.T, l *Lab) (name string) {
 func TestTunesOnEveryMode(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, m := range pathtest.Modes(t) {
-		r := m.Routes[len(m.Routes)-1]
+		r := longest(m)
 		if vm() && slices.Contains(r.Hops, mode.HopOVS) {
 			continue // on an emulated CPU a switch of its own for each path takes too long
 		}
@@ -244,7 +244,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 						t.Parallel()
 						tuned := spec
 						tuned.Tune = tune
-						pathtest.RightWay(t, build(t, l, tuned))
+						pathtest.Carries(t, build(t, l, tuned))
 					})
 				}
 			}
@@ -252,11 +252,10 @@ func TestTunesOnEveryMode(t *testing.T) {
 	}
 }
 
-// onPaths are tunes as paths have them: each alone, but all on one path where every path
-// takes its time.
+// onPaths are tunes as paths have them, all on one: TestTunesAreSet has each alone.
 func onPaths(tunes []mode.Tunes) []mode.Tunes {
-	if !pathtest.Emulated() || len(tunes) == 0 {
-		return tunes
+	if len(tunes) == 0 {
+		return nil
 	}
 	all := tunes[0]
 	for _, tune := range tunes[1:] {

@@ -26,7 +26,7 @@ const Arg = "pathtest-end"
 
 // Exchanged is how many bytes the first client moves each way; each further one
 // moves a third of that more. A machine that is emulated may have fewer.
-var Exchanged = 3 << 20
+var Exchanged = 1 << 20
 
 // exchangeMax bounds an exchange. It is waited out only by one that hangs.
 const exchangeMax = time.Minute

@@ -34,9 +34,9 @@ type Options struct {
 	// names: then the refusal is right, and the route is skipped also where
 	// all routes should be there. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short leaves out several servers and clients, the second path of a kind over UDP, and
-	// all routes of a mode that are measured on request but the first, where they take
-	// their time.
+	// Short leaves out several servers and clients, the second path of a kind but on a mode's
+	// last route over TCP, and all routes of a mode that are measured on request but the
+	// first, where they take their time.
 	Short bool
 	// Brief are modes built as others are: their last route stands for the mode over UDP and
 	// with several servers and clients.
@@ -56,7 +56,12 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		if o.Only != "" && m.Name != o.Only {
 			continue
 		}
-		requested := false
+		requested, usual := false, 0
+		for i, r := range m.Routes {
+			if !r.OnRequest() {
+				usual = i // the last one
+			}
+		}
 		for i, r := range m.Routes {
 			if o.Short && r.OnRequest() && requested {
 				continue
@@ -66,7 +71,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 				continue
 			}
 			spec, o := path.Spec{Mode: m.Name, From: r.From, To: r.To}, o
-			o.second = !r.OnRequest() || i == len(m.Routes)-1 && !o.Short
+			o.second = i == usual || !o.Short && (!r.OnRequest() || i == len(m.Routes)-1)
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, o) })
 			last := i == len(m.Routes)-1
 			if !last && (Emulated() || slices.Contains(o.Brief, m.Name) || r.OnRequest()) || r.OnRequest() && !m.PerPort {
@@ -234,11 +239,17 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 // witnessed.
 func RightWay(t *testing.T, p *path.Path) {
 	t.Helper()
-	for visit := range 2 { // counters must also work from where a visit left them
-		w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
-		if !w.OK {
-			t.Errorf("visit %d: the right path was not witnessed: %s\n%v", visit, w.Evidence, readings)
-		}
+	for range 2 { // counters must also work from where a visit left them
+		Carries(t, p)
+	}
+}
+
+// Carries is a single visit of RightWay.
+func Carries(t *testing.T, p *path.Path) {
+	t.Helper()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
+	if !w.OK {
+		t.Errorf("the right path was not witnessed: %s\n%v", w.Evidence, readings)
 	}
 }
 
