@@ -8,14 +8,17 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/agent/box"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
@@ -101,6 +104,8 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
 		return err
 	}
+	// A write to an output that ssh has closed would end this process before it has cleared away.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -125,8 +130,10 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 		<-carrier.CloseChan()
 		cancel()
 	}()
+	engine := &box.Engine{}
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
-		Starts: []string{worker.Arg, program.Arg}})
+		Starts: []string{worker.Arg, program.Arg}, Engine: engine})
+	err = errors.Join(err, engine.Close())
 	if carrier.IsClosed() { // ssh is gone, and nobody hears what would be said
 		return nil
 	}

@@ -77,7 +77,7 @@ var backends = []backend{
 	},
 	{
 		name:     peer.Name,
-		words:    "to another machine by ssh",
+		words:    "to other machines by ssh",
 		distant:  true,
 		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},

@@ -148,6 +148,9 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		if fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
 			f.baseline = string(mode.Native)
+			if !slices.Equal(f.from, []string{string(mode.FromRemote)}) { // from elsewhere it has no way
+				f.baseline = string(mode.Host)
+			}
 		}
 		return f.unpinned(fl)
 	}

@@ -39,7 +39,7 @@ var flagGroups = []named{
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control",
-		"peer", "peer-dial", "peer-binary"}},
+		"peer", "peer-dial", "peer-binary", "peer-sudo"}},
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
 

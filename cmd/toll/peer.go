@@ -19,7 +19,8 @@ const peerFlag = "peer"
 
 // peerFlags are the flags of runs to another machine.
 type peerFlags struct {
-	host, binary, dial string
+	host, dial string
+	how        peerHow
 
 	to peer.Host  // host, as understood
 	at netip.Addr // dial, as understood
@@ -28,7 +29,29 @@ type peerFlags struct {
 func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.StringVar(&f.host, peerFlag, "", "peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
 	fl.StringVar(&f.dial, "peer-dial", "", "peer: this machine's address that the peer dials (default that from which ssh's connection comes)")
+	f.how.add(fl)
+}
+
+// peerHow is how toll is started on machines that ssh reaches.
+type peerHow struct {
+	binary string
+	sudo   bool
+}
+
+func (f *peerHow) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.binary, "peer-binary", "", "peer: a toll to copy there, for a machine of another architecture (default this one)")
+	fl.BoolVar(&f.sudo, "peer-sudo", false, "peer: run toll there as root, by sudo -n")
+}
+
+// check reads the flags.
+func (f *peerHow) check() error {
+	if f.binary == "" {
+		return nil
+	}
+	if _, err := os.Stat(f.binary); err != nil {
+		return usage(fmt.Errorf("--peer-binary: %w", err), "the file of a toll of this version")
+	}
+	return nil
 }
 
 // check reads the flags.
@@ -39,10 +62,8 @@ func (f *peerFlags) check() (err error) {
 	if f.to, err = peer.ParseHost(f.host); err != nil {
 		return usage(fmt.Errorf("--peer: %w", err), "--peer [user@]HOST[:PORT], as for ssh")
 	}
-	if f.binary != "" {
-		if _, err := os.Stat(f.binary); err != nil {
-			return usage(fmt.Errorf("--peer-binary: %w", err), "the file of a toll of this version")
-		}
+	if err := f.how.check(); err != nil {
+		return err
 	}
 	if f.dial == "" {
 		return nil
@@ -55,7 +76,7 @@ func (f *peerFlags) check() (err error) {
 }
 
 func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	p := &peer.Peer{Host: f.to, Address: f.at, Binary: f.binary, Version: version}
+	p := &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	return use(p)
 }

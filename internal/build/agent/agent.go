@@ -212,6 +212,8 @@ func (a *Agent) refusal(ans answer) error {
 		return nil
 	case ans.None:
 		return fmt.Errorf("%s: %w: %s", a.hello.Name, ErrNone, ans.Error)
+	case ans.Remedy != "":
+		return &path.UnsupportedError{Missing: a.hello.Name + ": " + ans.Error, Remedy: ans.Remedy}
 	case ans.Lacks == "":
 		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	Version string // of toll
 	// Starts are the first arguments of what may be started: toll's own parts.
 	Starts []string
+	// Engine makes containers on this machine, for agents behind Open; nil: there are none.
+	Engine Engine
 	// Patience is how long the hub may be out of reach before the agent gives up;
 	// 0: a minute.
 	Patience time.Duration
@@ -252,7 +254,7 @@ func (s *server) obey() error {
 			go func() {
 				a, err := s.do(o, took)
 				if err != nil {
-					a.Error, a.Lacks = err.Error(), lacks(err)
+					a.Error, a.Lacks, a.Remedy = err.Error(), lacks(err), remedyOf(err)
 				}
 				a.ID = o.ID
 				line, err := encode(a)
@@ -296,6 +298,8 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Interfaces, err = s.interfaces(o.List.Namespace)
 	case o.Inspect != nil:
 		a.Settings, err = s.inspect(*o.Inspect)
+	case o.Box != nil:
+		a.Engine, err = s.box(*o.Box)
 	case o.Route != nil:
 		err = s.here.Do(func() error {
 			w, err := link.WayTo(*o.Route)

@@ -68,6 +68,7 @@ type request struct {
 	List     *listRequest  `json:"list,omitempty"`
 	Inspect  *Spot         `json:"inspect,omitempty"`
 	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
+	Box      *boxRequest   `json:"box,omitempty"`
 }
 
 // startOrder starts a process.
@@ -98,9 +99,10 @@ type listRequest struct {
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
-	Lacks      string            `json:"lacks,omitempty"` // the capability
-	None       bool              `json:"none,omitempty"`  // what was to be counted is not there
-	Clock      int64             `json:"clock,omitempty"` // CLOCK_MONOTONIC, in ns
+	Lacks      string            `json:"lacks,omitempty"`  // the capability
+	Remedy     string            `json:"remedy,omitempty"` // of what is missing there, which the error names
+	None       bool              `json:"none,omitempty"`   // what was to be counted is not there
+	Clock      int64             `json:"clock,omitempty"`  // CLOCK_MONOTONIC, in ns
 	PID        int               `json:"pid,omitempty"`
 	Use        *path.Use         `json:"use,omitempty"`
 	Counters   []sample.Counters `json:"counters,omitempty"`
@@ -108,6 +110,7 @@ type answer struct {
 	Files      []string          `json:"files,omitempty"`
 	Settings   []path.Setting    `json:"settings,omitempty"`
 	Way        *link.Way         `json:"way,omitempty"`
+	Engine     string            `json:"engine,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -162,7 +165,7 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil, o.Box != nil} {
 		if is {
 			n++
 		}
@@ -178,6 +181,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: a route to no address", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
+	case o.Box != nil:
+		return o, o.Box.check()
 	}
 	for _, c := range o.Counters {
 		if err := c.check(); err != nil {
@@ -210,7 +215,7 @@ func parseAnswer(line []byte) (answer, error) {
 	if (a.ID == 0) == (a.Exit == nil) {
 		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
 	}
-	a.Error, a.Lacks = clean(a.Error), clean(a.Lacks)
+	a.Error, a.Lacks, a.Remedy, a.Engine = clean(a.Error), clean(a.Lacks), clean(a.Remedy), clean(a.Engine)
 	if a.Exit != nil {
 		a.Exit.Error = clean(a.Exit.Error)
 	}

@@ -56,6 +56,11 @@ func TestRequests(t *testing.T) {
 		{`{"id":1,"hush":99999999999999999}`, "silence"},
 		{`{"id":1,"start":{"number":2,"token":"x"}}`, "nothing to start"},
 		{`{"id":1,"meter":{"from":1}}`, "without a number"},
+		{`{"id":1,"box":{"make":{"number":2,"id":"x","name":"client","network":""}}}`, ""},
+		{`{"id":1,"box":{"ready":true}}`, ""},
+		{`{"id":1,"box":{}}`, "one thing is asked of an engine"},
+		{`{"id":1,"box":{"ready":true,"clear":true}}`, "one thing is asked of an engine"},
+		{`{"id":1,"box":{"make":{"number":2,"id":"x","network":"host"}}}`, "a box has a number, an ID and a name"},
 		{`{"id":1,"counters":[{}]}`, "of one kind"},
 		{`{"id":1,"counters":[{"device":{"name":"lo"},"esp":{"client":"::1","server":"::1"}}]}`, "of one kind"},
 	} {

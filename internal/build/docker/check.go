@@ -184,7 +184,7 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
-	if s.From == mode.FromRemote { // whose packets meet the rules first, with docker-proxy and without
+	if fromAfar(s) { // whose packets meet the rules first, with docker-proxy and without
 		return nil
 	}
 	if t.proxy && relays(s) {
@@ -212,6 +212,9 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		if apart, err = e.keepsApart(ctx); err != nil {
 			return err
 		}
+	}
+	if fromAfar(s) { // as in checkNAT
+		return nil
 	}
 	proxy, err := e.hasProxy(ctx, s, t)
 	switch {

@@ -86,11 +86,12 @@ type bound struct {
 
 // addNetwork makes a network of a driver for the path.
 func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
-	return s.makeNetwork(&s.path.Undo, driver, options)
+	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{})
 }
 
-// makeNetwork makes a network and pushes its removal to end.
-func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string) (*bridgeNet, error) {
+// makeNetwork makes a network and pushes its removal to end. An invalid subnet is left to
+// Docker.
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -111,6 +112,9 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	o := client.NetworkCreateOptions{Driver: driver, Options: options,
 		Attachable: driver == "overlay", // or only services could be on it
 		Labels:     e.Labels()}
+	if subnet.IsValid() {
+		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
+	}
 	if s.dual() {
 		if err := withIPv6(&o); err != nil {
 			return nil, err

@@ -56,9 +56,8 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		}
 	}
 	if r := s.engine.docker.Remote; r != nil {
-		s.path.Hops = []path.Hop{r.Wire}
-		s.placeRemote(r)
-		return nil
+		s.path.Hops, err = s.placeRemote(r, nil)
+		return err
 	}
 	s.path.Hops = []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
 	if s.path.Spec.From == mode.FromHost {

@@ -1,8 +1,10 @@
 package docker
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -24,6 +26,14 @@ func (s *site) subInterfaces() error {
 	s.network, s.kind = n, mode.HopKind(driver)
 	if err := s.addServers(s.plain); err != nil {
 		return err
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		before, err := s.placeRemote(r, &Segment{Driver: driver, Kind: kind, Subnet: n.subnet, Client: opposite(n.subnet, s.Dial[0].Addr())})
+		if err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(before, s.ServerHops())
+		return nil
 	}
 	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
 		return err
@@ -59,7 +69,14 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 				Remedy: "compare the modes of one card in runs of their own"}
 		}
 		n = &sharedNet{}
-		made, err := s.makeNetwork(&n.end, driver, options)
+		var subnet netip.Prefix
+		if e.docker.Remote != nil { // whose machine's Docker has other networks
+			var err error
+			if subnet, err = s.freeSubnet(); err != nil {
+				return nil, err
+			}
+		}
+		made, err := s.makeNetwork(&n.end, driver, options, subnet)
 		if err != nil {
 			return nil, errors.Join(err, n.end.Undo())
 		}
@@ -77,6 +94,15 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 		return n.end.Undo()
 	})
 	return n.network, nil
+}
+
+// opposite is an address in the upper half of a network, for one in the lower half, where
+// Docker gives its containers theirs.
+func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
+	b := a.As4()
+	half := uint32(1) << (31 - in.Bits())
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])|half)
+	return netip.AddrFrom4(b)
 }
 
 // sharedNet is a network that several paths are on.

@@ -138,8 +138,11 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		return nil
 	}
 	if r := s.engine.docker.Remote; r != nil {
-		s.placeRemote(r)
-		s.path.Hops = slices.Concat([]path.Hop{r.Wire}, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+		before, err := s.placeRemote(r, nil)
+		if err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 		return nil
 	}
 	// Docker writes it where it starts no proxies.

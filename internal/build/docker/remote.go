@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -8,27 +9,44 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Remote is another machine that all clients are on, outside every container. They dial
-// this one.
+// Remote is another machine that all clients are on. They dial this one.
 type Remote struct {
-	Place   path.Place
-	Machine path.Machine
-	Addr    netip.Addr // of this machine, which they dial
-	Wire    path.Hop   // between the two
+	Addr netip.Addr // of this machine, which they dial
+	// Client places the client of a path, which dials this there, and lists the hops
+	// from it to this machine's card. It is on the segment, if there is one.
+	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
+	Machine path.Machine // that it is on
 }
 
-// remotely are the modes that such clients reach.
-var remotely = map[mode.Name]bool{mode.Host: true, mode.PublishNAT: true}
+// Segment is a network of both machines' cards, on which client and server have
+// sub-interfaces.
+type Segment struct {
+	Driver, Kind string // Docker's, such as macvlan and bridge
+	Subnet       netip.Prefix
+	Client       netip.Addr // its address there, which nobody else has
+}
+
+// remotely are the modes that such clients reach: true, only from containers there.
+var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false,
+	mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 // Remotely are their names.
 func Remotely() []string { return recipe.Names(remotely) }
 
+// fromAfar reports whether the path's client is on another machine.
+func fromAfar(s path.Spec) bool {
+	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
+}
+
 // refuse refuses what is not for clients there.
 func (r *Remote) refuse(s path.Spec) error {
+	contained, known := remotely[s.Mode]
 	switch {
-	case s.From != mode.FromRemote:
-		return &path.UnsupportedError{Missing: "the clients are on the other machine, outside every container", Remedy: "--from remote"}
-	case !remotely[s.Mode]:
+	case !fromAfar(s):
+		return &path.UnsupportedError{Missing: "the clients are on the other machine", Remedy: "--from remote,remote-container"}
+	case contained && s.From != mode.FromRemoteContainer:
+		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) + " get a network of their own on the wire, in which the other machine has no address", Remedy: "--from remote-container"}
+	case !known:
 		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
 	case !r.Addr.Is4() || s.To.Six():
 		return &path.UnsupportedError{Missing: "the servers' containers have IPv4, and the peer is to dial " + r.Addr.String(),
@@ -37,10 +55,15 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
-// placeRemote places all clients there.
-func (s *site) placeRemote(r *Remote) {
-	s.PlaceClients(r.Place)
+// placeRemote places the client there, and returns the hops from it to this machine.
+func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
+	place, hops, err := r.Client(s.ctx, s.path, s.Dial[0], on)
+	if err != nil {
+		return nil, err
+	}
+	s.PlaceClients(place)
 	for i := range s.path.Clients {
 		s.path.Clients[i].Machine = r.Machine
 	}
+	return hops, nil
 }

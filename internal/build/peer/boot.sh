@@ -1,16 +1,20 @@
 {
 mark=MARK
+root=SUDO
+[ "$(id -u)" -eq 0 ] && root=
+user=$(id -un 2>/dev/null)
+case $user in '' | *[!A-Za-z0-9._-]*) user="#$(id -u)" ;; esac
 own=$(command -v toll 2>/dev/null)
 sum=
 case $own in
 /*) sum=$(sha256sum <"$own" 2>/dev/null) && sum=${sum%% *} ;;
 esac
 echo
-echo "$mark have $(uname -s) $(uname -m) ${sum:--} ${SSH_CONNECTION:--}"
+echo "$mark have $(uname -s) $(uname -m) ${sum:--} $user ${SSH_CONNECTION:--}"
 read -r word size
 case $word in
 use)
-	"$own" agent --stdio "$mark"
+	$root "$own" agent --stdio "$mark"
 	exit
 	;;
 copy) ;;
@@ -29,7 +33,7 @@ done
 echo "$mark send"
 head -c "$size" >"$dir/toll"
 [ "$(wc -c <"$dir/toll")" -eq "$size" ] || { drop; echo "$mark fail space"; exit 1; }
-"$dir/toll" agent --stdio "$mark" --remove
+$root "$dir/toll" agent --stdio "$mark" --remove
 code=$?
 drop
 exit $code

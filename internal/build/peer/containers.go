@@ -3,8 +3,11 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/docker"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -24,7 +27,7 @@ func (r *run) engine(ctx context.Context) (*docker.Docker, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	r.docker = &docker.Docker{Remote: &docker.Remote{Place: r.agent, Machine: r.agent, Addr: s.server, Wire: s.wireHop()}}
+	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: s.server, Client: r.client, Machine: r.agent}}
 	return r.docker, nil
 }
 
@@ -49,7 +52,29 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	if err != nil {
 		return err
 	}
+	if spec.From == mode.FromRemoteContainer { // first, because it takes less time
+		if err := r.boxes(ctx, spec.Mode); err != nil {
+			return err
+		}
+	}
 	return d.Check(ctx, spec)
+}
+
+// boxes finds out whether the peer's Docker Engine makes containers, and whether what its
+// rules rewrite can be counted.
+func (r *run) boxes(ctx context.Context, m mode.Name) error {
+	if err := r.left(); err != nil {
+		return err
+	}
+	if _, err := r.agent.Boxes(ctx); err != nil || m != mode.Publish && m != mode.PublishDefault && m != mode.PublishNAT {
+		return err
+	}
+	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 1)
+	_, err := r.agent.Counters(ctx, []agent.Counter{{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
+	if errors.Is(err, path.ErrUnsupported) {
+		return &path.UnsupportedError{Missing: "what the peer's rules rewrite is only counted as root", Remedy: "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
+	}
+	return err
 }
 
 // buildContained builds a path whose server is in a container.
@@ -80,12 +105,28 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 		return nil, errors.New("the way between the two machines has changed")
 	}
 	inner := built.Inspect
+	s.spots = r.spotsOf(built)
 	if err := s.Finish(); err != nil {
 		return nil, err
 	}
-	cards := built.Inspect
-	built.Inspect = func() (all []path.Setting, err error) {
-		for _, read := range []func() ([]path.Setting, error){inner, cards} {
+	built.Inspect = together(inner, built.Inspect)
+	if len(s.spots) == 0 {
+		return built, nil
+	}
+	all, err := built.Inspect()
+	if err == nil {
+		err = path.Undiverted(all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", spec, err)
+	}
+	return built, nil
+}
+
+// together reads settings that two read; either may be nil.
+func together(a, b func() ([]path.Setting, error)) func() ([]path.Setting, error) {
+	return func() (all []path.Setting, err error) {
+		for _, read := range []func() ([]path.Setting, error){a, b} {
 			if read == nil {
 				continue
 			}
@@ -97,5 +138,4 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 		}
 		return all, nil
 	}
-	return built, nil
 }

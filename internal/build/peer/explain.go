@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,14 @@ import (
 
 // told are what ssh says when it cannot reach a machine, and what to do.
 var told = []struct{ says, missing, remedy string }{
+	{"password is required", "sudo on %s asks for a password", sudoers},
+	{"authentication is required", "sudo on %s asks for a password", sudoers},
+	{"not in the sudoers file", "sudo on %s does not let you become root", sudoers},
+	{"not allowed to execute", "sudo on %s does not let you run toll as root", sudoers},
+	{"may not run sudo", "sudo on %s does not let you become root", sudoers},
+	{"must have a tty", "sudo on %s only works at a terminal (requiretty)", sudoers},
+	{"sudo: not found", "%s has no sudo", "--peer root@HOST, without --peer-sudo"},
+	{"sudo: command not found", "%s has no sudo", "--peer root@HOST, without --peer-sudo"},
 	{"remote host identification has changed", "the host key of %s is not the one that ssh knows", "find out why, then ssh-keygen -R HOST; toll takes no key that ssh does not"},
 	{"host key verification failed", "ssh does not know the host key of %s", "log in once by hand, ssh HOST, and compare the key"},
 	{"permission denied", "%s does not let you in without asking for a password", "a key that ssh's agent has: ssh-copy-id, ssh-add; then ssh -o BatchMode=yes HOST true must work"},
@@ -25,6 +34,9 @@ var told = []struct{ says, missing, remedy string }{
 	{"bad configuration option", "this ssh does not know an option: %s was not reached", "its own configuration, or an OpenSSH of 7.6 or later"},
 	{"exec format error", "toll does not run on %s: it is for another kind of machine", "--peer-binary with a toll that is built for it"},
 }
+
+// sudoers is a line that lets a toll that is installed there be run as root, and nothing else.
+const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
 // explain says why the peer was not reached, in the words of ssh if it ended.
 func (c *connection) explain(ctx context.Context, err error) error {
@@ -49,7 +61,8 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	low := strings.ToLower(c.err.Error())
 	for _, t := range told {
 		if strings.Contains(low, t.says) {
-			return &path.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host), Remedy: strings.ReplaceAll(t.remedy, "HOST", c.host.Name)}
+			return &path.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host),
+				Remedy: strings.NewReplacer("HOST", c.host.Name, "USER", cmp.Or(c.seen.User, "you")).Replace(t.remedy)}
 		}
 	}
 	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host), Err: errors.Join(c.err, err),

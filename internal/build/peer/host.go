@@ -93,6 +93,10 @@ func (h Host) String() string {
 	return out
 }
 
+// Here reports whether it is this machine, which is reached without ssh: localhost, for
+// no user and at no port. Either of them says that ssh is meant.
+func (h Host) Here() bool { return h == Host{Name: "localhost"} }
+
 // args are ssh's, which runs a command there. The user's configuration holds but for what
 // would ask at a terminal, speak in windows, or stay.
 func (h Host) args(command string) []string {

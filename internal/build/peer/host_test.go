@@ -59,17 +59,17 @@ func FuzzParseHost(f *testing.F) {
 
 func TestParseHave(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
-	h, err := parseHave("Linux aarch64 " + sum + " 10.0.0.1 4000 10.0.0.2 22")
-	if err != nil || h.Machine != "aarch64" || h.Sum != sum || h.Here.String() != "10.0.0.1:4000" || h.There.String() != "10.0.0.2:22" {
+	h, err := parseHave("Linux aarch64 " + sum + " ada 10.0.0.1 4000 10.0.0.2 22")
+	if err != nil || h.Machine != "aarch64" || h.Sum != sum || h.User != "ada" || h.Here.String() != "10.0.0.1:4000" || h.There.String() != "10.0.0.2:22" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := parseHave("Linux x86_64 - fe80::1%eth0 1 fe80::2%eth0 2"); err != nil || h.Sum != "" || h.Here.Addr().Zone() != "eth0" {
+	if h, err := parseHave("Linux x86_64 - ada fe80::1%eth0 1 fe80::2%eth0 2"); err != nil || h.Sum != "" || h.Here.Addr().Zone() != "eth0" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := parseHave("Linux x86_64 - -"); err != nil || h.Here.IsValid() {
+	if h, err := parseHave("Linux x86_64 - #1000 -"); err != nil || h.Here.IsValid() {
 		t.Errorf("%+v, %v", h, err)
 	}
-	for _, s := range []string{"", "Linux", "Linux x86_64 - a b", "a b c d e f g h"} {
+	for _, s := range []string{"", "Linux", "Linux x86_64 - -", "Linux x86_64 - ada a b", "a b c d e f g h i"} {
 		if _, err := parseHave(s); err == nil {
 			t.Errorf("%q is understood", s)
 		}
@@ -77,8 +77,8 @@ func TestParseHave(t *testing.T) {
 }
 
 func FuzzSaid(f *testing.F) {
-	f.Add("mark have Linux x86_64 - 1.2.3.4 5 6.7.8.9 10\r\n")
-	f.Add("mark have a b c d")
+	f.Add("mark have Linux x86_64 - ada 1.2.3.4 5 6.7.8.9 10\r\n")
+	f.Add("mark have a b c d e")
 	f.Add("markhave")
 	f.Fuzz(func(t *testing.T, line string) {
 		word, rest, ours := said("mark", line)

@@ -8,13 +8,12 @@
 // agent ends itself when its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine, and
-// the client on the peer.
+// the client on the peer, as a process or in a container of the engine there.
 package peer
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"sync"
 
@@ -43,6 +42,8 @@ type Peer struct {
 	Binary string
 	// Version is toll's.
 	Version string
+	// Sudo has the agent run as root there, by sudo.
+	Sudo bool
 	// SSH is the program and its first arguments; none is ssh.
 	SSH []string
 
@@ -88,12 +89,15 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 
 // refuse refuses what no peer can change.
 func refuse(s path.Spec) error {
+	if s.Mode == mode.Routed {
+		return &path.UnsupportedError{Missing: "the peer has no route to a network that toll makes: its addresses are for the engine to choose", Remedy: "--on lab"}
+	}
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
 	}
-	if s.From != mode.FromRemote {
-		return &path.UnsupportedError{Missing: "the client is on the peer, outside every container", Remedy: "--from remote"}
+	if s.From != mode.FromRemote && s.From != mode.FromRemoteContainer {
+		return &path.UnsupportedError{Missing: "the client is on the peer", Remedy: "--from remote,remote-container"}
 	}
 	if n, m := s.Count(); n > 1 || m > 1 {
 		return &path.UnsupportedError{Missing: "crowds are not measured between machines", Remedy: "--on lab or docker"}
@@ -131,6 +135,8 @@ type run struct {
 	agent *agent.Agent
 	seen  have
 	end   undo.Stack
+
+	boxed sync.Map // containers there, by the *path.Path that has one
 
 	asking sync.Mutex // guards following
 	docker *docker.Docker
@@ -174,6 +180,12 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	r.end.Push("end ssh", c.close)
 	r.end.Push("release the agent", r.hub.Close)
 	r.end.Push("leave the Docker Engine", r.closeEngine)
+	r.end.Push("leave the peer's Docker Engine", func() error {
+		if r.agent == nil {
+			return nil
+		}
+		return r.agent.ClearBoxes()
+	})
 	r.seen = c.seen
 	if err := r.hub.Serve(c.carrier); err != nil {
 		return nil, err
@@ -218,4 +230,9 @@ func (r *run) left() error {
 }
 
 // agentName is how reports call the peer.
-func (h Host) agentName() string { return fmt.Sprintf("peer %s", h.Name) }
+func (h Host) agentName() string {
+	if h.Here() {
+		return thisMachine
+	}
+	return "peer " + h.Name
+}

@@ -26,6 +26,7 @@ type site struct {
 
 	server, client netip.Addr // this machine's, that is dialled, and the peer's, that dials
 	there, here    link.Way   // from the peer to this machine, and back
+	spots          []spot     // of the path, on the peer
 	unwatched      []string   // machines whose settings cannot be read
 }
 
@@ -105,9 +106,12 @@ func (s *site) native() error {
 	return nil
 }
 
+// between is where the wire is.
+func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
+
 // wireHop is the way between the machines' cards: what both of them counted.
 func (s *site) wireHop() path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.run.agent.Name() + " and " + thisMachine,
+	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
 		Read: both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
 }
 
@@ -173,7 +177,7 @@ func (s *site) Finish() error {
 	if err := s.describe(); err != nil {
 		return err
 	}
-	wheres := []string{thisMachine, s.run.agent.Name(), s.path.Hops[0].Where} // the first is the wire
+	wheres := []string{thisMachine, s.run.agent.Name(), s.between()}
 	path.Share(s.path, func(h path.Hop) bool { return slices.Contains(wheres, h.Where) })
 	return s.inspectable()
 }
@@ -187,8 +191,8 @@ func (s *site) describe() error {
 	}
 	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client, hello.Kernel, hello.CPUs)
 	s.path.Facts["address family"] = family
-	s.path.Facts["route there"] = route(s.client, s.there, s.server)
-	s.path.Facts["route back"] = route(s.server, s.here, s.client)
+	s.path.Facts["route there"] = wayInWords(s.client, s.there, s.server)
+	s.path.Facts["route back"] = wayInWords(s.server, s.here, s.client)
 	err := local.Describe(s.path, s.run.here, []local.Described{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}}})
 	if err != nil {
 		return err
@@ -205,8 +209,8 @@ func (s *site) describe() error {
 	return nil
 }
 
-// route is a way in words.
-func route(from netip.Addr, w link.Way, to netip.Addr) string {
+// wayInWords is a way, as reports have it.
+func wayInWords(from netip.Addr, w link.Way, to netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s by %s", from, w.Device)
 	if w.Via.IsValid() {
@@ -229,6 +233,10 @@ func (s *site) inspectable() error {
 		},
 	}
 	names := []string{thisMachine, s.run.agent.Name()}
+	for _, x := range s.spots {
+		reads = append(reads, func() ([]path.Setting, error) { return x.agent.Inspect(x.at) })
+		names = append(names, x.at.Where)
+	}
 	var watched []func() ([]path.Setting, error)
 	for i, read := range reads {
 		_, err := read()

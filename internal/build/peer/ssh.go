@@ -48,6 +48,7 @@ const (
 // connection is ssh with an agent at its other end.
 type connection struct {
 	host    Host
+	name    string // of the agent, in reports
 	process *path.Process
 	ended   chan struct{} // closed when ssh has
 	err     error         // how
@@ -61,11 +62,12 @@ type connection struct {
 type have struct {
 	System, Machine string         // uname -s and -m
 	Sum             string         // SHA-256 of its own toll, in hex; "": it has none
+	User            string         // who is let in there, as sudoers takes it
 	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: not told
 }
 
 // dial starts an agent on the peer, and hands it the bundle.
-func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (_ *connection, err error) {
+func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
 	run := append(slices.Clone(p.SSH), p.Host.args("sh")...)
 	if len(p.SSH) == 0 {
 		run = append([]string{"ssh"}, run...)
@@ -74,17 +76,40 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (_ *conn
 	if err != nil {
 		return nil, &path.UnsupportedError{Missing: "ssh is not installed here, by which toll reaches the peer", Remedy: "install OpenSSH's client: apt-get install openssh-client", Err: err}
 	}
+	c, err := newConnection(p.Host)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.open(ctx, here, exec.Command(program, run[1:]...), func() error { return c.prepare(p, bundle) })
+}
+
+// beside starts an agent on this machine, without ssh.
+func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
+	c, err := newConnection(p.Host)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(local.Self, agent.Arg, "--stdio", c.mark)
+	cmd.Args[0] = os.Args[0]
+	return c, c.open(ctx, here, cmd, func() error { return c.introduce(bundle) })
+}
+
+func newConnection(h Host) (*connection, error) {
 	mark := make([]byte, 16) //nolint:mnd // bytes that no banner has
 	if _, err := rand.Read(mark); err != nil {
 		return nil, err
 	}
-	c := &connection{host: p.Host, ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark)}
+	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark)}, nil
+}
+
+// open starts a program, has an agent started at its other end, and carries that one's
+// connections.
+func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, start func() error) (err error) {
 	said := &local.Tail{}
-	cmd := exec.Command(program, run[1:]...)
 	cmd.Stderr = said
 	cmd.WaitDelay = endLimit // a master connection of the user's may keep the standard error
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
-		return nil, err
+		return err
 	}
 	go func() { c.err = c.process.Wait(); close(c.ended) }()
 	defer func() {
@@ -97,11 +122,11 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (_ *conn
 	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
 	defer stop()
 	c.in = bufio.NewReader(c.process.Out)
-	if err := c.prepare(p, bundle); err != nil {
-		return nil, err
+	if err := start(); err != nil {
+		return err
 	}
 	c.carrier, err = agent.AtHub(stdio{c.in, c.process})
-	return c, err
+	return err
 }
 
 // stdio is ssh's standard input and output as one stream.
@@ -115,7 +140,11 @@ func (s stdio) Close() error                { return errors.Join(s.process.In.Cl
 
 // prepare has the shell start an agent.
 func (c *connection) prepare(p *Peer, bundle []byte) error {
-	if err := c.say(strings.Replace(boot, "MARK", c.mark, 1)); err != nil {
+	sudo := "''"
+	if p.Sudo {
+		sudo = "'sudo -n --'"
+	}
+	if err := c.say(strings.NewReplacer("MARK", c.mark, "SUDO", sudo).Replace(boot)); err != nil {
 		return err
 	}
 	words, err := c.hear("have")
@@ -137,10 +166,15 @@ func (c *connection) prepare(p *Peer, bundle []byte) error {
 	if err != nil {
 		return err
 	}
+	return c.introduce(bundle)
+}
+
+// introduce waits for the agent, and hands it the bundle.
+func (c *connection) introduce(bundle []byte) error {
 	if _, err := c.hear("agent"); err != nil {
 		return err
 	}
-	return c.say(fmt.Sprintf("%d %s\n%s", len(bundle), c.host.agentName(), bundle))
+	return c.say(string(agent.Introduce(bundle, c.name)))
 }
 
 // otherMachine says that this program is for other machines.
@@ -242,7 +276,10 @@ func (c *connection) copy(file string) error {
 	for left := info.Size(); left > 0; {
 		const piece = 1 << 20
 		n, err := io.CopyN(c.process.In, f, min(left, piece))
-		if err != nil {
+		if err != nil { // it may have said why it takes no more
+			if _, said := c.hear("agent"); errors.As(said, new(*path.UnsupportedError)) {
+				return said
+			}
 			return fmt.Errorf("copy toll to it: %w", err)
 		}
 		left -= n
@@ -319,12 +356,12 @@ func said(mark, line string) (word, rest string, ours bool) {
 
 // parseHave reads what the shell says of its machine.
 func parseHave(s string) (h have, err error) {
-	const least, most = 4, 7
+	const least, most = 5, 8
 	f := strings.Fields(s)
 	if len(f) != least && len(f) != most {
 		return h, fmt.Errorf("the peer's shell says %q of its machine", printable.Limit(s, 200)) //nolint:mnd // characters
 	}
-	h.System, h.Machine = f[0], f[1]
+	h.System, h.Machine, h.User = f[0], f[1], f[3]
 	if sum, err := hex.DecodeString(f[2]); err == nil && len(sum) == sha256.Size {
 		h.Sum = strings.ToLower(f[2])
 	}
@@ -340,7 +377,7 @@ func parseHave(s string) (h have, err error) {
 			}
 			return netip.AddrPortFrom(a.Unmap(), p.Port())
 		}
-		h.Here, h.There = at(f[3], f[4]), at(f[5], f[6])
+		h.Here, h.There = at(f[4], f[5]), at(f[6], f[7])
 	}
 	return h, nil
 }

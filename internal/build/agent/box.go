@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// Box is a container to make on an agent's machine, with an agent in it.
+type Box struct {
+	Number  uint64 `json:"number"`  // by which it is removed
+	ID      string `json:"id"`      // that the agent in it shows
+	Name    string `json:"name"`    // how reports call that
+	Network string `json:"network"` // as docker run's --network takes it; "": a bridge network of its own
+	LAN     *LAN   `json:"lan,omitempty"`
+}
+
+// LAN is a network for a box, instead of Network, whose devices are on a network card.
+type LAN struct {
+	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
+	Kind   string `json:"kind"`   // the driver's mode
+	Parent string `json:"parent"` // the card
+	Subnet string `json:"subnet"`
+	Addr   string `json:"addr"` // the box's, in it
+}
+
+// Engine makes boxes on an agent's machine. What it made is gone when it is closed.
+type Engine interface {
+	// Ready finds out whether boxes can be made, and names the engine.
+	Ready(ctx context.Context) (version string, err error)
+	// Make makes a box, whose first process is toll as an agent that takes its bundle from
+	// the standard input (see Introduce), and returns that process's standard input and
+	// output. The box ends when they are closed.
+	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
+	// Remove removes a box. One that is not there is no error.
+	Remove(number uint64) error
+	// Close removes all that was made.
+	Close() error
+}
+
+// errNoEngine is of an agent that was not told how to make boxes.
+var errNoEngine = errors.New("this agent makes no containers")
+
+// boxRequest is what is asked of an engine: one of the fields.
+type boxRequest struct {
+	Ready  bool   `json:"ready,omitempty"`
+	Make   *Box   `json:"make,omitempty"`
+	Remove uint64 `json:"remove,omitempty"`
+	Clear  bool   `json:"clear,omitempty"`
+}
+
+// boxLimit is how much longer than usual an engine may take: it may load an image.
+const boxLimit = 2 * time.Minute
+
+// Boxes finds out whether boxes can be made on the agent's machine, and by which engine.
+func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
+	ans, err := a.ask(ctx, request{Box: &boxRequest{Ready: true}}, boxLimit)
+	return ans.Engine, err
+}
+
+// MakeBox makes a box, and waits for the agent in it. The caller calls remove, which
+// lets that agent go first.
+func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
+	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
+	if _, err := rand.Read(id); err != nil {
+		return nil, nil, err
+	}
+	b.Number, b.ID = a.number(), hex.EncodeToString(id)
+	remove = func() error {
+		if inner != nil {
+			inner.Dismiss()
+		}
+		_, err := a.ask(context.Background(), request{Box: &boxRequest{Remove: b.Number}}, boxLimit)
+		if a.Err() != nil {
+			return nil //nolint:nilerr // the box ended with the agent
+		}
+		return err
+	}
+	// Not ctx: what was asked for is made, and has to be removed.
+	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("it did not come"))
+		inner, err = a.hub.Wait(ctx, b.ID)
+		cancel()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return inner, remove, nil
+}
+
+// ClearBoxes removes all that was made on the agent's machine for boxes.
+func (a *Agent) ClearBoxes() error {
+	if a.Err() != nil { // it does so itself
+		return nil
+	}
+	_, err := a.ask(context.Background(), request{Box: &boxRequest{Clear: true}}, boxLimit)
+	return err
+}
+
+// check reports whether exactly one thing is asked for.
+func (o boxRequest) check() error {
+	n := 0
+	for _, is := range []bool{o.Ready, o.Make != nil, o.Remove != 0, o.Clear} {
+		if is {
+			n++
+		}
+	}
+	if n != 1 || o.Make != nil && (o.Make.Number == 0 || o.Make.ID == "" || o.Make.Name == "") {
+		return fmt.Errorf("%w: one thing is asked of an engine, and a box has a number, an ID and a name", errNonsense)
+	}
+	return nil
+}
+
+// box does what is asked of the engine, and names it if that was asked for.
+func (s *server) box(o boxRequest) (version string, err error) {
+	e := s.config.Engine
+	if e == nil || s.config.Open == nil {
+		return "", errNoEngine
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), boxLimit)
+	defer cancel()
+	switch {
+	case o.Ready:
+		return e.Ready(ctx)
+	case o.Remove != 0:
+		return "", e.Remove(o.Remove)
+	case o.Clear:
+		return "", e.Close()
+	}
+	over, err := e.Make(ctx, *o.Make)
+	if err != nil {
+		return "", err
+	}
+	if err := s.carry(over, *o.Make); err != nil {
+		return "", errors.Join(fmt.Errorf("%s: %w", o.Make.Name, err), over.Close(), e.Remove(o.Make.Number))
+	}
+	return "", nil
+}
+
+// carry hands the agent in a box the bundle, and takes its connections to the hub.
+func (s *server) carry(over io.ReadWriteCloser, b Box) error {
+	late := time.AfterFunc(s.silence, func() { _ = over.Close() })
+	defer late.Stop()
+	in := bufio.NewReader(over)
+	if err := awaited(in, b.ID); err != nil {
+		return err
+	}
+	if _, err := over.Write(Introduce(s.config.Bundle, b.Name)); err != nil {
+		return err
+	}
+	c, err := AtHub(struct {
+		io.Reader
+		io.WriteCloser
+	}{in, over})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			down, err := c.Accept()
+			if err != nil {
+				return
+			}
+			go s.pass(down)
+		}
+	}()
+	return nil
+}
+
+// Introduce is what an agent is told that has its hub at the standard input: how long the
+// bundle is and how reports call the agent, on a line, and the bundle.
+func Introduce(bundle []byte, name string) []byte {
+	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
+}
+
+// awaited waits for the line with which an agent says that it is there.
+func awaited(in *bufio.Reader, id string) error {
+	const most = 100 // lines
+	for range most {
+		line, err := in.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("it ended at once: %w", err)
+		}
+		if strings.TrimRight(string(line), "\r\n") == id+" "+Arg {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
+}
+
+// pass passes a connection on to the hub, and ends both ways as they end.
+func (s *server) pass(down net.Conn) {
+	up, err := s.config.Open()
+	if err != nil {
+		_ = down.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(up, down)
+		_ = up.Close() // of a stream in a carrier only this way: the other goes on
+	}()
+	_, _ = io.Copy(down, up)
+	_ = down.Close()
+}
+
+// remedyOf is what can be done about an error; "": nothing is known.
+func remedyOf(err error) string {
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u.Remedy
+	}
+	return ""
+}

@@ -1,0 +1,299 @@
+// Package box makes the containers of an agent: at the Docker Engine of its machine, each
+// with an agent in it that is reached by the container's standard input and output.
+//
+// All that it makes carries a label with the mark of the agent's process, is written to a
+// journal on that machine before it is made, and is removed when the agent's hub asks for
+// it or is gone. If the agent itself is killed its containers end, because nobody holds
+// their standard inputs any more; toll clean on that machine removes the rest.
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/undo"
+)
+
+// Engine is this machine's Docker Engine, as the docker command finds it. The zero value
+// is ready, and connects when it is first asked for something.
+type Engine struct {
+	// StateDir is where the journal is kept; "" is the user's state directory.
+	StateDir string
+
+	mu     sync.Mutex // guards following; one thing at a time is made
+	daemon *dockerapi.Daemon
+	image  string
+	made   int // names
+	boxes  map[uint64]*undo.Stack
+	absent []string // directories of the journal's that are made with it
+	closed bool
+
+	sharing sync.Mutex          // guards following
+	cards   map[agent.LAN]*card // by all but a box's address
+}
+
+var _ agent.Engine = (*Engine)(nil)
+
+// Ready connects to the daemon, loads toll's image and names the engine.
+func (e *Engine) Ready(ctx context.Context) (version string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.ready(ctx); err != nil {
+		return "", err
+	}
+	return e.daemon.Version(), nil
+}
+
+// errClosed is of what is asked for too late.
+var errClosed = errors.New("the agent ends")
+
+func (e *Engine) ready(ctx context.Context) error {
+	if e.closed {
+		return errClosed
+	}
+	if e.daemon == nil {
+		if err := dockerapi.CheckProgram(); err != nil {
+			return err
+		}
+		d, err := dockerapi.Connect(ctx, e.StateDir)
+		if errors.Is(err, fs.ErrPermission) {
+			return &path.UnsupportedError{Missing: "the user there may not use the Docker daemon's socket", Remedy: "--peer-sudo; or ssh as root, or as a user of group docker", Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		if dockerapi.Rootless(d.Info) {
+			return errors.Join(&path.UnsupportedError{Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
+				Remedy: "a Docker Engine there that is not, or --from remote"}, d.Close())
+		}
+		e.daemon, e.boxes, e.absent = d, map[uint64]*undo.Stack{}, absent(filepath.Dir(d.Journal.File()))
+		e.cards = map[agent.LAN]*card{}
+	}
+	if e.image == "" {
+		tag, err := e.daemon.MakeImage(ctx, "", false)
+		if err != nil {
+			return err
+		}
+		e.image = tag
+	}
+	return nil
+}
+
+// Make makes a box.
+func (e *Engine) Make(ctx context.Context, b agent.Box) (_ io.ReadWriteCloser, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	if e.boxes[b.Number] != nil {
+		return nil, fmt.Errorf("there is a box %d already", b.Number)
+	}
+	end := &undo.Stack{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, end.Undo())
+			return
+		}
+		e.boxes[b.Number] = end
+	}()
+	on := b.Network
+	switch {
+	case on != "":
+	case b.LAN != nil:
+		on, err = e.onCard(end, *b.LAN)
+	default:
+		on, err = e.network(end, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.start(end, on, b)
+}
+
+// name is a new name.
+func (e *Engine) name(what string) string {
+	e.made++
+	return "toll-" + e.daemon.ID + "-" + what + strconv.Itoa(e.made)
+}
+
+// network makes a network: a user-defined bridge, or one of a card's.
+func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error) {
+	o := client.NetworkCreateOptions{Driver: "bridge", Labels: e.daemon.Labels()}
+	if l != nil {
+		subnet, err := netip.ParsePrefix(l.Subnet)
+		if err != nil {
+			return "", err
+		}
+		o.Driver, o.Options = l.Driver, map[string]string{"parent": l.Parent, l.Driver + "_mode": l.Kind}
+		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
+	}
+	d := e.daemon
+	name = e.name("net")
+	if err := d.Journal.Add(dockerapi.Network, name); err != nil {
+		return "", err
+	}
+	end.Push("remove network "+name, func() error { return d.RemoveNetwork(name) })
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	if _, err := d.API.NetworkCreate(ctx, name, o); err != nil {
+		return "", fmt.Errorf("make a %s network: %w", o.Driver, err)
+	}
+	return name, nil
+}
+
+// card is a network on a card, which Docker lets have only one: boxes share it, and the
+// last one's end is its own.
+type card struct {
+	name  string
+	boxes int
+	end   undo.Stack
+}
+
+func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	l.Addr = ""
+	c := e.cards[l]
+	if c == nil {
+		c = &card{}
+		if c.name, err = e.network(&c.end, &l); err != nil {
+			return "", errors.Join(err, c.end.Undo())
+		}
+		e.cards[l] = c
+	}
+	c.boxes++
+	end.Push("leave network "+c.name, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if c.boxes--; c.boxes > 0 {
+			return nil
+		}
+		delete(e.cards, l)
+		return c.end.Undo()
+	})
+	return c.name, nil
+}
+
+// start makes and starts the container. It holds no more than an agent of a swarm's task
+// does: CAP_NET_ADMIN lets it read the settings of its own namespace.
+func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
+	d, name := e.daemon, e.name("client")
+	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
+		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true}
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(on), AutoRemove: true, LogConfig: container.LogConfig{Type: "none"},
+		CapAdd: []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true, SecurityOpt: []string{"no-new-privileges"}}
+	o := client.ContainerCreateOptions{Name: name, Config: c, HostConfig: h}
+	if b.LAN != nil {
+		addr, err := netip.ParseAddr(b.LAN.Addr)
+		if err != nil {
+			return nil, err
+		}
+		o.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
+			on: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr}}}}
+	}
+	if err := d.Journal.Add(dockerapi.Container, name); err != nil {
+		return nil, err
+	}
+	end.Push("remove container "+name, func() error { return d.RemoveContainer(name) })
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	made, err := d.API.ContainerCreate(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", b.Name, err)
+	}
+	held, err := d.API.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", b.Name, err)
+	}
+	end.Push("let go of container "+name, func() error { held.Close(); return nil })
+	if _, err := d.API.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+		return nil, fmt.Errorf("start %s: %w", b.Name, err)
+	}
+	return newAttached(held.HijackedResponse), nil
+}
+
+// attached is the standard input and output of a container's first process.
+type attached struct {
+	io.Reader
+	held client.HijackedResponse
+}
+
+func newAttached(held client.HijackedResponse) *attached {
+	out, w := io.Pipe()
+	go func() {
+		said := &local.Tail{}
+		_, err := stdcopy.StdCopy(w, said, held.Reader)
+		if err == nil {
+			err = io.EOF
+		}
+		_ = w.CloseWithError(said.Explain(err))
+	}()
+	return &attached{out, held}
+}
+
+func (a *attached) Write(b []byte) (int, error) { return a.held.Conn.Write(b) }
+func (a *attached) Close() error                { a.held.Close(); return nil }
+
+// Remove removes a box.
+func (e *Engine) Remove(number uint64) error {
+	e.mu.Lock()
+	end := e.boxes[number]
+	delete(e.boxes, number)
+	e.mu.Unlock()
+	if end == nil {
+		return nil
+	}
+	return end.Undo()
+}
+
+// Close removes what was made, and says what is left.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	d := e.daemon
+	if d == nil {
+		return nil
+	}
+	e.daemon = nil
+	var errs []error
+	for _, end := range e.boxes {
+		errs = append(errs, end.Undo())
+	}
+	e.boxes = nil
+	err := errors.Join(append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())...)
+	for _, dir := range e.absent {
+		if os.Remove(dir) != nil { // somebody else has something there by now
+			break
+		}
+	}
+	return err
+}
+
+// absent are the directories of a path that are not there, the innermost first.
+func absent(dir string) (out []string) {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return out
+		}
+		out = append(out, dir)
+	}
+}
