@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
@@ -93,7 +94,7 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "baseline":
 		return oneOf(modeWords, many)
 	case "mode":
-		return oneOf(swarm.Modes, many)
+		return oneOf(func() []string { return append(swarm.Modes(), peer.Modes()...) }, many)
 	case "pin":
 		return oneOf(func() []string { return []string{"auto", "none"} }, many)
 	case "recipe":

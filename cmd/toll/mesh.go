@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -28,6 +29,9 @@ type meshFlags struct {
 	sweeps int
 	atOnce int
 	swarm  swarmFlags
+	peers  meshPeers
+
+	ofSwarm, ofPeers *pflag.FlagSet // the flags of these
 }
 
 func newMesh(e env) *cobra.Command {
@@ -37,15 +41,18 @@ func newMesh(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "mesh",
-		Short: "Find the slow nodes and links of a Docker Swarm",
-		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm. In
-each round every node is in one pair, so N nodes take N-1 rounds. It prints a table
-of nodes × nodes, and names the nodes that are slow to all others, and the links
-that are slow though their nodes are not. It runs on a manager; every node must have
-toll's image (see toll image).`,
+		Short: "Find the slow nodes and links of a Docker Swarm, or of machines by ssh",
+		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm, or
+every two machines that ssh reaches. In each round every node is in one pair, so N
+nodes take N-1 rounds. It prints a table of nodes × nodes, and names the nodes that
+are slow to all others, and the links that are slow though their nodes are not.
+On a swarm it runs on a manager; every node must have toll's image (see toll image).
+With --peers toll starts itself there by ssh, and the machines dial each other.`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
-  toll mesh --on swarm --budget 5m --save mesh.jsonl`,
+  toll mesh --on swarm --budget 5m --save mesh.jsonl
+  toll mesh --peers a,b,me@c:2222
+  toll mesh --peers localhost,a,b --peers-network 10.0.0.0/24`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("seed") {
@@ -56,10 +63,15 @@ toll's image (see toll image).`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "the cluster's engine: swarm")
-	fl.StringSliceVar(&m.swarm.nodes, "nodes", nil, "the nodes, by name or ID (default all that take tasks)")
-	m.swarm.addHow(fl)
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", "))
+	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: swarm or peer")
+	m.ofSwarm, m.ofPeers = pflag.NewFlagSet(swarm.Name, pflag.ContinueOnError), pflag.NewFlagSet(peer.Name, pflag.ContinueOnError)
+	m.ofSwarm.SortFlags, m.ofPeers.SortFlags = false, false
+	m.ofSwarm.StringSliceVar(&m.swarm.nodes, "nodes", nil, "swarm: the nodes, by name or ID (default all that take tasks)")
+	m.swarm.addHow(m.ofSwarm)
+	m.peers.add(m.ofPeers)
+	fl.AddFlagSet(m.ofSwarm)
+	fl.AddFlagSet(m.ofPeers)
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", ")+" (of peers always "+strings.Join(peer.Modes(), ", ")+")")
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
@@ -98,7 +110,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return badMesh(err)
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
-	s := m.swarm.backend()
+	s := m.backend(req.On)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
@@ -162,16 +174,13 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
-	if !slices.Equal(f.on, []string{swarm.Name}) {
-		return r, usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(f.on, ",")), "--on swarm")
+	if r.On, err = m.on(f.on, given); err != nil {
+		return r, err
 	}
 	if given.Changed("rounds") {
 		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
 	}
 	if r.Mode, err = parseOne(m.mode, mode.ParseName); err != nil {
-		return r, err
-	}
-	if err := m.swarm.read(); err != nil {
 		return r, err
 	}
 	wire, err := parseWire("")
@@ -181,6 +190,40 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 	if r.Loads, err = f.loadsOver(wire); err != nil {
 		return r, err
 	}
-	r.On, r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = swarm.Name, m.sweeps, m.atOnce, f.budget.Seconds(), f.precision, "none", f.seed
+	r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = m.sweeps, m.atOnce, f.budget.Seconds(), f.precision, "none", f.seed
 	return r, nil
+}
+
+// on is where the nodes are, by the flags that were given. It reads these.
+func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
+	if !all.Changed("on") && all.Changed(meshPeersFlag) {
+		on = []string{peer.Name}
+	}
+	refuse := func(other *pflag.FlagSet, of string) error {
+		if flag := given(other); flag != "" {
+			return usage(fmt.Errorf("--%s is for %s only", flag, of), "--on "+of+", or leave --"+flag+" out")
+		}
+		return nil
+	}
+	switch {
+	case slices.Equal(on, []string{swarm.Name}):
+		return swarm.Name, cmp.Or(refuse(m.ofPeers, peer.Name), m.swarm.read())
+	case !slices.Equal(on, []string{peer.Name}):
+		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, or --peers a,b,c")
+	}
+	if !all.Changed("mode") {
+		m.mode = string(mode.Native)
+	}
+	if !slices.Contains(peer.Modes(), m.mode) {
+		return "", usage(fmt.Errorf("--mode %s: between machines that ssh reaches a mesh is measured without containers", m.mode), "leave --mode out, or --on swarm")
+	}
+	return peer.Name, cmp.Or(refuse(m.ofSwarm, swarm.Name), m.peers.check())
+}
+
+// backend is that of the nodes.
+func (m *meshFlags) backend(on string) cluster {
+	if on == peer.Name {
+		return m.peers.backend()
+	}
+	return m.swarm.backend()
 }

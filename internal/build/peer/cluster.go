@@ -1,0 +1,404 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/build/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the
+// others. The zero value lacks Hosts and Version; Close ends it.
+type Cluster struct {
+	// Hosts are the machines. One that is Here is this one, without ssh.
+	Hosts []Host
+	// Network is where they dial each other; an invalid one is any.
+	Network netip.Prefix
+	// Binary, Version, Sudo and SSH are as of a Peer.
+	Binary  string
+	Version string
+	Sudo    bool
+	SSH     []string
+
+	mu    sync.Mutex // guards following
+	fleet *fleet
+	err   error // why there is none
+}
+
+var _ path.Distant = (*Cluster)(nil)
+
+// Name is "peer".
+func (c *Cluster) Name() string { return Name }
+
+// Distant is true: the machines have clocks of their own.
+func (c *Cluster) Distant() bool { return true }
+
+// fleet is what a Cluster has started.
+type fleet struct {
+	cluster *Cluster
+	hub     *agent.Hub
+	members []*member
+	end     undo.Stack
+
+	mu   sync.Mutex // guards following
+	ways map[[2]*member]way
+}
+
+// member is a machine.
+type member struct {
+	name    string
+	host    Host
+	seen    have
+	agent   *agent.Agent
+	devices []agent.Interface
+	addrs   []netip.Addr // where others dial it, the likeliest first
+	err     error        // why it does not take part
+}
+
+// way is how a client gets to a server, and back.
+type way struct {
+	dial        netip.Addr
+	there, back link.Way
+}
+
+// Cluster brings an agent to each machine and says what they are. Of those that get none it
+// says why, by name.
+func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+	f, err := c.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	without = map[string]error{}
+	for _, m := range f.members {
+		about := sample.Node{Name: m.name}
+		if m.err != nil {
+			without[m.name] = m.err
+		} else {
+			hello := m.agent.Hello()
+			about.Address, about.Kernel, about.CPUs, about.Boot = m.addrs[0].String(), hello.Kernel, hello.CPUs, hello.Boot
+			if i := slices.IndexFunc(m.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) }); i >= 0 {
+				about.MTU = m.devices[i].MTU
+			}
+		}
+		all = append(all, about)
+	}
+	return all, without, nil
+}
+
+// Check finds out whether two of the machines reach each other.
+func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
+	if spec.Mode != mode.Native {
+		return &path.UnsupportedError{Missing: "between machines that ssh reaches a mesh is measured in mode native", Remedy: "--mode native; a swarm has other modes: --on swarm"}
+	}
+	built, err := c.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller knows for what
+	}
+	if err != nil {
+		return err
+	}
+	return built.Close()
+}
+
+// Build builds the path between the two machines that the spec names.
+func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	var between func(*leg) error
+	if spec.Mode == mode.Native {
+		between = (*leg).native
+	}
+	return recipe.Build(ctx, spec, between, func(p *path.Path) (*leg, error) {
+		f, err := c.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Channel = f.hub
+		l := &leg{path: p}
+		if l.server, err = f.find(spec.Server); err != nil {
+			return nil, err
+		}
+		if l.client, err = f.find(spec.Client); err != nil {
+			return nil, err
+		}
+		l.way, err = f.way(ctx, l.client, l.server)
+		return l, err
+	})
+}
+
+// start reaches the machines once; what came of it is remembered until Close.
+func (c *Cluster) start(ctx context.Context) (*fleet, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fleet != nil || c.err != nil {
+		return c.fleet, c.err
+	}
+	f, err := c.begin(ctx)
+	if ctx.Err() != nil { // not the machines' fault
+		return f, err
+	}
+	c.fleet, c.err = f, err
+	return f, err
+}
+
+func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
+	f := &fleet{cluster: c, ways: map[[2]*member]way{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.end.Undo())
+		}
+	}()
+	key, err := agent.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	here, err := netns.Here()
+	if err != nil {
+		return nil, err
+	}
+	f.end.Push("leave this machine", here.Close)
+	f.hub = agent.NewHub(key, c.Version)
+	f.name()
+	f.join(ctx, here, key.Bundle())
+	f.end.Push("release the agents", f.hub.Close)
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return f, f.address()
+}
+
+// name calls each machine by its host, or if two share that by all that its user wrote.
+func (f *fleet) name() {
+	count := map[string]int{}
+	for _, h := range f.cluster.Hosts {
+		count[h.Name]++
+	}
+	for _, h := range f.cluster.Hosts {
+		m := &member{name: h.Name, host: h}
+		if count[h.Name] > 1 {
+			m.name = h.String()
+		}
+		f.members = append(f.members, m)
+	}
+}
+
+// join brings an agent to each machine, to some at a time.
+func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
+	const atOnce = 16
+	turn := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for _, m := range f.members {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			m.err = f.bring(ctx, here, bundle, m)
+		})
+	}
+	wg.Wait()
+}
+
+// bring brings an agent to a machine.
+func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *member) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := &Peer{Host: m.host, Binary: f.cluster.Binary, Version: f.cluster.Version, Sudo: f.cluster.Sudo, SSH: f.cluster.SSH}
+	dial := p.dial
+	if m.host.Here() {
+		dial = p.beside
+	}
+	c, err := dial(ctx, here, bundle)
+	if err != nil {
+		return err
+	}
+	f.end.Push("end ssh to "+m.name, c.close)
+	if err := f.hub.Serve(c.carrier); err != nil {
+		return err
+	}
+	m.seen = c.seen
+	if m.agent, err = c.joined(ctx, f.hub); err != nil {
+		return err
+	}
+	m.devices, err = m.agent.Interfaces(ctx, "")
+	return err
+}
+
+// address finds out where others dial each machine: where ssh reached it, or was seen to
+// come from, and else at the cards by which it reaches the world; in the network that was
+// named at any card. A machine that is named twice is refused.
+func (f *fleet) address() error {
+	var seen []netip.Addr // this machine's addresses
+	for _, m := range f.members {
+		seen = append(seen, m.seen.Here.Addr())
+	}
+	for i, m := range f.members {
+		if m.err != nil {
+			continue
+		}
+		m.addrs = m.addresses(seen, f.cluster.Network)
+		if len(m.addrs) == 0 {
+			m.err = &path.UnsupportedError{Missing: m.name + " has no address that the others could dial", Remedy: "--peers-network with a network that all machines have an address in"}
+			if f.cluster.Network.IsValid() {
+				m.err = &path.UnsupportedError{Missing: fmt.Sprintf("%s has no address in %s", m.name, f.cluster.Network), Remedy: "--peers-network with a network that all machines have an address in"}
+			}
+			continue
+		}
+		for _, other := range f.members[:i] {
+			if other.err == nil && m.same(other) {
+				return &path.UnsupportedError{Missing: fmt.Sprintf("%s is the same machine as %s: both have %s", m.name, other.name, m.addrs[0]), Remedy: "name each machine once"}
+			}
+		}
+	}
+	return nil
+}
+
+// addresses are a machine's own, the likeliest first. Of this machine some were seen.
+func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
+	add := func(a netip.Addr) {
+		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	first := []netip.Addr{m.seen.There.Addr()}
+	if m.host.Here() {
+		first = seen
+	}
+	for _, a := range first {
+		if slices.ContainsFunc(m.devices, func(d agent.Interface) bool { return has(d, a) }) { // else NAT is between
+			add(a)
+		}
+	}
+	for _, d := range m.devices {
+		if !d.Up || d.Name == loopback || !d.Uplink && !within.IsValid() {
+			continue
+		}
+		for _, p := range d.Addrs {
+			add(p.Addr())
+		}
+	}
+	return out
+}
+
+// same reports whether two are one machine's network namespace.
+func (m *member) same(other *member) bool {
+	return m.agent.Hello().Boot == other.agent.Hello().Boot && slices.ContainsFunc(other.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) })
+}
+
+// find is a machine that takes part.
+func (f *fleet) find(name string) (*member, error) {
+	for _, m := range f.members {
+		if m.name != name {
+			continue
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+		if err := m.agent.Err(); err != nil {
+			return nil, &path.LeftError{Node: name, Err: err}
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("the run has no machine %s", name)
+}
+
+// way finds how a machine gets to another one, and back, once: the kernels of both are
+// asked.
+func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
+	key := [2]*member{client, server}
+	f.mu.Lock()
+	w, ok := f.ways[key]
+	f.mu.Unlock()
+	if ok {
+		return w, nil
+	}
+	var last error
+	for _, at := range server.addrs {
+		w, err := route(ctx, client, server, at)
+		if err == nil {
+			f.mu.Lock()
+			f.ways[key] = w
+			f.mu.Unlock()
+			return w, nil
+		}
+		last = cmp.Or(last, err)
+	}
+	return w, &path.UnsupportedError{Missing: fmt.Sprintf("%s has no way to %s", client.name, server.name), Err: last,
+		Remedy: "--peers-network with a network that both have an address in"}
+}
+
+func route(ctx context.Context, client, server *member, at netip.Addr) (w way, err error) {
+	w.dial = at
+	if w.there, err = client.agent.Route(ctx, at); err != nil {
+		return w, err
+	}
+	if w.back, err = server.agent.Route(ctx, w.there.Source); err != nil {
+		return w, err
+	}
+	if w.there.Device == loopback || w.back.Device == loopback {
+		return w, fmt.Errorf("%s is an address of both", at)
+	}
+	return w, nil
+}
+
+// Close ends the agents and the connections to them.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.fleet
+	c.fleet, c.err = nil, nil
+	if f == nil {
+		return nil
+	}
+	return f.end.Undo()
+}
+
+// leg is a path between two machines while it is built.
+type leg struct {
+	path           *path.Path
+	client, server *member
+	way
+}
+
+// native is a process on either machine, and the wire between them.
+func (l *leg) native() error {
+	at := netip.AddrPortFrom(l.dial, drawPort())
+	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
+	l.path.Clients = []path.Client{{Place: l.client.agent, Dial: at, Machine: l.client.agent}}
+	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device, Where: l.between(),
+		Read: both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
+			l.server.agent.Read(agent.Counter{Device: &agent.Device{Name: l.back.Device, ForwardRx: true}}))}}
+	l.path.Machines = []path.Machine{l.server.agent}
+	if l.client.agent.Hello().Boot != l.server.agent.Hello().Boot {
+		l.path.Machines = append(l.path.Machines, l.client.agent)
+	}
+	return nil
+}
+
+func (l *leg) between() string { return l.client.name + " and " + l.server.name }
+
+// drawPort draws a port. Whether it is free there is not asked; what listens on a fixed
+// one is below, and dials from one above.
+func drawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// Finish notes what a result must say of the way.
+func (l *leg) Finish() error {
+	l.path.Facts["route there"] = wayInWords(l.there.Source, l.there, l.dial)
+	l.path.Facts["route back"] = wayInWords(l.dial, l.back, l.there.Source)
+	path.Share(l.path, func(h path.Hop) bool { return h.Where == l.between() })
+	return nil
+}
