@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// boot makes two machines of namespaces, a and b, on a switch whose ports send so many
-// bits a second; b has a real sshd with keys of its own, and no file of this machine's
+// boot makes three machines of namespaces, a, b and c, on a switch whose ports send so many
+// bits a second; b and c have a real sshd with keys of its own, and no file of this machine's
 // changes. All of it ends with its first process.
 //
 //go:embed machines_test.sh
@@ -98,6 +98,8 @@ func (p *pair) nothingLeft(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, time.Minute, "nothing of toll is left on the peer", func() bool {
 		files, _ := filepath.Glob(p.dir + "/tmp/*")
+		state, _ := filepath.Glob(p.dir + "/home/.local")
+		files = append(files, state...)
 		out, _ := p.on("b", "pgrep", "-af", "agent --stdio bridgetoll-").Output()
 		return len(files) == 0 && !strings.Contains(string(out), "agent --stdio bridgetoll-")
 	})
@@ -118,10 +120,13 @@ func TestPeer(t *testing.T) {
 		{"ipv4", "known", "", "--peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "address family: IPv4", "route back: 10.78.0.1 by eth0 to 10.78.0.2"}},
 		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'", "--to address6 --peer [fd78::2]:22", 0, []string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
 		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1", 0, []string{"Witnessed", "dialling [fd78::1]:", "settings not watched on: peer 10.78.0.2: needs root"}},
+		{"sudo", "known", "", "--peer plain@" + there + " --peer-sudo", 0, []string{"Witnessed"}},
+		{"sudo-asks", "known", "", "--peer asked@" + there + " --peer-sudo", 3, []string{"sudo on asked@10.78.0.2 asks for a password", `"asked ALL=(root) NOPASSWD: `}},
 		{"endless-greeting", "known", "yes", "--peer " + there, 3, []string{"it said nothing that toll understands in 1048576 bytes"}},
 		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3, []string{"the last that it said: closed today"}},
 		{"wrong-key", "wrong", "", "--peer " + there, 3, []string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
 		{"unknown-key", "empty", "", "--peer " + there, 3, []string{"ssh does not know the host key of 10.78.0.2"}},
+		{"no-shell", "known", "", "--peer shut@" + there, 3, []string{"the last that it said: This account is currently not available.", "must give a POSIX shell"}},
 		{"not-let-in", "known", "", "--peer stranger@" + there, 3, []string{"does not let you in without asking for a password"}},
 		{"no-server", "known", "", "--peer " + there + ":23", 3, []string{"runs no ssh server there"}},
 		{"other-family", "known", "", "--to address6 --peer " + there, 3, []string{"the peer dials 10.78.0.1, which is of the other address family"}},
@@ -154,6 +159,24 @@ func TestPeer(t *testing.T) {
 			}
 		}
 	}
+	t.Run("full-disk", func(t *testing.T) {
+		own := filepath.Join(p.dir, "there", "toll")
+		if out, err := p.on("b", "sh", "-c", "mv "+own+" "+own+".off; mount -t tmpfs -o size=64k tmpfs "+p.dir+"/tmp").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		code, said := p.toll(t, "known", "path", "native", "--peer", there)
+		if code != 3 || !strings.Contains(said, "could not be copied to the peer as a whole: the disk there is full") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+		testwait.Until(t, time.Minute, "the part of the copy is gone", func() bool {
+			out, err := p.on("b", "ls", "-A", p.dir+"/tmp").Output()
+			return err == nil && len(out) == 0
+		})
+		if out, err := p.on("b", "sh", "-c", "umount "+p.dir+"/tmp; mv "+own+".off "+own).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	})
+	t.Run("mesh", func(t *testing.T) { p.mesh(t) })
 	t.Run("killed", func(t *testing.T) {
 		cmd := p.measuring(t)
 		p.kill(t, "a", "toll compare native --peer")
@@ -172,44 +195,91 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// A client on the peer reaches containers of this machine's Docker Engine.
-func TestPeerOfContainers(t *testing.T) {
-	pathtest.NeedsDaemons(t)
-	p := newPair(t)
-	p.docker = "unix://" + p.dir + "/sock"
-	docker := "DOCKER_HOST=" + p.docker
-	log, err := os.Create(filepath.Join(p.dir, "dockerd.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	d := p.on("a", "dockerd", "--data-root", p.dir+"/data", "--exec-root", p.dir+"/exec", "--pidfile", p.dir+"/docker.pid", "-H", p.docker)
-	d.Stdout, d.Stderr = log, log
-	if err := d.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // dockerd itself ends with its machine
-		_ = d.Process.Kill()
-		_ = d.Wait()
-		if said, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("dockerd: %s", said)
-		}
-	})
-	testwait.Until(t, time.Minute, "dockerd answers", func() bool {
-		cmd := p.on("a", "docker", "version")
-		cmd.Env = append(cmd.Env, docker)
-		return cmd.Run() == nil
-	})
+// mesh measures between all three machines: one of two ways to the same is refused, a pair
+// that a firewall keeps apart fails by name, and so does a machine that leaves.
+func (p *pair) mesh(t *testing.T) {
+	const third = "10.78.0.3"
 	for _, tt := range []struct {
 		name, args string
 		code       int
 		want       []string
 	}{
-		{"host", "path host --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "dialling 10.78.0.1:"}},
-		{"published", "path publish-nat --peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "DNAT ", "bridge ", "veth ", "dialling 10.78.0.1:"}},
+		{"twice", there + ",fd78::2 --dry-run", 3, []string{"fd78::2 is the same machine as 10.78.0.2", "toll: hint: name each machine once"}},
+		{"six", "localhost," + third + " --peers-network fd78::/64 --load rr --sweeps 1 --window 60ms --format json", 0, []string{`"address": "fd78::3"`, `"name": "localhost"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, said := p.toll(t, "known", append([]string{"mesh", "--quiet", "--peers"}, strings.Fields(tt.args)...)...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(said, w) {
+					t.Errorf("%q is missing", w)
+				}
+			}
+			if t.Failed() {
+				t.Log(said)
+			}
+		})
+	}
+	t.Run("firewall-and-leaves", func(t *testing.T) {
+		// Not reset but dropped, as firewalls do; ssh stays open.
+		block := "iptables -A INPUT -s " + there + " -p tcp --dport 20000:29999 -j DROP"
+		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
+			pathtest.SkipOrFail(t, "%v: %s", err, out)
+		}
+		cmd := p.on("a", pathtest.Toll(t), "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "60ms", "--quiet")
+		said := &bytes.Buffer{}
+		cmd.Stdout, cmd.Stderr = said, said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		testwait.Until(t, time.Minute, "a worker is on machine c", func() bool {
+			out, _ := p.processes("c", "toll worker")
+			return len(out) > 0
+		})
+		p.kill(t, "c", "toll agent --stdio bridgetoll-")
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said.String(), third+" left") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+		p.nothingLeft(t)
+	})
+}
+
+// A client on the peer reaches containers of this machine's Docker Engine.
+func TestPeerOfContainers(t *testing.T) {
+	pathtest.NeedsDaemons(t)
+	p := newPair(t)
+	p.docker = p.daemon(t, "a", "here")
+	far := p.daemon(t, "b", "there") // where sshd's environment says that it is
+	if err := os.Symlink(pathtest.Toll(t), filepath.Join(p.dir, "there", "toll")); err != nil {
+		t.Fatal(err)
+	}
+	made := func(machine, host string) string {
+		t.Helper()
+		var all string
+		for _, list := range []string{"ps -aq", "images -q", "network ls -q --filter type=custom"} {
+			cmd := p.on(machine, append([]string{"docker", "-H", host}, strings.Fields(list)...)...)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("docker %s: %s %v", list, out, err)
+			}
+			all += string(out)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name, args string
+		code       int
+		want       []string
+	}{
 		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
-		{"compared", "compare host publish-nat native --peer " + there + " --load rr --rounds 2 --window 60ms --quiet", 0, []string{"publish-nat"}},
+		{"no-right", "path host --from remote-container --peer plain@" + there, 3, []string{"may not use the Docker daemon's socket", "toll: hint: --peer-sudo; or ssh as root"}},
+		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,
+			[]string{"·MASQ·wire·DNAT·b", "  wire·DNAT·b", "macvlan·wire·macvlan", "Every row was witnessed"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, said := p.toll(t, "known", strings.Fields(tt.args)...)
@@ -225,24 +295,73 @@ func TestPeerOfContainers(t *testing.T) {
 				t.Log(said)
 			}
 			p.nothingLeft(t)
-			cmd := p.on("a", "docker", "ps", "-aq")
-			cmd.Env = append(cmd.Env, docker)
-			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Errorf("containers are left: %s %v", out, err)
+			if left := made("a", p.docker) + made("b", far); left != "" {
+				t.Errorf("something is left: %s", left)
 			}
 		})
 	}
+	t.Run("killed", func(t *testing.T) {
+		cmd := p.on("a", pathtest.Toll(t), "compare", "publish", "--from", "remote-container", "--baseline", "publish", "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")
+		cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
+			out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
+			return len(out) > 0
+		})
+		p.kill(t, "a", "toll compare publish --from")
+		_ = cmd.Wait()
+		p.nothingLeft(t)
+		testwait.Until(t, time.Minute, "nothing is left at the peer's engine", func() bool { return made("b", far) == "" })
+	})
 }
 
-// kill kills the processes of a pair that have that in their command line. They are in a
-// PID namespace of their own.
+// daemon starts a Docker Engine on a machine, which ends with it, and returns its host.
+func (p *pair) daemon(t *testing.T, machine, name string) string {
+	t.Helper()
+	host := "unix://" + p.dir + "/" + name + ".sock"
+	log, err := os.Create(filepath.Join(p.dir, name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.on(machine, "dockerd", "--data-root", p.dir+"/data-"+name, "--exec-root", p.dir+"/exec-"+name, "--pidfile", p.dir+"/"+name+".pid", "-H", host)
+	d.Stdout, d.Stderr = log, log
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // dockerd itself ends with its machine
+		_ = d.Process.Kill()
+		_ = d.Wait()
+		if said, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("dockerd on %s: %s", machine, said)
+		}
+		log.Close()
+	})
+	testwait.Until(t, time.Minute, "dockerd answers", func() bool { return p.on(machine, "docker", "-H", host, "version").Run() == nil })
+	return host
+}
+
+// processes are those of a machine that have that in their command line. All machines'
+// are in one PID namespace.
+func (p *pair) processes(machine, like string) (string, error) {
+	pid, err := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
+	if err != nil {
+		return "", err
+	}
+	out, err := p.on(machine, "pgrep", "--ns", strings.TrimSpace(string(pid)), "--nslist", "net", "-f", like).Output()
+	return string(out), err
+}
+
+// kill kills the processes of a machine that have that in their command line.
 func (p *pair) kill(t *testing.T, machine, like string) {
 	t.Helper()
-	out, err := p.on(machine, "pgrep", "-f", "^/[^ ]*"+like).Output()
+	out, err := p.processes(machine, "^/[^ ]*"+like)
 	if err != nil {
 		t.Fatalf("no process is like %s: %v", like, err)
 	}
-	if out, err := p.on(machine, append([]string{"kill", "-KILL"}, strings.Fields(string(out))...)...).CombinedOutput(); err != nil {
+	if out, err := p.on(machine, append([]string{"kill", "-KILL"}, strings.Fields(out)...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
