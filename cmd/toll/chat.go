@@ -22,10 +22,13 @@ type chatFlags struct {
 	from                  []string
 }
 
+// chatPrompt is what is asked unless something else is.
+const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
+
 func (f *chatFlags) add(fl *pflag.FlagSet) {
 	fromFlag(fl, &f.from)
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
-	fl.StringVar(&f.prompt, "prompt", "Tell a long story about a container ship and the keeper of a toll bridge.", "what each request asks")
+	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
 	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
 	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests", "requests of each session in a visit, one after another")
 	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")

@@ -97,6 +97,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return oneOf(func() []string { return append(swarm.Modes(), peer.Modes()...) }, many)
 	case "pin":
 		return oneOf(func() []string { return []string{"auto", "none"} }, many)
+	case "measure":
+		return oneOf(measureWords, many)
 	case "recipe":
 		return oneOf(recipeWords, many)
 	case "against", "results", saveFlag:

@@ -73,16 +73,24 @@ func newFastOn(e env) *cobra.Command {
 	var parts []string
 	var lease time.Duration
 	var trial fast.Trial
+	var asks measureFlags
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
 		Long: `on turns parts of fast on for published ports: connect, which leads local clients past
 docker-proxy, and links, which has the bridges of the ports' containers, and all ports of
 these bridges, carry packets of up to 180000 bytes. Parts that are not named are turned
-off. What links had before is noted before they are changed, and off gives it back.`,
+off. What links had before is noted before they are changed, and off gives it back.
+
+--measure asks the ports with it and without, in turns, and keeps it only if it helped.
+auto finds out whether a port speaks http, redis, postgres or greets who connects.
+stream, sql and run ask as the commands of these names do, with flags that they have, too.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
   sudo toll fast on 8080 --measure
+  sudo toll fast on 8000 --measure=stream --tokens 200
+  sudo toll fast on 5432 --measure=sql --dsn postgres://app@localhost/shop
+  sudo toll fast on 6379 --measure=run --client 'redis-benchmark -p {port} -q -t get -n 20000'
   sudo toll fast on --all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
@@ -96,7 +104,10 @@ off. What links had before is noted before they are changed, and off gives it ba
 				return err
 			}
 			trial.Want, trial.Lease = want, lease
-			if err := checkTrial(c, &trial); err != nil {
+			if err := errors.Join(checkTrial(c, &trial), asks.check(c, trial.Speaks)); err != nil {
+				return err
+			}
+			if trial.Load, err = asks.load(trial.Speaks, want.Ports); err != nil {
 				return err
 			}
 			if err := asRoot("on"); err != nil {
@@ -109,8 +120,9 @@ off. What links had before is noted before they are changed, and off gives it ba
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting")
+	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting, stream[:/PATH], sql, run")
 	c.Flags().Lookup("measure").NoOptDefVal = "auto"
+	asks.add(c.Flags())
 	c.Flags().DurationVar(&trial.Budget, "budget", fast.TrialBudget, "with --measure: how long, 2s to 10m")
 	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
 	leaseFlag(c, &lease)
@@ -164,7 +176,7 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 	const shortest, longest = 2 * time.Second, 10 * time.Minute
 	switch {
 	case t.Speaks == "" && c.Flags().Changed("measure"):
-		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(fast.Speeches(), ", "))
+		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(measureWords(), ", "))
 	case t.Speaks == "" && c.Flags().Changed("budget"):
 		return usage(errors.New("--budget is how long --measure takes"), "toll fast on 8080 --measure --budget 1m")
 	case t.Speaks == "":
@@ -174,10 +186,7 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 	case t.Budget < shortest || t.Budget > longest:
 		return usage(fmt.Errorf("--budget %s: must be from 2s to 10m", t.Budget), "")
 	}
-	if err := fast.ParseSpeech(t.Speaks); err != nil {
-		return usage(err, "")
-	}
-	return nil
+	return checkMeasure(t.Speaks)
 }
 
 // runTrial measures, and says what it found and how fast is after it.

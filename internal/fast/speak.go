@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 // A speech is what a port is asked, and what must come back. Nothing that it asks changes
@@ -46,10 +47,7 @@ func Speeches() []string {
 // errSpeech says that a word of --measure is none.
 type errSpeech struct{ word string }
 
-func (e *errSpeech) Error() string { return fmt.Sprintf("--measure=%s: no such load", e.word) }
-
-// Hint lists them.
-func (*errSpeech) Hint() string { return "it is one of " + strings.Join(Speeches(), ", ") }
+func (e *errSpeech) Error() string { return fmt.Sprintf("--measure=%.80s: no such load", e.word) }
 
 // ParseSpeech reads a word of --measure.
 func ParseSpeech(word string) error {
@@ -228,4 +226,71 @@ func try(ctx context.Context, at string, s speech, patience time.Duration) error
 		_, err = s.ask(rw)
 	}
 	return err
+}
+
+// spoken says what the figures of speeches are of.
+const spoken = "connecting: a new connection and its first answer; request: over a kept one; throughput: of requests that move much"
+
+// load asks a port by the speech.
+func (s speech) load(at string) *Load {
+	return &Load{Name: s.name, Note: spoken, Metrics: []Metric{{Connecting, "s", false}, {Asking, "s", false}, {Moving, "bit/s", true}},
+		Visit: func(ctx context.Context, long time.Duration) (map[string]float64, error) {
+			return s.visit(ctx, at, long)
+		}}
+}
+
+// bulkReply is an answer, in bytes, whose rate counts rather than its time.
+const bulkReply = 64 << 10
+
+// visit asks a port for so long: the median time of a new connection, and of a request over
+// a kept one, in s, or what requests move, in bit/s.
+func (s speech) visit(ctx context.Context, at string, long time.Duration) (map[string]float64, error) {
+	var connecting, asking []float64
+	var moved, first int64 // over kept connections, and by first requests
+	var spent, firstTook time.Duration
+	for end := time.Now().Add(long); len(connecting) < greetings || time.Now().Before(end); {
+		began := time.Now()
+		c, rw, err := dialTo(ctx, at, answering)
+		if err != nil {
+			return nil, err
+		}
+		if s.open != nil {
+			err = s.open(rw)
+		}
+		var n int64
+		if err == nil && s.ask != nil {
+			n, err = s.ask(rw)
+		}
+		took := time.Since(began)
+		connecting = append(connecting, took.Seconds())
+		first, firstTook = first+n, firstTook+took
+		for last := len(connecting) >= greetings; err == nil && last && s.ask != nil && time.Now().Before(end) && ctx.Err() == nil; {
+			began := time.Now()
+			_ = c.SetDeadline(began.Add(answering))
+			var n int64
+			n, err = s.ask(rw)
+			if err == nil || errors.Is(err, errLast) {
+				took := time.Since(began)
+				asking, moved, spent = append(asking, took.Seconds()), moved+n, spent+took
+			}
+		}
+		c.Close()
+		if err != nil && !errors.Is(err, errLast) {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	out := map[string]float64{Connecting: stats.Median(connecting)}
+	switch {
+	case len(asking) == 0 && first/int64(len(connecting)) >= bulkReply: // a server that keeps no connection
+		out[Moving] = 8 * float64(first) / firstTook.Seconds()
+	case len(asking) == 0:
+	case s.bulk || moved/int64(len(asking)) >= bulkReply:
+		out[Moving] = 8 * float64(moved) / spent.Seconds()
+	default:
+		out[Asking] = stats.Median(asking)
+	}
+	return out, nil
 }

@@ -16,11 +16,33 @@ import (
 // Trial measures ports with fast and without it, in turns, and keeps it only if that helped.
 type Trial struct {
 	Want   Choice
-	Speaks string        // a word of Speeches
+	Speaks string // a word of Speeches; "" with a Load
+	// Load is what each port is asked instead, at the address that it is dialled by; nil: what
+	// Speaks says.
+	Load   func(dial netip.AddrPort) (*Load, error)
 	Budget time.Duration // for all rounds
 	Lease  time.Duration // of what is kept
 	// Say is told what goes on, in a line each; nil: nobody.
 	Say func(string)
+}
+
+// Load is what a port is asked, visit by visit.
+type Load struct {
+	Name    string   // as it is shown: no secrets
+	Note    string   // what its metrics are of, in one clause
+	Metrics []Metric // in the order in which they are shown
+	// Visit asks for about so long, and not much longer than the context lasts. It returns a
+	// figure of each metric that it found, in the metric's unit. Every visit begins with
+	// connections of its own: those that are open stay on the way that they have.
+	Visit func(ctx context.Context, long time.Duration) (map[string]float64, error)
+	Close func() error // when nothing is asked any more; nil: nothing is to be done
+}
+
+// Metric is one thing that visits of a load measure.
+type Metric struct {
+	What   string
+	Unit   string // base unit; "": of a number
+	Higher bool   // is better
 }
 
 // Tried is what came of a trial.
@@ -29,6 +51,8 @@ type Tried struct {
 	Why    string      `json:"why"`
 	Rounds int         `json:"rounds"`
 	Ports  []TriedPort `json:"ports"`
+	// Notes say what the figures are of.
+	Notes []string `json:"notes"`
 }
 
 // TriedPort is a port that was measured.
@@ -36,6 +60,9 @@ type TriedPort struct {
 	Dial    netip.AddrPort `json:"dial"`
 	Speaks  string         `json:"speaks"`
 	Figures []Figure       `json:"figures"`
+	// Taken is how many connections to the port took a shortcut meanwhile, other clients'
+	// included; nil if the part connect was not measured.
+	Taken *uint64 `json:"taken,omitempty"`
 }
 
 // Figure is one thing that was measured with fast and without it. Before and After are
@@ -53,7 +80,7 @@ type Figure struct {
 	Verdict stats.Verdict `json:"verdict"`
 }
 
-// What a figure is of.
+// What a figure of a speech is of.
 const (
 	Connecting = "connecting" // a new connection with its first answer
 	Asking     = "request"    // over a kept connection
@@ -67,6 +94,9 @@ const (
 	unrenewed = 10 * time.Second       // what ends a trial that is killed
 	same      = 0.02                   // what is no difference
 )
+
+// renewed is how often a visit's state is renewed. A var, so that tests need not wait.
+var renewed = unrenewed / 3
 
 // TrialBudget is how long a trial takes unless it is told.
 const TrialBudget = 20 * time.Second
@@ -87,6 +117,10 @@ type switches interface {
 	toggle(on bool) error
 	// refresh has what is turned on be what the machine now has.
 	refresh(ctx context.Context) error
+	// keep has a state last while a visit goes on.
+	keep(ctx context.Context, on bool) error
+	// taken counts the connections that took shortcuts, by port; nil if there are to be none.
+	taken() (map[uint16]uint64, error)
 }
 
 // Run measures, and leaves fast on if it was better somewhere and worse nowhere. In any other
@@ -96,12 +130,11 @@ func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 		return nil, ErrOn
 	}
 	targets, err := t.targets(ctx)
+	defer func() { err = errors.Join(err, closeAll(targets)) }()
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range targets {
-		t.say(fmt.Sprintf("measuring %s (%s) with fast and without, in turns, for %s; local clients of the port meet both", x.dial, x.speech.name, t.Budget))
-	}
+	t.announce(targets)
 	f, err := TurnOn(t.Want)
 	if err != nil {
 		return nil, err
@@ -120,6 +153,19 @@ func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 	return out, err
 }
 
+// announce says what is about to be measured, and if that takes longer than was asked for.
+func (t *Trial) announce(targets []target) {
+	var round time.Duration
+	for _, x := range targets {
+		t.say(fmt.Sprintf("measuring %s (%s) with fast and without, in turns, for %s; local clients of the port meet both", x.dial, x.load.Name, t.Budget))
+		round += states * x.took
+	}
+	if least := stats.MinJudged * round; least > t.Budget+t.Budget/10 {
+		t.say(fmt.Sprintf("the %d rounds that a verdict needs may take %s, longer than --budget %s: a visit took %s", stats.MinJudged,
+			least.Round(time.Second), t.Budget, (round / states).Round(time.Millisecond)))
+	}
+}
+
 func (t *Trial) say(text string) {
 	if t.Say != nil {
 		t.Say(text)
@@ -128,10 +174,22 @@ func (t *Trial) say(text string) {
 
 // target is a port that is asked.
 type target struct {
-	dial   netip.AddrPort
-	speech speech
+	dial netip.AddrPort
+	load *Load
+	took time.Duration // by a first visit, which counted for nothing
 }
 
+func closeAll(targets []target) (err error) {
+	for _, x := range targets {
+		if x.load.Close != nil {
+			err = errors.Join(err, x.load.Close())
+		}
+	}
+	return err
+}
+
+// targets are the ports that are asked, each of which answered once. The caller closes them,
+// also after an error.
 func (t *Trial) targets(ctx context.Context) (out []target, err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
@@ -147,18 +205,15 @@ func (t *Trial) targets(ctx context.Context) (out []target, err error) {
 				if d, ok := dials(p.Host); ok {
 					x.dial = d
 				}
-				if t.Speaks == auto {
-					x.speech, err = recognize(ctx, x.dial.String(), p.Port)
-				} else {
-					x.speech, err = speechOf(t.Speaks, x.dial.String())
-				}
-				if err == nil {
-					err = try(ctx, x.dial.String(), x.speech, answering)
-				}
-				if err != nil && !errors.Is(err, errLast) {
-					return nil, fmt.Errorf("ask port %d: %w", port, err)
+				if x.load, err = t.loadOf(ctx, x.dial, p.Port); err != nil {
+					return out, fmt.Errorf("ask port %d: %w", port, err)
 				}
 				out = append(out, x)
+				began := time.Now()
+				if _, err := x.load.Visit(ctx, slice); err != nil {
+					return out, fmt.Errorf("ask port %d: %w", port, errors.Join(err, ctx.Err()))
+				}
+				out[len(out)-1].took = time.Since(began)
 			}
 		}
 	}
@@ -166,6 +221,29 @@ func (t *Trial) targets(ctx context.Context) (out []target, err error) {
 		return nil, &path.UnsupportedError{Missing: "no running container publishes these ports over TCP", Remedy: "docker ps lists what is published"}
 	}
 	return out, nil
+}
+
+// loadOf is what a port is asked.
+func (t *Trial) loadOf(ctx context.Context, dial netip.AddrPort, containerPort uint16) (*Load, error) {
+	if t.Load != nil {
+		return t.Load(dial)
+	}
+	at := dial.String()
+	if t.Speaks == auto {
+		s, err := recognize(ctx, at, containerPort)
+		if err != nil {
+			return nil, err
+		}
+		return s.load(at), nil
+	}
+	s, err := speechOf(t.Speaks, at)
+	if err == nil {
+		err = try(ctx, at, s, answering)
+	}
+	if err != nil && !errors.Is(err, errLast) {
+		return nil, err
+	}
+	return s.load(at), nil
 }
 
 // toggle turns on or off what the last Update put, for less time than a trial that is killed
@@ -196,6 +274,31 @@ func (f *Fast) refresh(ctx context.Context) error {
 	return &path.UnsupportedError{Missing: "there is nothing to turn on: " + why, Remedy: "toll fast on without --measure says more"}
 }
 
+// keep renews the lease before it runs out, and looks at the machine as watch does: rules that
+// came meanwhile hold for a long visit, too. Without fast as much is read, so that both states
+// are disturbed alike; of links the note is renewed.
+func (f *Fast) keep(ctx context.Context, on bool) error {
+	if on {
+		return f.refresh(ctx)
+	}
+	if _, err := f.read(ctx); err != nil {
+		return err
+	}
+	return f.toggle(false)
+}
+
+func (f *Fast) taken() (map[uint16]uint64, error) {
+	if f.table == nil {
+		return nil, nil
+	}
+	all, err := f.table.Entries()
+	out := map[uint16]uint64{}
+	for _, e := range all {
+		out[e.Dial.Port()] += e.Taken
+	}
+	return out, err
+}
+
 func (f *Fast) toggleLinks(on bool) (err error) {
 	if st, err := f.noted(); st == nil {
 		return err
@@ -213,137 +316,132 @@ func (f *Fast) toggleLinks(on bool) (err error) {
 	return err
 }
 
+// series are figures by state, what and round.
+type series [states]map[string]map[int]float64
+
 // measure takes turns until the budget is spent.
 func (t *Trial) measure(ctx context.Context, targets []target, to switches) (*Tried, error) {
-	out := &Tried{}
-	var series []*[states]map[string]map[int]float64 // by target, state, what and round
+	out := &Tried{Notes: []string{}}
+	var all []*series // by target
 	for range targets {
-		s := &[states]map[string]map[int]float64{}
+		s := &series{}
 		for i := range s {
 			s[i] = map[string]map[int]float64{}
 		}
-		series = append(series, s)
+		all = append(all, s)
 	}
 	refreshed := time.Time{}
 	for end := time.Now().Add(t.Budget); out.Rounds < stats.MinJudged || time.Now().Before(end); out.Rounds++ {
-		if time.Since(refreshed) > unrenewed/3 {
+		if time.Since(refreshed) > renewed {
 			if err := to.refresh(ctx); err != nil {
 				return nil, err
 			}
 			refreshed = time.Now()
 		}
 		for _, state := range rand.Perm(states) {
-			if err := to.toggle(state == after); err != nil {
-				return nil, err
-			}
 			for i, x := range targets {
-				figures, err := x.visit(ctx, slice)
-				if err = errors.Join(err, context.Cause(ctx)); err != nil {
-					return nil, fmt.Errorf("ask %s: %w", x.dial, err)
+				figures, err := x.visit(ctx, to, state == after)
+				if err != nil {
+					return nil, err
 				}
 				for what, v := range figures {
-					if series[i][state][what] == nil {
-						series[i][state][what] = map[int]float64{}
+					if all[i][state][what] == nil {
+						all[i][state][what] = map[int]float64{}
 					}
-					series[i][state][what][out.Rounds] = v
+					all[i][state][what][out.Rounds] = v
 				}
 			}
 		}
 	}
+	taken, err := to.taken()
+	if err != nil {
+		return nil, err
+	}
 	for i, x := range targets {
-		p := TriedPort{Dial: x.dial, Speaks: x.speech.name}
-		for _, what := range []string{Connecting, Asking, Moving} {
-			if f, ok := figure(what, series[i]); ok {
+		p := TriedPort{Dial: x.dial, Speaks: x.load.Name}
+		if taken != nil {
+			n := taken[x.dial.Port()]
+			p.Taken = &n
+		}
+		for _, m := range x.load.Metrics {
+			if f, ok := figure(m, all[i]); ok {
 				p.Figures = append(p.Figures, f)
 			}
 		}
 		out.Ports = append(out.Ports, p)
+		if n := x.load.Note; n != "" && !slices.Contains(out.Notes, n) {
+			out.Notes = append(out.Notes, n)
+		}
 	}
-	out.judge()
+	out.judge(t.Want.With(Links))
 	return out, nil
 }
 
-// visit asks a port for so long: the median time of a new connection, and of a request over
-// a kept one, in s, or what requests move, in bit/s.
-func (x target) visit(ctx context.Context, long time.Duration) (map[string]float64, error) {
-	var connecting, asking []float64
-	var moved, first int64 // over kept connections, and by first requests
-	var spent, firstTook time.Duration
-	for end := time.Now().Add(long); len(connecting) < greetings || time.Now().Before(end); {
-		began := time.Now()
-		c, rw, err := dialTo(ctx, x.dial.String(), answering)
-		if err != nil {
-			return nil, err
-		}
-		if x.speech.open != nil {
-			err = x.speech.open(rw)
-		}
-		var n int64
-		if err == nil && x.speech.ask != nil {
-			n, err = x.speech.ask(rw)
-		}
-		took := time.Since(began)
-		connecting = append(connecting, took.Seconds())
-		first, firstTook = first+n, firstTook+took
-		for last := len(connecting) >= greetings; err == nil && last && x.speech.ask != nil && time.Now().Before(end) && ctx.Err() == nil; {
-			began := time.Now()
-			_ = c.SetDeadline(began.Add(answering))
-			var n int64
-			n, err = x.speech.ask(rw)
-			if err == nil || errors.Is(err, errLast) {
-				took := time.Since(began)
-				asking, moved, spent = append(asking, took.Seconds()), moved+n, spent+took
+// visit asks a port once in a state, which lasts as long as the visit.
+func (x target) visit(ctx context.Context, to switches, on bool) (figures map[string]float64, err error) {
+	if err := to.toggle(on); err != nil {
+		return nil, err
+	}
+	during, cancel := context.WithCancelCause(ctx)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		renew := time.NewTicker(renewed)
+		defer renew.Stop()
+		for {
+			select {
+			case <-during.Done():
+				return
+			case <-renew.C:
+			}
+			if err := to.keep(during, on); err != nil {
+				cancel(err) // of a visit that is over, nil was first
 			}
 		}
-		c.Close()
-		if err != nil && !errors.Is(err, errLast) {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	out := map[string]float64{Connecting: stats.Median(connecting)}
+	}()
+	figures, err = x.load.Visit(during, slice)
+	stopped := context.Cause(during) // by the caller, or because the state did not last
+	cancel(nil)
+	<-kept
 	switch {
-	case len(asking) == 0 && first/int64(len(connecting)) >= bulkReply: // a server that keeps no connection
-		out[Moving] = 8 * float64(first) / firstTook.Seconds()
-	case len(asking) == 0:
-	case x.speech.bulk || moved/int64(len(asking)) >= bulkReply:
-		out[Moving] = 8 * float64(moved) / spent.Seconds()
-	default:
-		out[Asking] = stats.Median(asking)
+	case ctx.Err() != nil:
+		return nil, errors.Join(err, context.Cause(ctx))
+	case stopped != nil:
+		return nil, stopped
+	case err != nil:
+		return nil, fmt.Errorf("ask %s: %w", x.dial, err)
 	}
-	return out, nil
+	return figures, nil
 }
 
-// bulkReply is an answer, in bytes, whose rate counts rather than its time.
-const bulkReply = 64 << 10
-
-func figure(what string, s *[states]map[string]map[int]float64) (f Figure, ok bool) {
+func figure(m Metric, s *series) (f Figure, ok bool) {
 	values := func(m map[int]float64) (out []float64) {
 		for _, v := range m {
 			out = append(out, v)
 		}
 		return out
 	}
-	was, again, now := s[before][what], s[beforeAgain][what], s[after][what]
+	was, again, now := s[before][m.What], s[beforeAgain][m.What], s[after][m.What]
 	if len(was) == 0 || len(again) == 0 || len(now) == 0 {
 		return f, false
 	}
 	ratio, control := stats.Summarize(stats.Ratios(now, was)), stats.Summarize(stats.Ratios(again, was))
-	f = Figure{What: what, Unit: "s", Before: stats.Median(values(was)), After: stats.Median(values(now)),
-		Ratio: ratio.Median, Low: ratio.Low, High: ratio.High, Floor: stats.Floor(control)}
-	if what == Moving {
-		f.Unit = "bit/s"
+	if ratio.N == 0 || control.N == 0 { // all are 0: there is nothing to compare
+		return f, false
 	}
-	f.Verdict = stats.Judge(ratio, f.Floor, same, what == Moving)
+	f = Figure{What: m.What, Unit: m.Unit, Before: stats.Median(values(was)), After: stats.Median(values(now)),
+		Ratio: ratio.Median, Low: ratio.Low, High: ratio.High, Floor: stats.Floor(control)}
+	f.Verdict = stats.Judge(ratio, f.Floor, same, m.Higher)
 	return f, true
 }
 
-// judge decides: better somewhere, worse nowhere.
-func (t *Tried) judge() {
+// judge decides: better somewhere, worse nowhere. Without links only what took a shortcut can
+// have been better.
+func (t *Tried) judge(links bool) {
 	better, worse, unclear := 0, 0, 0
+	none := !links
 	for _, p := range t.Ports {
+		none = none && p.Taken != nil && *p.Taken == 0
 		for _, f := range p.Figures {
 			switch f.Verdict {
 			case stats.Better:
@@ -356,6 +454,8 @@ func (t *Tried) judge() {
 		}
 	}
 	switch {
+	case none:
+		t.Why = "no connection took a shortcut, so both ways that were measured are one"
 	case worse > 0 && better > 0:
 		t.Why = "something was certainly worse, although something else was better"
 	case worse > 0:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // serving answers connections on a port of its own until the test ends.
@@ -145,7 +146,9 @@ func TestRecognize(t *testing.T) {
 type onOff struct {
 	on                atomic.Bool
 	ons, offs, reread int
-	fault             error
+	kept              atomic.Int32
+	fault, lapse      error
+	through           map[uint16]uint64
 }
 
 func (o *onOff) toggle(on bool) error {
@@ -159,6 +162,10 @@ func (o *onOff) toggle(on bool) error {
 
 func (o *onOff) refresh(context.Context) error { o.reread++; return o.fault }
 
+func (o *onOff) keep(context.Context, bool) error { o.kept.Add(1); return o.lapse }
+
+func (o *onOff) taken() (map[uint16]uint64, error) { return o.through, nil }
+
 // A trial takes turns, each state in each round, and ends with what it asks.
 func TestTrialTakesTurns(t *testing.T) {
 	ask := func(word string) target {
@@ -167,11 +174,11 @@ func TestTrialTakesTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return target{netip.MustParseAddrPort(at), s}
+		return target{dial: netip.MustParseAddrPort(at), load: s.load(at)}
 	}
 	tr, o := &Trial{Budget: time.Millisecond}, &onOff{}
 	out, err := tr.measure(context.Background(), []target{ask("redis"), ask("redis-bulk")}, o)
-	if err != nil || out.Rounds != stats.MinJudged || o.ons != out.Rounds || o.offs != 2*out.Rounds || o.reread == 0 || len(out.Ports) != 2 {
+	if err != nil || out.Rounds != stats.MinJudged || o.ons != 2*out.Rounds || o.offs != 4*out.Rounds || o.reread == 0 || len(out.Ports) != 2 {
 		t.Fatalf("%+v, %v, %d on, %d off", out, err, o.ons, o.offs)
 	}
 	for i, want := range []string{Asking, Moving} {
@@ -188,7 +195,7 @@ func TestTrialTakesTurns(t *testing.T) {
 	if _, err := tr.measure(ctx, []target{ask("redis")}, &onOff{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	gone := target{netip.MustParseAddrPort("127.0.0.1:1"), greetingSpeech}
+	gone := target{dial: netip.MustParseAddrPort("127.0.0.1:1"), load: greetingSpeech.load("127.0.0.1:1")}
 	if _, err := tr.measure(context.Background(), []target{gone}, &onOff{}); err == nil {
 		t.Error("a server that is gone is measured")
 	}
@@ -197,11 +204,56 @@ func TestTrialTakesTurns(t *testing.T) {
 	}
 }
 
+// A load of others is asked like a speech: its visits may be long, and their state is kept
+// until they end; one that cannot be kept ends them.
+func TestTrialOfLoad(t *testing.T) {
+	was := renewed
+	renewed = time.Millisecond
+	t.Cleanup(func() { renewed = was })
+	o := &onOff{through: map[uint16]uint64{80: 3}}
+	var closed int
+	x := target{dial: netip.MustParseAddrPort("127.0.0.1:80"), load: &Load{Name: "sql", Note: "a note", Metrics: []Metric{{"page", "s", false}, {"score", "", true}, {"zero", "s", false}},
+		Visit: func(ctx context.Context, long time.Duration) (map[string]float64, error) {
+			n := o.kept.Load()
+			if !testwait.Met(patience, func() bool { return o.kept.Load() > n || ctx.Err() != nil }) || ctx.Err() != nil {
+				return nil, errors.Join(errors.New("not kept"), ctx.Err())
+			}
+			took := map[bool]float64{true: 0.5, false: 1}[o.on.Load()]
+			return map[string]float64{"page": took, "score": 1 / took, "zero": 0, "unasked": 1}, nil
+		}, Close: func() error { closed++; return nil }}}
+	tr := &Trial{Budget: time.Millisecond}
+	out, err := tr.measure(context.Background(), []target{x}, o)
+	if err != nil || !out.Kept || len(out.Ports) != 1 || *out.Ports[0].Taken != 3 || len(out.Notes) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if f := out.Ports[0].Figures; len(f) != 2 || f[0].Ratio != 0.5 || f[0].Verdict != stats.Better || f[1].Ratio != 2 || f[1].Verdict != stats.Better {
+		t.Errorf("%+v", f)
+	}
+	o.through = map[uint16]uint64{81: 3}
+	if out, err := tr.measure(context.Background(), []target{x}, o); err != nil || out.Kept || !strings.Contains(out.Why, "no connection took a shortcut") {
+		t.Errorf("%+v, %v", out, err)
+	}
+	o.lapse = ErrOff
+	if _, err := tr.measure(context.Background(), []target{x}, o); !errors.Is(err, ErrOff) {
+		t.Error(err)
+	}
+	if err := closeAll([]target{x}); err != nil || closed != 1 {
+		t.Errorf("%v, closed %d times", err, closed)
+	}
+	var said []string
+	tr = &Trial{Budget: time.Second, Say: func(s string) { said = append(said, s) }}
+	x.took = 10 * time.Second
+	tr.announce([]target{x})
+	if len(said) != 2 || !strings.Contains(said[1], "may take 2m30s, longer than --budget 1s: a visit took 10s") {
+		t.Errorf("%q", said)
+	}
+}
+
 // Only what was better somewhere and worse nowhere is kept.
 func TestTrialKeeps(t *testing.T) {
 	// figures of rounds that differ by noise, and by a factor with fast.
-	series := func(what string, factor float64) (f Figure) {
-		var s [states]map[string]map[int]float64
+	tried := func(what string, factor float64) (f Figure) {
+		var s series
 		for state := range s {
 			s[state] = map[string]map[int]float64{what: {}}
 			for round := range 20 {
@@ -212,7 +264,7 @@ func TestTrialKeeps(t *testing.T) {
 				s[state][what][round] = v
 			}
 		}
-		f, ok := figure(what, &s)
+		f, ok := figure(Metric{What: what, Higher: what == Moving}, &s)
 		if !ok {
 			t.Fatal("no figure")
 		}
@@ -223,18 +275,18 @@ func TestTrialKeeps(t *testing.T) {
 		figs []Figure
 		kept bool
 	}{
-		{"faster", []Figure{series(Connecting, 0.8), series(Asking, 1)}, true},
-		{"more", []Figure{series(Moving, 1.3)}, true},
-		{"less", []Figure{series(Moving, 0.7)}, false},
-		{"slower", []Figure{series(Connecting, 0.8), series(Asking, 1.3)}, false},
-		{"the same", []Figure{series(Connecting, 1), series(Asking, 1)}, false},
+		{"faster", []Figure{tried(Connecting, 0.8), tried(Asking, 1)}, true},
+		{"more", []Figure{tried(Moving, 1.3)}, true},
+		{"less", []Figure{tried(Moving, 0.7)}, false},
+		{"slower", []Figure{tried(Connecting, 0.8), tried(Asking, 1.3)}, false},
+		{"the same", []Figure{tried(Connecting, 1), tried(Asking, 1)}, false},
 	} {
 		out := &Tried{Ports: []TriedPort{{Figures: c.figs}}}
-		if out.judge(); out.Kept != c.kept || out.Why == "" {
+		if out.judge(true); out.Kept != c.kept || out.Why == "" {
 			t.Errorf("%s: %+v", c.name, out)
 		}
 	}
-	if f := series(Asking, 1.3); f.Verdict != stats.Worse || f.Low > f.Ratio || f.High < f.Ratio || f.Before < 90 || f.After < 120 {
+	if f := tried(Asking, 1.3); f.Verdict != stats.Worse || f.Low > f.Ratio || f.High < f.Ratio || f.Before < 90 || f.After < 120 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -83,21 +83,31 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 	if !t.Kept {
 		verdict = "Fast is taken back: " + t.Why + "."
 	}
-	note := fmt.Sprintf("connecting: a new connection and its first answer; request: over a kept one; throughput: of requests that move much. %d rounds, medians, 95 %% intervals", t.Rounds)
-	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}, list(document.Notes, "How it was measured", []string{note})}
+	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians, 95 %% intervals", t.Rounds))
+	for _, p := range t.Ports {
+		if p.Taken != nil {
+			notes = append(notes, fmt.Sprintf("port %d: %d connections took the shortcut, those of other clients included", p.Dial.Port(), *p.Taken))
+		}
+	}
+	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}, list(document.Notes, "How it was measured", notes)}
 	d.Sections = append(head, d.Sections...)
 	return d
 }
 
-// fastFigure is a time or a rate.
+// fastFigure is a figure in the unit that fits it.
 func fastFigure(v float64, unit string) string {
-	if unit == "bit/s" {
-		return fmt.Sprintf("%.2f Gbit/s", v/1e9)
+	for _, s := range steps[unit] {
+		switch {
+		case v < s.least, unit == "1/s" && s.by != 1:
+			continue
+		case s.by == micro:
+			return fmt.Sprintf("%.1f %s", s.by*v, s.unit)
+		case s.by*v >= 1000:
+			return fmt.Sprintf("%.0f %s", s.by*v, s.unit)
+		}
+		return fmt.Sprintf("%.2f %s", s.by*v, s.unit)
 	}
-	if v >= 1e-3 {
-		return fmt.Sprintf("%.2f ms", v*1e3)
-	}
-	return fmt.Sprintf("%.1f µs", v*1e6)
+	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
 
 // linkTable is how large packets may be on each link.

@@ -16,7 +16,7 @@ import (
 type Recipe struct {
 	Name   string
 	What   string // it measures
-	Needs  []Need
+	Needs  []Need // the client's last
 	Server string
 	Client string
 	Ready  string
@@ -155,9 +155,14 @@ func (e *missingError) Hint() string {
 }
 
 // Check looks for the recipe's programs where its commands would find them.
-func (r Recipe) Check() error {
+func (r Recipe) Check() error { return check(r.Needs) }
+
+// CheckClient looks for the program of the recipe's client.
+func (r Recipe) CheckClient() error { return check(r.Needs[len(r.Needs)-1:]) }
+
+func check(needs []Need) error {
 	var missing []Need
-	for _, n := range r.Needs {
+	for _, n := range needs {
 		if !installed(n.Program) {
 			missing = append(missing, n)
 		}
