@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -34,6 +37,26 @@ func serveHTTP() {
 		}
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		fmt.Fprintf(w, "http for %s\n", strings.TrimPrefix(host, "::ffff:"))
+	}))
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// serveLLM is a language model's server on port 80, whose tokens are 3 ms apart.
+func serveLLM() {
+	err := http.ListenAndServe(":80", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[{"id":"tiny"}]}`)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 20 {
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(3 * time.Millisecond)
+		}
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	}))
 	fmt.Println(err)
 	os.Exit(1)
@@ -161,6 +184,73 @@ func TestBesideClients(t *testing.T) {
 	}
 	t.Run("short", func(t *testing.T) { crowd(t, 10000, 16, false) })
 	t.Run("parallel", func(t *testing.T) { crowd(t, 1000, 1000, true) })
+}
+
+// What toll stream, sql and run ask is measured of real servers by toll itself. Whatever it finds,
+// connections took the shortcut, no secret is shown, and fast is on if and only if it says so.
+func TestBesideLoads(t *testing.T) {
+	if os.Getenv(clientsEnv) == "" {
+		t.Skip(clientsEnv + " is not set: make test-fast-clients")
+	}
+	toll := pathtest.Toll(t)
+	withEngine(t)
+	launchAs(t, "llm", "-p 8080:80", "/self serve-llm")
+	launchAs(t, "cache", ofMachine+"-p 8082:6379", "/usr/bin/redis-server --protected-mode no --save ''")
+	pg := strings.TrimSpace(run(t, "ls -d /usr/lib/postgresql/*/bin | tail -1"))
+	user := strings.TrimSpace(run(t, "id -u postgres"))
+	launchAs(t, "base", ofMachine+"-p 8083:5432 -u "+user+" -e PGDATA=/tmp/d --entrypoint /bin/sh", "-c 'echo pw-hunter22 >/tmp/pw; "+pg+"/initdb -A scram-sha-256 --pwfile=/tmp/pw >/dev/null && "+
+		"echo host all all all scram-sha-256 >>/tmp/d/pg_hba.conf && exec "+pg+"/postgres -k /tmp -c listen_addresses=*'")
+	launchAs(t, "maria", ofMachine+"-p 8084:3306 -u "+strings.TrimSpace(run(t, "id -u mysql"))+" --entrypoint /bin/sh", "-c 'mariadb-install-db --no-defaults --datadir=/tmp/d --auth-root-authentication-method=normal >/dev/null && "+
+		"exec mariadbd --no-defaults --datadir=/tmp/d --socket=/tmp/s --pid-file=/tmp/p --bind-address=* --skip-grant-tables'")
+	t.Setenv("TEST_PW", "pw-hunter22")
+	for name, c := range map[string]struct {
+		command string
+		asked   string
+		figures string
+	}{
+		"stream":   {"8080 --measure=stream --tokens 20", "stream", "connecting,first token,token gap,response"},
+		"postgres": {"8083 --measure=sql --dsn postgres://" + run(t, "id -un postgres") + "@/postgres --password-env TEST_PW --queries 5", "sql", "connecting,page"},
+		"mariadb":  {"8084 --measure=sql --dsn mysql://root@localhost/mysql --query 'select 1'", "sql", "connecting,page"},
+		"recipe":   {"8082 --measure=run --client 'redis-benchmark -p {port} -n 2000 -t get --csv' --metric 'requests:/s=^\"GET\",\"([\\d.]+)\"'", "run", "requests"},
+		"time":     {"8082 --measure=run --client 'redis-cli -h {host} -p {port} ping | grep -q PONG' --parts connect,links", "run", "time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port, _, _ := strings.Cut(c.command, " ")
+			line := toll + " fast on " + c.command + " --budget 2s --format json"
+			var out, errOut bytes.Buffer
+			var got struct {
+				Trial Tried `json:"trial"`
+			}
+			if !testwait.Met(patience, func() bool { // the server may not have begun
+				out.Reset()
+				errOut.Reset()
+				cmd := exec.Command("sh", "-c", line)
+				cmd.Stdout, cmd.Stderr = &out, &errOut
+				_ = cmd.Run() // 4: it was taken back
+				return json.Unmarshal(out.Bytes(), &got) == nil
+			}) {
+				t.Fatalf("%s: %s%s", line, out.String(), errOut.String())
+			}
+			if strings.Contains(out.String()+errOut.String(), "hunter22") {
+				t.Error("the password is shown")
+			}
+			if IsOn() != got.Trial.Kept {
+				t.Errorf("on: %t, kept: %t", IsOn(), got.Trial.Kept)
+			}
+			_ = turnOff()
+			if len(got.Trial.Ports) != 1 {
+				t.Fatalf("%+v", got)
+			}
+			p := got.Trial.Ports[0]
+			var figures []string
+			for _, f := range p.Figures {
+				figures = append(figures, f.What)
+			}
+			if fmt.Sprint(p.Dial.Port()) != port || p.Speaks != c.asked || strings.Join(figures, ",") != c.figures || p.Taken == nil || *p.Taken == 0 {
+				t.Errorf("%s", out.String())
+			}
+		})
+	}
 }
 
 const psql = "psql -h 127.0.0.1 -p 8083 -U postgres -At "

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 			serve(os.Args[2])
 		case "serve-http":
 			serveHTTP()
+		case "serve-llm":
+			serveLLM()
 		case "serve-udp":
 			serveUDP()
 		case "dial":

@@ -155,12 +155,12 @@ func (e *missingError) Hint() string {
 }
 
 // Check looks for the recipe's programs where its commands would find them.
-func (r Recipe) Check() error { return check(r.Needs) }
+func (r Recipe) Check() error { return find(r.Needs) }
 
 // CheckClient looks for the program of the recipe's client.
-func (r Recipe) CheckClient() error { return check(r.Needs[len(r.Needs)-1:]) }
+func (r Recipe) CheckClient() error { return find(r.Needs[len(r.Needs)-1:]) }
 
-func check(needs []Need) error {
+func find(needs []Need) error {
 	var missing []Need
 	for _, n := range needs {
 		if !installed(n.Program) {
