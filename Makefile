@@ -104,7 +104,7 @@ CHURN ?= 60
 .PHONY: test-fast-clients
 test-fast-clients: deps ## real programs with toll fast and without, installed here, and containers that come and go CHURN times; no part of make test; ENGINES as below
 	@$(call install,$(CLIENT_DEPS))
-	BRIDGETOLL_TEST_FAST_CLIENTS=1 BRIDGETOLL_TEST_CHURN=$(CHURN) BRIDGETOLL_TEST_FAST_ONLY='(Clients|Churn)$$' BRIDGETOLL_ENGINES=$(ENGINES) \
+	BRIDGETOLL_TEST_FAST_CLIENTS=1 BRIDGETOLL_TEST_CHURN=$(CHURN) BRIDGETOLL_TEST_FAST_ONLY='(Clients|Loads|Churn)$$' BRIDGETOLL_ENGINES=$(ENGINES) \
 		$(GO) test ./internal/fast -count=1 -v -timeout 2h -run TestEngines
 
 .PHONY: test-vm-swarm

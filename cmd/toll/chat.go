@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,6 +21,7 @@ type chatFlags struct {
 	requests, sessions    int
 	stall, timeout        time.Duration
 	from                  []string
+	batch, noStream       bool
 }
 
 // chatPrompt is what is asked unless something else is.
@@ -32,6 +34,8 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
 	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests", "requests of each session in a visit, one after another")
 	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
+	fl.BoolVar(&f.batch, "batch", false, "ask for whole responses, too, which are not streamed, in the same rounds")
+	fl.BoolVar(&f.noStream, "no-stream", false, "ask for whole responses only")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
 	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall", "a gap between two tokens that is longer is a stall")
 	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout", "longest wait for a connection and for the next token")
@@ -59,7 +63,8 @@ func newStream(e env) *cobra.Command {
 responses over each URL, in shuffled rounds. Each URL is another route to the same
 server, such as its published port and its container's address. It compares the time
 to the first token, the gaps between tokens and the response times, and says whether
-they vary because of the route or of the server.
+they vary because of the route or of the server. With --batch it compares responses
+that are not streamed, too, by the time to the whole answer.
 
 A URL is that of the server, of its /v1 or of its chat/completions. Without a server
 to try, toll compare --load stream shows what each mode does to tokens.`,
@@ -88,7 +93,8 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return usage(err, example)
 			}
-			return f.endpoints(c, e, chat, s.load(), from)
+			chat.Whole = s.batch || s.noStream
+			return f.endpoints(c, e, chat, s.loads(), from)
 		},
 	}
 	fl := c.Flags()
@@ -103,6 +109,9 @@ func (f *chatFlags) check() error {
 	if n := len(f.prompt); n == 0 || n > maxPrompt {
 		return usage(fmt.Errorf("--prompt: has %d bytes, must have from 1 to %d", n, maxPrompt), "")
 	}
+	if f.batch && f.noStream {
+		return usage(errors.New("--batch is both kinds of requests, --no-stream only those that are not streamed"), "one of them")
+	}
 	return nil
 }
 
@@ -110,7 +119,19 @@ func (f *chatFlags) check() error {
 // go before one was seen.
 const usualResponse = 2
 
-func (f *chatFlags) load() sample.Load {
-	return sample.Load{Kind: workload.Chat, Streams: f.sessions, Window: usualResponse * float64(f.requests),
-		Options: workload.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}}
+// loads are streamed responses, whole ones or both.
+func (f *chatFlags) loads() (out []sample.Load) {
+	for _, k := range []struct {
+		kind  string
+		asked bool
+	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
+		o := workload.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}
+		if k.kind == workload.Batch {
+			o.Stall = 0 // of gaps, which it has not
+		}
+		if k.asked {
+			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions, Window: usualResponse * float64(f.requests), Options: o})
+		}
+	}
+	return out
 }

@@ -30,8 +30,8 @@ type external interface {
 	Check(ctx context.Context) error
 }
 
-// endpoints runs a comparison of endpoints, with the load.
-func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load, from []*vantage.Vantage) (err error) {
+// endpoints runs a comparison of endpoints, with the loads.
+func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Load, from []*vantage.Vantage) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
@@ -45,7 +45,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, l sample.Load,
 	if !slices.Contains(names, f.baseline) {
 		return usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline), "the endpoints are: "+strings.Join(names, ", "))
 	}
-	p, err := plan.Endpoints(plan.Request{Loads: []sample.Load{l}, Baseline: mode.Name(f.baseline), Precision: f.precision,
+	p, err := plan.Endpoints(plan.Request{Loads: ls, Baseline: mode.Name(f.baseline), Precision: f.precision,
 		Rounds: f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
 	if err != nil {
 		return usage(err, "")

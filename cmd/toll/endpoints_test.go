@@ -41,7 +41,7 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	t.Helper()
 	m := &llm{}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
+		b, _ := io.ReadAll(r.Body)
 		m.keys.Store(r.Header.Get("Authorization"), true)
 		if r.Method == http.MethodGet {
 			io.WriteString(w, `{"data":[{"id":"tiny"}]}`)
@@ -50,8 +50,13 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 		if n := m.asked.Add(1) - 1; before != nil && !before(n) {
 			panic(http.ErrAbortHandler)
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Server", "tiny/1")
+		if !strings.Contains(string(b), `"stream":true`) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"choices":[{"message":{"content":"0 1 2 3 4 5 6 7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 8 {
 			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d \"}}]}\n\n", i)
 			_ = http.NewResponseController(w).Flush() // of a client that has gone
@@ -218,6 +223,34 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 		t.Fatalf("%v: %s", err, b)
 	}
 	return r
+}
+
+// Whole responses are measured beside streamed ones, or alone, in one run.
+func TestStreamBatch(t *testing.T) {
+	m := startLLM(t, nil)
+	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
+	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch}, "--no-stream": {workload.Batch}} {
+		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens", "8", "--rounds", "5", "--format", "json")
+		if code, _ := r.wait(t, 2*patience); code != exitOK {
+			t.Fatalf("%s: exit code %d\n%s\n%s", flag, code, r.errOut.String(), r.out.String())
+		}
+		report := readReport(t, r.out.Bytes())
+		var got []string
+		for _, c := range report.Cells {
+			if c.Mode == "held" {
+				got = append(got, c.Load)
+			}
+			if c.Load == workload.Batch && (c.Metrics[workload.Words].Median != 8 || c.Metrics[workload.ResponseTime].Median <= 0) {
+				t.Errorf("%+v", c)
+			}
+			if p := c.Metrics[workload.ResponseTime].Price; c.Mode == "held" && (p == nil || p.N != 5) {
+				t.Errorf("%s: price %+v", c.Load, p)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(loads, " ") || len(report.Failed) > 0 {
+			t.Errorf("%s: %q, failed %+v", flag, got, report.Failed)
+		}
+	}
 }
 
 // Ctrl-C prints what was measured.

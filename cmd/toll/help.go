@@ -36,7 +36,7 @@ var flagGroups = []named{
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
-		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "stall", "qps", "pin"}},
+		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control",
 		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},

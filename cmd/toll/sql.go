@@ -73,8 +73,8 @@ can read them.`,
 			if err != nil {
 				return usage(err, "")
 			}
-			return f.endpoints(c, e, db, sample.Load{Kind: workload.SQL, Streams: s.sessions,
-				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}, from)
+			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
+				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
 		},
 	}
 	fl := c.Flags()

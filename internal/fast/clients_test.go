@@ -200,8 +200,8 @@ func TestBesideLoads(t *testing.T) {
 	user := strings.TrimSpace(run(t, "id -u postgres"))
 	launchAs(t, "base", ofMachine+"-p 8083:5432 -u "+user+" -e PGDATA=/tmp/d --entrypoint /bin/sh", "-c 'echo pw-hunter22 >/tmp/pw; "+pg+"/initdb -A scram-sha-256 --pwfile=/tmp/pw >/dev/null && "+
 		"echo host all all all scram-sha-256 >>/tmp/d/pg_hba.conf && exec "+pg+"/postgres -k /tmp -c listen_addresses=*'")
-	launchAs(t, "maria", ofMachine+"-p 8084:3306 -u "+strings.TrimSpace(run(t, "id -u mysql"))+" --entrypoint /bin/sh", "-c 'mariadb-install-db --no-defaults --datadir=/tmp/d --auth-root-authentication-method=normal >/dev/null && "+
-		"exec mariadbd --no-defaults --datadir=/tmp/d --socket=/tmp/s --pid-file=/tmp/p --bind-address=* --skip-grant-tables'")
+	launchAs(t, "maria", ofMachine+"-p 8084:3306 --entrypoint /bin/sh", "-c 'mkdir -p /tmp/d/mysql && "+
+		"exec /usr/sbin/mariadbd --no-defaults --user=root --datadir=/tmp/d --innodb-log-file-size=4M --socket=/tmp/s --pid-file=/tmp/p --bind-address=* --skip-name-resolve --skip-grant-tables'")
 	t.Setenv("TEST_PW", "pw-hunter22")
 	for name, c := range map[string]struct {
 		command string
@@ -210,7 +210,7 @@ func TestBesideLoads(t *testing.T) {
 	}{
 		"stream":   {"8080 --measure=stream --tokens 20", "stream", "connecting,first token,token gap,response"},
 		"postgres": {"8083 --measure=sql --dsn postgres://" + run(t, "id -un postgres") + "@/postgres --password-env TEST_PW --queries 5", "sql", "connecting,page"},
-		"mariadb":  {"8084 --measure=sql --dsn mysql://root@localhost/mysql --query 'select 1'", "sql", "connecting,page"},
+		"mariadb":  {"8084 --measure=sql --dsn mysql://root@localhost/ --query 'select 1'", "sql", "connecting,page"},
 		"recipe":   {"8082 --measure=run --client 'redis-benchmark -p {port} -n 2000 -t get --csv' --metric 'requests:/s=^\"GET\",\"([\\d.]+)\"'", "run", "requests"},
 		"time":     {"8082 --measure=run --client 'redis-cli -h {host} -p {port} ping | grep -q PONG' --parts connect,links", "run", "time"},
 	} {

@@ -21,7 +21,7 @@ func routeTo(name, dial, load string, times, others map[string]float64, adds flo
 	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint, Hops: []string{}, Dial: dial, Baseline: v == "",
 		Metrics: map[string]analysis.Metric{}, Warnings: []analysis.Warning{}, Primary: analysis.Primary(l),
 		Facts: map[string]string{"url": "http://" + name, "server": "PostgreSQL 15.14 (Debian 15.14-0+deb12u1)"}}
-	if load == "chat" {
+	if load == "chat" || load == "batch" {
 		c.Facts["model"], c.Facts["server"] = "qwen2.5-0.5b-instruct-q4_k_m.gguf", "llama.cpp"
 	}
 	for name, x := range times {
@@ -48,6 +48,11 @@ func chatRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
 	return routeTo(name, dial, "chat", map[string]float64{workload.FirstTokenP50: 0.123, workload.GapP50: 0.0214, workload.GapP99: 0.0432,
 		workload.GapMax: 0.31, workload.GapSlow: 0.0218, workload.ResponseTime: 1.52, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
 		map[string]float64{workload.WordRate: 46.7, workload.Stalls: 1, workload.Words: 64, workload.Glued: 0.0312}, adds, v)
+}
+
+func batchRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
+	return routeTo(name, dial, "batch", map[string]float64{workload.ResponseTime: 1.49, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
+		map[string]float64{workload.WordRate: 43, workload.Words: 64}, adds, v)
 }
 
 func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
@@ -97,8 +102,11 @@ func routeReports() map[string]*analysis.Report {
 	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
 	hole := chatRoute("hole", "127.0.0.1:8081", 0.1, stats.Costs)
 	hole.Metrics = map[string]analysis.Metric{}
+	both := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs),
+		batchRoute("published", "127.0.0.1:8080", 0, ""), batchRoute("vpn", "10.8.0.5:8000", 0.05, stats.Costs))
+	both.Plan.Loads = append(both.Plan.Loads, sample.Load{Kind: "batch", Streams: 1, Options: workload.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story."}, Window: 2})
 	return map[string]*analysis.Report{
-		"chat": chat, "sql": sql, "chat-wide": wide, "sql-wide": wideSQL,
+		"chat-batch": both, "chat": chat, "sql": sql, "chat-wide": wide, "sql-wide": wideSQL,
 		"chat-one":  routesTo(someChat, chatRoute("127.0.0.1:8080", "127.0.0.1:8080", 0, "")),
 		"sql-one":   routesTo(someSQL, sqlRoute("127.0.0.1:5432", "127.0.0.1:5432", 0, "")),
 		"chat-hole": routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), hole),

@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -51,7 +52,8 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.", noun, printable.List(open), to))
 		}
 	}
-	if len(r.Cells) == 1 && len(r.Failed) == 0 {
+	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
+	if alone && len(r.Failed) == 0 {
 		if len(culprits) == 0 {
 			a.Add("One route alone says nothing of what the path to it costs: give another route to the same server.")
 		}
@@ -77,16 +79,20 @@ func suspects(r *analysis.Report) string {
 			continue
 		}
 		known = true
+		label := c.Label()
+		if len(r.Plan.Loads) > 1 {
+			label += ", " + c.Load
+		}
 		for _, x := range []struct {
 			metric analysis.Metric
 			what   string
 		}{{resent, "%.0f segments were sent again"}, {c.Metrics[workload.OutOfOrder], "%.0f segments came out of order"}, {c.Metrics[workload.Stops], "its container's CPU limit stopped it %.0f times"}} {
 			if x.metric.Merged != nil && *x.metric.Merged > 0 {
-				seen = append(seen, c.Label()+": "+fmt.Sprintf(x.what, *x.metric.Merged))
+				seen = append(seen, label+": "+fmt.Sprintf(x.what, *x.metric.Merged))
 			}
 		}
 		if took := c.Metrics[workload.LookUpTime].Median; took > muchOf*c.Metrics[workload.ConnectTime].Median && took > 0 {
-			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, once for each connection", c.Label(), 1e3*took))
+			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, once for each connection", label, 1e3*took))
 		}
 	}
 	switch {

@@ -133,3 +133,34 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		}
 	}
 }
+
+// With two loads it is said of which one each sentence is.
+func TestAnswerOfTwoLoads(t *testing.T) {
+	r := routes([]stats.Verdict{stats.Worse})
+	r.Plan.Loads = []sample.Load{{Kind: workload.Chat}, {Kind: workload.Batch}}
+	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
+	var cells []analysis.Cell
+	for _, load := range []string{workload.Chat, workload.Batch} {
+		for _, c := range r.Cells {
+			m := c.Metrics[workload.LatencyP50]
+			c.Load, c.Primary = load, workload.ResponseTime
+			c.Metrics = map[string]analysis.Metric{workload.ResponseTime: m, workload.Resent: total(2)}
+			cells = append(cells, c)
+		}
+	}
+	r.Cells = cells
+	said := strings.Join(AnswerOf(r, nil).Text, "\n")
+	for _, want := range []string{"<r0> adds 700 µs (690–710) to the median response time.", "<r0> adds 700 µs (690–710) to the median time to a whole response.",
+		"<r0>, chat: 2 segments", "<r0>, batch: 2 segments"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	if got := added(cells, workload.Batch); len(got) != 1 || !strings.Contains(got[0], "<r0> adds +0.700 ms (+0.690 to +0.710) to a response that is not streamed (") {
+		t.Errorf("%q", got)
+	}
+	r.Cells = []analysis.Cell{cells[0], cells[2]}
+	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said, "One route alone says nothing") {
+		t.Error(said)
+	}
+}

@@ -37,6 +37,8 @@ func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 		case workload.Chat:
 			said, who := j.networkOrModel(r)
 			out, culprits = append(out, said...), append(culprits, who...)
+		case workload.Batch:
+			out = append(out, added(r.Cells, l.Kind)...)
 		case workload.SQL:
 			out = append(out, j.roundTrips(r, l)...)
 		}

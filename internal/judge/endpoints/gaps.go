@@ -69,7 +69,7 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 		who, why := blame(j.Series[i], *d, best)
 		out, culprits = append(out, label+": "+why), append(culprits, Culprit{label, who})
 	}
-	return append(out, added(r.Cells)...), culprits
+	return append(out, added(r.Cells, workload.Chat)...), culprits
 }
 
 // blame says whose a route's slow gaps are, d being by how much they are slower than
@@ -104,14 +104,19 @@ func blame(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, w
 	return who, why
 }
 
-// added says what each route adds over the baseline besides.
-func added(cells []analysis.Cell) (out []string) {
+// added says what each route adds over the baseline to what a load times.
+func added(cells []analysis.Cell, load string) (out []string) {
+	type timed struct{ metric, name string }
+	what := []timed{{workload.FirstTokenP50, "the first token"}, {workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}
+	if load == workload.Batch {
+		what = []timed{{workload.ResponseTime, "a response that is not streamed"}}
+	}
 	for _, c := range cells {
 		var adds []string
 		to := ""
-		for _, x := range []struct{ metric, name string }{{workload.FirstTokenP50, "the first token"}, {workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}} {
+		for _, x := range what {
 			m := c.Metrics[x.metric]
-			if m.Price == nil || m.Ratio == nil {
+			if c.Load != load || m.Price == nil || m.Ratio == nil {
 				continue
 			}
 			to = m.Ratio.To

@@ -17,6 +17,8 @@ import (
 
 // Chat is the endpoints of a language model's server.
 type Chat struct {
+	Whole bool // Check has each endpoint send a response in one piece, too: the load batch asks for them
+
 	names     []string
 	endpoints map[string]*openai.Endpoint
 	facts     map[string]sample.Path
@@ -26,7 +28,7 @@ type Chat struct {
 
 // responseTimeouts is how many times the longest wait for a token a whole
 // response may take.
-const responseTimeouts = 10
+const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
 func NewChat(at []Address, o openai.Options) (*Chat, error) {
@@ -54,6 +56,11 @@ func (c *Chat) Check(ctx context.Context) error {
 		f, err := c.probe(ctx, e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if c.Whole {
+			if err := c.probeWhole(ctx, e); err != nil {
+				return fmt.Errorf("%s, a response in one piece: %w", name, err)
+			}
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
 		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS, "from": elsewhere(c.from[name])} {
@@ -84,7 +91,10 @@ type talk struct {
 
 // Visit has each of the load's sessions make its requests, one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
-	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0, "glued": 0, "stalls": 0}}
+	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0}}
+	if l.Kind != workload.Batch {
+		t.counts["glued"], t.counts["stalls"] = 0, 0
+	}
 	from := c.from[cell.Mode]
 	began, stopped := time.Now(), stops(from)
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
@@ -92,11 +102,15 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 		s := c.endpoints[cell.Mode].Open()
 		defer s.Close()
 		for range max(1, o.Requests) {
-			r, err := c.ask(ctx, s)
+			ask, note := c.ask, func(r *openai.Response) { t.note(r, o.Stall) }
+			if l.Kind == workload.Batch {
+				ask, note = c.askWhole, t.noteWhole
+			}
+			r, err := ask(ctx, s)
 			if err != nil {
 				return err
 			}
-			t.note(r, o.Stall)
+			note(r)
 		}
 		return nil
 	})
@@ -125,6 +139,12 @@ func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, err
 	return e.Probe(ctx)
 }
 
+func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	return e.ProbeWhole(ctx)
+}
+
 // bounded is ctx with the limit of a whole response.
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
@@ -139,6 +159,24 @@ func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, er
 		err = errors.New("the response has no token")
 	}
 	return r, err
+}
+
+// askWhole has one response sent in one piece, within the same limit.
+func (c *Chat) askWhole(ctx context.Context, s *openai.Session) (*openai.Response, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	return s.AskWhole(ctx)
+}
+
+// noteWhole adds a response that came in one piece.
+func (t *talk) noteWhole(r *openai.Response) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts["tokens"] += int64(r.Tokens)
+	if r.Tokens > 0 && r.End > 0 {
+		t.rates = append(t.rates, float64(r.Tokens)/r.End.Seconds())
+	}
+	t.common(r)
 }
 
 // note adds a response; a gap longer than stall, in seconds, is one.
@@ -156,10 +194,15 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	}
 	t.counts["tokens"] += int64(n)
 	t.counts["glued"] += int64(r.Glued)
-	t.responses = append(t.responses, r.End.Seconds())
 	if took := r.Arrivals[n-1] - first; took > 0 {
 		t.rates = append(t.rates, float64(n-1)/took.Seconds())
 	}
+	t.common(r)
+}
+
+// common adds what all responses have.
+func (t *talk) common(r *openai.Response) {
+	t.responses = append(t.responses, r.End.Seconds())
 	t.suspects.resent += int64(r.Lost.Resent)
 	t.suspects.outOfOrder += int64(r.Lost.OutOfOrder)
 	if r.LookUp > 0 {

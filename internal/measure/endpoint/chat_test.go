@@ -90,6 +90,34 @@ func short(s stream, _ int64) {
 	s.ends()
 }
 
+// Whole responses are asked for as such; what a server does not count is no figure.
+func TestVisitBatch(t *testing.T) {
+	l := sample.Load{Kind: workload.Batch, Streams: 2, Options: workload.ChatOptions{Requests: 2, Tokens: 8}}
+	for usage, tokens := range map[string]float64{`,"usage":{"completion_tokens":6}`: 6, "": 0} {
+		m := serves(t, func(s stream, _ int64) {
+			s.Header().Set("Content-Type", "application/json")
+			io.WriteString(s, `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]`+usage+`}`)
+		})
+		c := chat(t, openai.Options{Model: "m"}, m.URL)
+		v, err := visited(t, context.Background(), c, l)
+		if err != nil || v.Client.Trips != 4 || v.Client.Connections != 2 || len(v.Times) != 0 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		f := workload.FiguresOf(v, l, sample.Shape{}).Values
+		if f[workload.Words] != tokens || f[workload.ResponseTime] <= 0 || (f[workload.WordRate] > 0) != (tokens > 0) || f[workload.ConnectTime] <= 0 {
+			t.Errorf("%v", f)
+		}
+	}
+	// A server that streams only is refused before anything is measured.
+	m := serves(t, short)
+	c := chat(t, openai.Options{Model: "m"}, m.URL)
+	if err := c.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	c.Whole = true
+	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
+}
+
 // chat makes endpoints, called a, b, ….
 func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	t.Helper()

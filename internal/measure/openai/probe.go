@@ -23,10 +23,12 @@ type Facts struct {
 	HTTP   string // the version of its answers, like "HTTP/1.1"
 }
 
+// shortProbe is how many tokens a probe asks for.
+const shortProbe = 4
+
 // Probe finds the model if the options name none, for all sessions that ask later,
 // and has one short response streamed to see that the endpoint answers.
 func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
-	const short = 4 // tokens
 	s := e.Open()
 	defer s.Close()
 	if e.o.Model == "" {
@@ -39,7 +41,7 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 		}
 		e.o.Model = m
 	}
-	r, a, err := s.ask(ctx, min(short, e.o.MaxTokens))
+	r, a, err := s.ask(ctx, min(shortProbe, e.o.MaxTokens))
 	if err != nil {
 		return Facts{}, err
 	}

@@ -105,8 +105,8 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 	return b, err == nil && int64(len(b)) < most
 }
 
-// noAnswer says why no head of a response came on a connection.
-func (e *Endpoint) noAnswer(c *conn, err error) error {
+// noAnswer says why no head of a response came on a connection within a time.
+func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 	if c.socket.err != nil && !c.socket.otherwise() { // of a line that was cut off, what is read is the front
 		err = c.socket.err
 	}
@@ -116,11 +116,11 @@ func (e *Endpoint) noAnswer(c *conn, err error) error {
 	case errors.Is(err, errHints):
 		return fmt.Errorf("no response, but %d informational ones, the last of which was %s", c.hints, e.secrets.clean(c.hint))
 	case late && c.hints > 0:
-		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s", e.o.Timeout, c.hints, e.secrets.clean(c.hint))
+		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s", within, c.hints, e.secrets.clean(c.hint))
 	case late && came > 0:
-		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", e.o.Timeout, came)
+		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", within, came)
 	case late:
-		return fmt.Errorf("no response within %v", e.o.Timeout)
+		return fmt.Errorf("no response within %v", within)
 	case gone(err) && came > 0:
 		return fmt.Errorf("the server closed the connection within the head of its response, after %d bytes", came)
 	case gone(err):

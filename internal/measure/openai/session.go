@@ -17,6 +17,9 @@ type Session struct {
 	conn  *conn // nil: none is open
 	opens int   // how many were
 	buf   []byte
+	// patience is how long a response may take of which nothing comes before its end; 0: that
+	// is not so.
+	patience time.Duration
 }
 
 // Close closes the connection. A session that is asked again opens another.
@@ -35,7 +38,7 @@ func (s *Session) Ask(ctx context.Context) (*Response, error) {
 }
 
 func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, error) {
-	request, err := s.e.chatRequest(tokens)
+	request, err := s.e.chatRequest(tokens, true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", s.e, err)
 	}
@@ -96,7 +99,7 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 	}()
 	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB", maxHead>>10))
 	a.conn, a.begun = c, time.Now()
-	if err := c.SetDeadline(a.begun.Add(s.e.o.Timeout)); err != nil {
+	if err := c.SetDeadline(a.begun.Add(s.wait())); err != nil {
 		return err
 	}
 	if _, err = c.Write(request); err == nil {
@@ -106,15 +109,16 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		if reused && c.socket.left == maxHead && gone(err) {
 			return errStale
 		}
-		return s.e.noAnswer(c, err)
+		return s.e.noAnswer(c, err, s.wait())
 	}
 	c.socket.allow(s.e.mostBytes, fmt.Errorf("the response is longer than %d MiB", s.e.mostBytes>>20))
 	a.body = newBody(c.br, a.Response, s.e.mostBytes)
 	return read(a)
 }
 
-// chatRequest is the bytes of a request for a response of so many tokens.
-func (e *Endpoint) chatRequest(tokens int) ([]byte, error) {
+// chatRequest is the bytes of a request for a response of so many tokens, streamed or in one
+// piece.
+func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	type message struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
@@ -130,8 +134,12 @@ func (e *Endpoint) chatRequest(tokens int) ([]byte, error) {
 		Temperature int       `json:"temperature"` // 0 and a seed: the same response each time, as far as the server can
 		Seed        int       `json:"seed"`
 		Stream      bool      `json:"stream"`
-		Options     options   `json:"stream_options"`
-	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: true, Options: options{true}}
+		Options     *options  `json:"stream_options,omitempty"` // servers refuse it without a stream
+	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: stream}
+	kind := "application/json"
+	if stream {
+		ask.Options, kind = &options{true}, eventStream
+	}
 	if ask.Model == "" {
 		ask.Model = defaultModel
 	}
@@ -148,7 +156,7 @@ func (e *Endpoint) chatRequest(tokens int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", eventStream)
+	req.Header.Set("Accept", kind)
 	req.Header.Set("Content-Type", "application/json")
 	return e.render(req)
 }

@@ -23,6 +23,7 @@ var explained = map[string]string{
 	Query: "A chatty application: a page is 20 small queries to a database, one after another on one connection. It shows how a mode's latency adds up.",
 	Exec:  "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
 	Chat:  "A real server of a language model, over several routes to it: toll stream.",
+	Batch: "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
 	SQL:   "A real database, over several routes to it: toll sql.",
 }
 
@@ -103,7 +104,7 @@ var metricWords = map[string]string{
 	GapSlow:            "The mean of the slowest tenth of the gaps between tokens.",
 	Stalls:             "Gaps that are longer than --stall.",
 	Words:              "Tokens of a response.",
-	WordRate:           "Tokens per second of one session, from its first token on.",
+	WordRate:           "Tokens per second of one session, from its first token on; of batch, from the request on.",
 	ConnectTime:        "The time to connect, of a database with its login.",
 	Elapsed:            "How long the client of toll run took.",
 	BusyCPUs:           "CPUs of the whole machine that were busy meanwhile, with programs and kernel.",

@@ -22,6 +22,7 @@ func TestLoadJSON(t *testing.T) {
 		`{"kind":"query","request":100,"reply":1024,"queries":20,"nodelay":"on","warmup_s":0.05,"window_s":0.25}`,
 		`{"kind":"exec","program":{"recipe":"iperf3","server":"s","client":"c","ready":"tcp","metrics":[{"name":"rate","scale":1,"pattern":"(.)"}],"seconds":1,"timeout_s":9},"warmup_s":0,"window_s":1}`,
 		`{"kind":"exec","program":{"server":"s","client":"c","ready":"{}","seconds":1,"timeout_s":9},"warmup_s":0,"window_s":1}`,
+		`{"kind":"batch","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","warmup_s":0,"window_s":2}`,
 		`{"kind":"chat","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","stall_s":0.2,"warmup_s":0,"window_s":2}`,
 		`{"kind":"sql","streams":2,"queries":20,"sql":"select 1","warmup_s":0.5,"window_s":1}`,
 		`{"kind":"of a later toll","streams":2,"reverse":true,"warmup_s":0.5,"window_s":1}`, // has bulk's

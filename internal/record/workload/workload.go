@@ -87,7 +87,7 @@ type Workload struct {
 }
 
 // All are the loads: those of our own in the order in which they are listed, then others'.
-var All = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, sql}
+var All = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
 
 // Find returns the load of that name.
 func Find(name string) (w Workload, ok bool) {

@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func answered(body, more string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", len(body), more, body)
+}
+
+// A response in one piece is timed until its last byte, and is asked for without a stream.
+func TestAskWhole(t *testing.T) {
+	const body = `{"choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"length"}],"usage":{"completion_tokens":7}}`
+	const late = 20 * time.Millisecond
+	var asked []string
+	url := listen(t, talk(func(c net.Conn, _ int, r *http.Request) bool {
+		b, _ := io.ReadAll(r.Body)
+		asked = append(asked, string(b)+r.Header.Get("Accept"))
+		whole := answered(body, "")
+		io.WriteString(c, whole[:len(whole)-9])
+		time.Sleep(late)
+		io.WriteString(c, whole[len(whole)-9:])
+		return true
+	}).serve)
+	s := session(t, endpoint(t, url, Options{Model: "m"}))
+	for i := range 2 {
+		r, err := s.AskWhole(context.Background())
+		if err != nil || r.Tokens != 7 || r.Finish != "length" || r.End < late || len(r.Arrivals) != 0 || (r.Connect > 0) != (i == 0) || r.RTT <= 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	for _, a := range asked {
+		if !strings.Contains(a, `"stream":false`) || strings.Contains(a, "stream_options") || !strings.HasSuffix(a, "application/json") {
+			t.Errorf("it asked %s", a)
+		}
+	}
+	if e := endpoint(t, url+"/v1/completions", Options{Model: "m"}); e.ProbeWhole(context.Background()) != nil {
+		t.Error("the probe fails")
+	}
+}
+
+// What is no such response is refused by name, without the key.
+func TestAskWholeRefuses(t *testing.T) {
+	for name, tt := range map[string]struct{ raw, words string }{
+		"stream":   {good(), "streams its response"},
+		"no JSON":  {answered("hello hunter22", ""), "no completion: hello ***"},
+		"fault":    {answered(`{"error":{"message":"no memory for hunter22"}}`, ""), "could not answer: no memory for ***"},
+		"empty":    {answered(`{"choices":[{"message":{"content":""}}]}`, ""), "no token"},
+		"none":     {answered(`{"choices":[]}`, ""), "no token"},
+		"null":     {answered(`null`, ""), "no token"},
+		"status":   {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n", "429 Too Many"},
+		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n", "not followed"},
+		"gzip":     {answered("x", "Content-Encoding: gzip\r\n"), "compresses"},
+		"cut":      {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "before the end of its response, after 1 bytes"},
+		"huge":     {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", "announces"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := session(t, endpoint(t, answering(t, tt.raw), Options{Model: "m", Key: "hunter22"})).AskWhole(context.Background())
+			if err == nil || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "hunter22") {
+				t.Errorf("%v, want %q", err, tt.words)
+			}
+		})
+	}
+	mute := listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool { _, _ = c.Read(make([]byte, 1)); return false }).serve)
+	if _, err := session(t, endpoint(t, mute, Options{Model: "m", Timeout: 5 * time.Millisecond})).AskWhole(context.Background()); err == nil || !strings.Contains(err.Error(), "no response within 50ms") {
+		t.Error(err)
+	}
+}

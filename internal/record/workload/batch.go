@@ -1,0 +1,51 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Batch is responses in one piece of an external LLM server. Its options are ChatOptions.
+const Batch = "batch"
+
+var batch = Workload{
+	Name: Batch, Primary: ResponseTime, Noun: "median time to a whole response", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
+	Metrics: suspectMetrics,
+	Ratio:   "response ratio", columns: always(batchColumns...), More: moreBatchColumns, words: batchWords, outline: batchOutline,
+	figures: (*Figures).batch, work: roundTrips,
+}
+
+// batchColumns are what who waits for whole responses sees.
+var batchColumns = []Column{{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1}}
+
+// moreBatchColumns are what the routes add, and their connections.
+var moreBatchColumns = append([]Column{
+	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
+	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
+	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
+	connectColumn, rttColumn,
+}, suspectColumns...)
+
+func batchWords(l sample.Load) string {
+	return fmt.Sprintf("whole responses of at most %s, not streamed", plural(ChatOf(l).Tokens, "token")) + sessions(l)
+}
+
+func batchOutline(l sample.Load) string {
+	o := ChatOf(l)
+	return fmt.Sprintf("batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
+}
+
+// batch notes a visit of batch. Not every server counts its tokens.
+func (f *Figures) batch(v sample.Visit, _ sample.Load) {
+	f.endpoint(v)
+	if x, ok := v.Values[valueResponse]; ok {
+		f.set(ResponseTime, x)
+	}
+	if x, ok := v.Values[valueRate]; ok {
+		f.set(WordRate, x)
+	}
+	if n := v.Client.Counts[CountTokens]; n > 0 {
+		f.set(Words, float64(n)/float64(max(1, v.Client.Trips)))
+	}
+}
