@@ -93,7 +93,7 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return usage(err, example)
 			}
-			chat.Whole = s.batch || s.noStream
+			chat.Whole, chat.Locate = s.batch || s.noStream, serverLimits()
 			return f.endpoints(c, e, chat, s.loads(), from)
 		},
 	}

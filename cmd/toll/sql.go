@@ -73,6 +73,7 @@ can read them.`,
 			if err != nil {
 				return usage(err, "")
 			}
+			db.Locate = serverLimits()
 			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
 				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
 		},

@@ -72,13 +72,15 @@ const muchOf = 0.1
 // the file does not say.
 func suspects(r *analysis.Report) string {
 	var seen []string
-	known := false
+	known, served := false, false
 	for _, c := range r.Cells {
 		resent, ok := c.Metrics[workload.Resent]
 		if !ok {
 			continue
 		}
 		known = true
+		_, limited := c.Metrics[workload.ServerStops]
+		served = served || limited
 		label := c.Label()
 		if len(r.Plan.Loads) > 1 {
 			label += ", " + c.Load
@@ -86,7 +88,8 @@ func suspects(r *analysis.Report) string {
 		for _, x := range []struct {
 			metric analysis.Metric
 			what   string
-		}{{resent, "%.0f segments were sent again"}, {c.Metrics[workload.OutOfOrder], "%.0f segments came out of order"}, {c.Metrics[workload.Stops], "its container's CPU limit stopped it %.0f times"}} {
+		}{{resent, "%.0f segments were sent again"}, {c.Metrics[workload.OutOfOrder], "%.0f segments came out of order"}, {c.Metrics[workload.Stops], "the CPU limit of the client's container stopped it %.0f times"},
+			{c.Metrics[workload.ServerStops], "the CPU limit of the server's container" + called(c.Facts["container"]) + " stopped it %.0f times"}} {
 			if x.metric.Merged != nil && *x.metric.Merged > 0 {
 				seen = append(seen, label+": "+fmt.Sprintf(x.what, *x.metric.Merged))
 			}
@@ -98,10 +101,20 @@ func suspects(r *analysis.Report) string {
 	switch {
 	case !known:
 		return ""
+	case len(seen) == 0 && served:
+		return "No other suspect: no segment was lost or out of order, no look-up of a name took long, and no CPU limit stopped the server's container."
 	case len(seen) == 0:
 		return "No other suspect: no segment was lost or out of order, and no look-up of a name took long."
 	}
 	return "Other suspects: " + strings.Join(seen, "; ") + "."
+}
+
+// called is a container's name in a sentence, none of which is part of a format.
+func called(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", " + strings.ReplaceAll(name, "%", "%%") + ","
 }
 
 // queries are those of a page, 0 of a load without pages.

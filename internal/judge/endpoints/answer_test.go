@@ -115,10 +115,12 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		metrics map[string]analysis.Metric
 		says    string
 	}{
-		"an old file": {nil, ""},
-		"nothing":     {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)}, "No other suspect"},
-		"lost":        {map[string]analysis.Metric{workload.Resent: total(3), workload.OutOfOrder: total(7)}, "Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
-		"throttled":   {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: its container's CPU limit stopped it 5 times."},
+		"an old file":      {nil, ""},
+		"nothing":          {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)}, "No other suspect"},
+		"lost":             {map[string]analysis.Metric{workload.Resent: total(3), workload.OutOfOrder: total(7)}, "Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
+		"throttled":        {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: the CPU limit of the client's container stopped it 5 times."},
+		"server throttled": {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(9)}, "<r0>: the CPU limit of the server's container, 100%shop, stopped it 9 times."},
+		"server at ease":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(0)}, "and no CPU limit stopped the server's container."},
 		"slow names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.02}, workload.ConnectTime: {Median: 0.1}},
 			"<r0>: its name took 20 ms to look up"},
 		"quick names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.002}, workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
@@ -127,6 +129,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		for m, x := range tt.metrics {
 			r.Cells[len(r.Cells)-1].Metrics[m] = x
 		}
+		r.Cells[len(r.Cells)-1].Facts = map[string]string{"container": "100%shop"}
 		said := strings.Join(AnswerOf(r, nil).Text, "\n")
 		if !strings.Contains(said, tt.says) || (tt.says == "") == strings.Contains(said, "suspect") {
 			t.Errorf("%s: %s", name, said)

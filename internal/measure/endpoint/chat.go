@@ -17,12 +17,14 @@ import (
 
 // Chat is the endpoints of a language model's server.
 type Chat struct {
-	Whole bool // Check has each endpoint send a response in one piece, too: the load batch asks for them
+	Locate Locate // nil: the server's end is not known
+	Whole  bool   // Check has each endpoint send a response in one piece, too: the load batch asks for them
 
 	names     []string
 	endpoints map[string]*openai.Endpoint
 	facts     map[string]sample.Path
 	from      map[string]*vantage.Vantage
+	servers   servers
 	limit     time.Duration // of a response
 }
 
@@ -32,7 +34,7 @@ const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
 func NewChat(at []Address, o openai.Options) (*Chat, error) {
-	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, limit: responseTimeouts * o.Timeout}
+	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}, limit: responseTimeouts * o.Timeout}
 	for _, w := range at {
 		c.from[w.Name] = w.place()
 		o.Dial = w.place().Dial
@@ -68,6 +70,7 @@ func (c *Chat) Check(ctx context.Context) error {
 				facts[fact] = value
 			}
 		}
+		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
 		c.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote.String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
@@ -95,8 +98,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if l.Kind != workload.Batch {
 		t.counts["glued"], t.counts["stalls"] = 0, 0
 	}
-	from := c.from[cell.Mode]
-	began, stopped := time.Now(), stops(from)
+	began, before := time.Now(), limitsOf(c.from[cell.Mode], c.servers[cell.Mode])
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
 	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
 		s := c.endpoints[cell.Mode].Open()
@@ -120,7 +122,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)), Connections: len(t.connects),
 		Counts: t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
 	v.Values = map[string]float64{"response": median(t.responses)}
-	t.suspects.note(v, from, stopped)
+	t.suspects.note(v, before)
 	if len(t.connects) > 0 {
 		v.Values["connect"] = median(t.connects)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -116,6 +117,30 @@ func TestVisitBatch(t *testing.T) {
 	}
 	c.Whole = true
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
+}
+
+// The CPU limit at the server's end is read around each visit, if that end is known.
+func TestVisitServerStops(t *testing.T) {
+	m := serves(t, short)
+	c := chat(t, openai.Options{Model: "m"}, m.URL)
+	stopped := 100
+	c.Locate = func(_ context.Context, remote string, from *vantage.Vantage) (string, func() int) {
+		if remote != m.Listener.Addr().String() || from.PID() != 0 {
+			t.Errorf("asked for %s", remote)
+		}
+		return "shop", func() int { stopped += 7; return stopped }
+	}
+	if err := c.Check(context.Background()); err != nil || c.Paths()[0].Facts["container"] != "shop" {
+		t.Errorf("%v, %+v", err, c.Paths())
+	}
+	l := sample.Load{Kind: workload.Chat, Options: workload.ChatOptions{Requests: 1, Tokens: 8}}
+	v, err := visited(t, context.Background(), c, l)
+	if err != nil || v.Client.Counts[workload.CountServerStops] != 7 || workload.FiguresOf(v, l, sample.Shape{}).Values[workload.ServerStops] != 7 {
+		t.Errorf("%+v, %v", v.Client, err)
+	}
+	if _, client := v.Client.Counts[workload.CountStops]; client {
+		t.Error("the client is in no container")
+	}
 }
 
 // chat makes endpoints, called a, b, ….

@@ -65,6 +65,29 @@ func elsewhere(v *vantage.Vantage) string {
 	return v.Name()
 }
 
+// Locate finds the server's end of a route: the container of this machine that serves at an
+// address, and what reads how often its CPU limit has stopped it. Read is nil if that is
+// not known.
+type Locate func(ctx context.Context, remote string, from *vantage.Vantage) (container string, read func() int)
+
+// servers are the containers at the ends of routes, by the routes' names: what reads how often
+// the CPU limit of each has stopped it.
+type servers map[string]func() int
+
+// find notes the server of a route, and says in its facts which container that is.
+func (s servers) find(ctx context.Context, locate Locate, name, remote string, from *vantage.Vantage, facts map[string]string) {
+	if locate == nil {
+		return
+	}
+	container, read := locate(ctx, remote, from)
+	if container != "" {
+		facts["container"] = container
+	}
+	if read != nil {
+		s[name] = read
+	}
+}
+
 // stops reads how often the CPU limit of a place's own container stopped it; 0 of this
 // machine, whose limit the engine reads.
 func stops(from *vantage.Vantage) int {
@@ -151,8 +174,24 @@ type suspects struct {
 	resent, outOfOrder int64     // segments
 }
 
-// note puts them into the visit; before is what stops said when it began.
-func (s suspects) note(v *sample.Visit, from *vantage.Vantage, before int) {
+// limits are the CPU limits at both ends of a route, as they were when a visit began.
+type limits struct {
+	from         *vantage.Vantage
+	client       int
+	server       func() int // nil: not known
+	serverBefore int
+}
+
+func limitsOf(from *vantage.Vantage, server func() int) limits {
+	l := limits{from: from, client: stops(from), server: server}
+	if server != nil {
+		l.serverBefore = server()
+	}
+	return l
+}
+
+// note puts them into the visit.
+func (s suspects) note(v *sample.Visit, before limits) {
 	if len(s.lookUps) > 0 {
 		v.Values[workload.ValueLookUp] = median(s.lookUps)
 	}
@@ -161,8 +200,11 @@ func (s suspects) note(v *sample.Visit, from *vantage.Vantage, before int) {
 	}
 	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent, s.outOfOrder
 	v.Client.TCP.Retransmits = s.resent
-	if from.PID() != 0 {
-		v.Client.Counts[workload.CountStops] = int64(max(0, stops(from)-before))
+	if before.from.PID() != 0 {
+		v.Client.Counts[workload.CountStops] = int64(max(0, stops(before.from)-before.client))
+	}
+	if before.server != nil {
+		v.Client.Counts[workload.CountServerStops] = int64(max(0, before.server()-before.serverBefore))
 	}
 }
 

@@ -15,15 +15,17 @@ import (
 
 // SQL is the endpoints of a database.
 type SQL struct {
+	Locate    Locate // nil: the server's end is not known
 	names     []string
 	endpoints map[string]*database.Database
 	facts     map[string]sample.Path
 	from      map[string]*vantage.Vantage
+	servers   servers
 }
 
 // NewSQL parses the DSNs; it does not connect.
 func NewSQL(at []Address, o database.Options) (*SQL, error) {
-	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}}
+	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}}
 	for _, w := range at {
 		s.from[w.Name] = w.place()
 		o.Dial = w.place().Dial
@@ -54,6 +56,7 @@ func (s *SQL) Check(ctx context.Context) error {
 				facts[fact] = value
 			}
 		}
+		s.servers.find(ctx, s.Locate, name, f.Remote, s.from[name], facts)
 		s.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
@@ -77,8 +80,7 @@ type browse struct {
 // for.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
-	n, from := max(1, l.Streams), s.from[cell.Mode]
-	stopped := stops(from)
+	n, before := max(1, l.Streams), limitsOf(s.from[cell.Mode], s.servers[cell.Mode])
 	sessions := make([]*database.Session, n)
 	defer func() {
 		for _, session := range sessions {
@@ -104,7 +106,7 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
 	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
 	v.Values = map[string]float64{"connect": median(b.connect)}
-	b.suspects.note(v, from, stopped)
+	b.suspects.note(v, before)
 	if v.Latency, err = sample.Encode(b.page); err != nil {
 		return err
 	}

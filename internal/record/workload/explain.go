@@ -59,6 +59,7 @@ var metricWords = map[string]string{
 	Resent:             "Of an endpoint: segments that the client's side sent again, because they were lost or late.",
 	OutOfOrder:         "Of an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered.",
 	Stops:              "Of an endpoint, from a container: how often that container's CPU limit stopped it, the application in it included.",
+	ServerStops:        "Of an endpoint that a container of this machine serves: how often that container's CPU limit stopped it. Its answers wait meanwhile, over every route alike.",
 	RTT:                "The round-trip time as TCP itself estimates it, with its delayed acknowledgements.",
 	Cwnd:               "TCP's congestion window: segments that may be under way.",
 	Involuntary:        "How often the kernel took the CPU from client or server for something else. Many mean a busy machine.",

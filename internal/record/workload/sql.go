@@ -64,18 +64,21 @@ const (
 	Resent     = "resent_segments"       // that the client sent again
 	OutOfOrder = "out_of_order_segments" // that came to the client before others that were due
 	Stops      = "cpu_limit_stops"       // of the container that the client's connections are made in
+	// ServerStops are those of the container that serves, if it is one of this machine's.
+	ServerStops = "server_cpu_limit_stops"
 )
 
 // What visits to endpoints call them.
 const (
-	ValueLookUp     = "lookup"
-	CountResent     = "resent"
-	CountOutOfOrder = "out_of_order"
-	CountStops      = "stops"
+	ValueLookUp      = "lookup"
+	CountResent      = "resent"
+	CountOutOfOrder  = "out_of_order"
+	CountStops       = "stops"
+	CountServerStops = "server_stops"
 )
 
 // suspectMetrics are what all endpoints have of them.
-var suspectMetrics = []Metric{{Name: LookUpTime, Unit: "s"}, {Name: Resent, Unit: "segments"}, {Name: OutOfOrder, Unit: "segments"}, {Name: Stops, Unit: "stops"}}
+var suspectMetrics = []Metric{{Name: LookUpTime, Unit: "s"}, {Name: Resent, Unit: "segments"}, {Name: OutOfOrder, Unit: "segments"}, {Name: Stops, Unit: "stops"}, {Name: ServerStops, Unit: "stops"}}
 
 // suspectColumns are shown where there is something to show.
 var suspectColumns = []Column{
@@ -83,12 +86,13 @@ var suspectColumns = []Column{
 	{Head: [2]string{"", "resent"}, Metric: Resent, Show: Total, Quiet: "0"},
 	{Head: [2]string{"out of", "order"}, Metric: OutOfOrder, Show: Total, Quiet: "0"},
 	{Head: [2]string{"CPU", "stops"}, Metric: Stops, Show: Total, Quiet: "-"},
+	{Head: [2]string{"server", "CPU stops"}, Metric: ServerStops, Show: Total, Quiet: "-"},
 }
 
 // Summed reports whether a metric is of what is rare: most visits have none, so its figure
 // is that of all visits together.
 func Summed(metric string) bool {
-	return slices.Contains([]string{Stalls, Resent, OutOfOrder, Stops}, metric)
+	return slices.Contains([]string{Stalls, Resent, OutOfOrder, Stops, ServerStops}, metric)
 }
 
 // sql notes a visit of sql.
@@ -108,7 +112,7 @@ func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[ValueLookUp]; ok {
 		f.set(LookUpTime, x)
 	}
-	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops} {
+	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops, CountServerStops: ServerStops} {
 		if n, ok := v.Client.Counts[count]; ok { // files before 0.1.0 have none
 			f.set(metric, float64(n))
 		}

@@ -64,7 +64,7 @@ func busyVisit(t *testing.T) sample.Visit {
 		v.Times[m.Times] = e
 	}
 	v.Values[ValueLookUp] = 0.001
-	for _, n := range []string{CountResent, CountOutOfOrder, CountStops} {
+	for _, n := range []string{CountResent, CountOutOfOrder, CountStops, CountServerStops} {
 		v.Client.Counts[n] = 1
 	}
 	return v

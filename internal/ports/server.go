@@ -1,0 +1,60 @@
+package ports
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// ServerOf is the container that answers who dials a TCP address on this machine, from the
+// process that is in the network namespace of PID inside; 0: from the machine itself. Ok is
+// false if no container does, or if it is not known which.
+func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) {
+	addr := dial.Addr().Unmap()
+	if inside != 0 && addr.IsLoopback() { // that namespace's own
+		return one(f, func(c Container) bool { return c.PID == inside })
+	}
+	if c, ok := one(f, func(c Container) bool { return slices.Contains(c.Addrs, addr) }); ok {
+		return c, true
+	}
+	if !addr.IsLoopback() && !ownAddress(f, addr) {
+		return c, false
+	}
+	published := func(c Container) bool {
+		return slices.ContainsFunc(c.Published, func(p Published) bool {
+			return p.Proto == "tcp" && p.Host.Port() == dial.Port() && takes(p.Host.Addr(), addr)
+		})
+	}
+	if c, ok := one(f, published); ok {
+		return c, true
+	}
+	for _, l := range f.Listeners {
+		if l.Proto == "tcp" && l.Addr.Port() == dial.Port() && takes(l.Addr.Addr(), addr) && len(l.Owners) > 0 && l.Owners[0].Container != "" {
+			return one(f, func(c Container) bool { return c.ID == l.Owners[0].Container })
+		}
+	}
+	return c, false
+}
+
+// one is the only container that runs and is so. Several, a pod's, are none: which of them
+// serves is not known.
+func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
+	n := 0
+	for _, c := range f.Containers {
+		if c.PID != 0 && !c.Rootless && is(c) {
+			out, n = c, n+1
+		}
+	}
+	return out, n == 1
+}
+
+// takes reports whether a socket at an address takes who dials another.
+func takes(at, dialled netip.Addr) bool {
+	at = at.Unmap()
+	return at == dialled || at.IsUnspecified() && (at.Is6() || dialled.Is4())
+}
+
+func ownAddress(f *Facts, a netip.Addr) bool {
+	return slices.ContainsFunc(f.Devices, func(d Device) bool {
+		return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+	})
+}

@@ -1,0 +1,43 @@
+package ports
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// Who answers is found by what is dialled; where two could, nobody is named.
+func TestServerOf(t *testing.T) {
+	at := netip.MustParseAddrPort
+	published := func(host string, port uint16) []Published { return []Published{{"tcp", port, at(host)}} }
+	f := &Facts{
+		Containers: []Container{
+			{ID: "1", Name: "web", PID: 11, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.2")}, Published: published("0.0.0.0:8080", 80)},
+			{ID: "2", Name: "local", PID: 12, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.3")}, Published: published("127.0.0.1:8081", 80)},
+			{ID: "3", Name: "hosted", PID: 13, Host: true},
+			{ID: "4", Name: "gone", Published: published("0.0.0.0:8082", 80)},
+			{ID: "5", Name: "rootless", PID: 15, Rootless: true, Published: published("0.0.0.0:8083", 80)},
+			{ID: "6", Name: "pod", PID: 16, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")}},
+			{ID: "7", Name: "sidecar", PID: 17, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")}},
+			{ID: "8", Name: "six", PID: 18, Published: published("[::]:8084", 80)},
+			{ID: "9", Name: "datagrams", PID: 19, Published: []Published{{"udp", 80, at("0.0.0.0:8085")}}},
+		},
+		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: []Process{{PID: 13, Container: "3"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9001"), Owners: []Process{{PID: 99}}}, {Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.4/24")}}},
+	}
+	for _, tt := range []struct {
+		dial   string
+		inside int
+		want   string
+	}{
+		{"127.0.0.1:8080", 0, "web"}, {"10.0.0.4:8080", 0, "web"}, {"[::ffff:127.0.0.1]:8080", 0, "web"}, {"172.17.0.2:1234", 0, "web"},
+		{"10.0.0.9:8080", 0, ""}, {"[::1]:8080", 0, ""}, {"127.0.0.1:8081", 0, "local"}, {"10.0.0.4:8081", 0, ""},
+		{"127.0.0.1:9000", 0, "hosted"}, {"127.0.0.1:9001", 0, ""}, {"127.0.0.1:9002", 0, ""}, {"127.0.0.1:9003", 0, ""},
+		{"127.0.0.1:8082", 0, ""}, {"127.0.0.1:8083", 0, ""}, {"172.17.0.6:80", 0, ""}, {"[::1]:8084", 0, "six"}, {"127.0.0.1:8085", 0, ""},
+		{"127.0.0.1:8080", 12, "local"}, {"127.0.0.1:8080", 77, ""}, {"172.17.0.2:80", 12, "web"}, {"10.0.0.4:8080", 12, "web"},
+	} {
+		if c, ok := ServerOf(f, at(tt.dial), tt.inside); ok != (tt.want != "") || ok && c.Name != tt.want {
+			t.Errorf("%s from %d: %q, %t; want %q", tt.dial, tt.inside, c.Name, ok, tt.want)
+		}
+	}
+}
