@@ -141,6 +141,9 @@ func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, f.Close())
+		if errors.Is(err, ErrOff) { // by somebody else, and what is on now, if anything is, is theirs
+			return
+		}
 		if err != nil || !out.Kept {
 			_, errOff := TurnOff()
 			err = errors.Join(err, errOff)
@@ -249,6 +252,9 @@ func (t *Trial) loadOf(ctx context.Context, dial netip.AddrPort, containerPort u
 // toggle turns on or off what the last Update put, for less time than a trial that is killed
 // should matter. It reads nothing of the machine, which would disturb what is measured next.
 func (f *Fast) toggle(on bool) error {
+	if err := f.still(); err != nil {
+		return err
+	}
 	var err error
 	switch {
 	case f.table != nil && on:
@@ -259,8 +265,27 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
+// still is ErrOff if somebody turned it off meanwhile, who is to be obeyed at once.
+func (f *Fast) still() error {
+	gone := f.table != nil && !f.table.Current()
+	if len(f.wanted) > 0 {
+		st, err := f.noted()
+		if err != nil {
+			return err
+		}
+		gone = gone || st == nil
+	}
+	if gone {
+		return fmt.Errorf("it was turned off meanwhile: %w", ErrOff)
+	}
+	return nil
+}
+
 // refresh puts what Decide and DecideLinks say; a trial without anything to turn on is none.
 func (f *Fast) refresh(ctx context.Context) error {
+	if err := f.still(); err != nil {
+		return err
+	}
 	left, err := f.Update(ctx, unrenewed)
 	if err != nil || f.table != nil && len(f.put) > 0 || len(f.wanted) > 0 {
 		return err

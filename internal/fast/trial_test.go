@@ -320,6 +320,19 @@ func TestBesideTrial(t *testing.T) {
 	if _, err := slow.Run(ctx); !errors.Is(err, context.Canceled) || !closed {
 		t.Errorf("it was interrupted: %v, closed: %t", err, closed)
 	}
+	// Turned off by somebody else in the middle of it.
+	off := slow
+	off.Load = func(netip.AddrPort) (*Load, error) {
+		return &Load{Name: "off", Visit: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {
+			if s, err := Look(ctx); err == nil && s.State == On {
+				return nil, turnOff()
+			}
+			return nil, nil
+		}}, nil
+	}
+	if _, err := off.Run(context.Background()); !errors.Is(err, ErrOff) {
+		t.Errorf("it was turned off: %v", err)
+	}
 	check := func(on bool) {
 		t.Helper()
 		if now := sizes(t); IsOn() != on || (fmt.Sprint(now) == fmt.Sprint(links)) == on {

@@ -83,7 +83,7 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 	if !t.Kept {
 		verdict = "Fast is taken back: " + t.Why + "."
 	}
-	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians, 95 %% intervals", t.Rounds))
+	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians; ratios are taken round by round, with 95 %% intervals", t.Rounds))
 	for _, p := range t.Ports {
 		if p.Taken != nil {
 			notes = append(notes, fmt.Sprintf("port %d: %d connections took the shortcut, those of other clients included", p.Dial.Port(), *p.Taken))
