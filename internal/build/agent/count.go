@@ -204,7 +204,7 @@ func (s *server) interfaces(namespace string) (out []Interface, err error) {
 			if err != nil {
 				continue // it is gone
 			}
-			out = append(out, Interface{Link: sample.Link{Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads},
+			out = append(out, Interface{Link: sample.Link{Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate},
 				Index: d.Index, Up: d.Up, Peer: d.Peer, Master: d.Master, Addrs: d.Addrs, Uplink: d.Uplink})
 		}
 		return nil

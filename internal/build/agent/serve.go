@@ -306,6 +306,8 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 			a.Way = &w
 			return err
 		})
+	case o.Cards != "":
+		a.Cards, err = s.cards(o.Cards)
 	}
 	return a, err
 }

@@ -69,6 +69,7 @@ type request struct {
 	Inspect  *Spot         `json:"inspect,omitempty"`
 	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
 	Box      *boxRequest   `json:"box,omitempty"`
+	Cards    string        `json:"cards,omitempty"` // of this device
 }
 
 // startOrder starts a process.
@@ -111,6 +112,7 @@ type answer struct {
 	Settings   []path.Setting    `json:"settings,omitempty"`
 	Way        *link.Way         `json:"way,omitempty"`
 	Engine     string            `json:"engine,omitempty"`
+	Cards      *cardsAnswer      `json:"cards,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -165,7 +167,7 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil, o.Box != nil} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil, o.Box != nil, o.Cards != ""} {
 		if is {
 			n++
 		}
@@ -225,6 +227,11 @@ func parseAnswer(line []byte) (answer, error) {
 	}
 	if a.Way != nil {
 		a.Way.Device = clean(a.Way.Device)
+	}
+	if a.Cards != nil {
+		if err := a.Cards.check(); err != nil {
+			return a, err
+		}
 	}
 	for i := range a.Files {
 		a.Files[i] = clean(a.Files[i])

@@ -214,6 +214,12 @@ func (s *site) describe() error {
 	if s.network != nil && s.network.where != "" {
 		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
 	}
+	if s.path.Facts["parent"] != "" { // its packets are on the wire behind it only if a switch is to send them back
+		parent := s.path.Facts["parent"]
+		if err := local.Cards(s.path, s.engine.ns, thisMachine, parent, s.path.Spec.Mode == mode.MacvlanVEPA); err != nil {
+			return err
+		}
+	}
 	return local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
 }
 

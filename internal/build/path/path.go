@@ -191,6 +191,11 @@ type Path struct {
 	Machines []Machine
 	Channel  Channel
 
+	// Cards are network cards of the path's machines, and Crosses those that all of its
+	// packets cross.
+	Cards   []sample.Card
+	Crosses []sample.CardName
+
 	Links   []sample.Link
 	Sysctls map[string]string
 	Facts   map[string]string

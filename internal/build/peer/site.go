@@ -206,7 +206,7 @@ func (s *site) describe() error {
 			s.path.Links = append(s.path.Links, d.Link)
 		}
 	}
-	return nil
+	return s.cards()
 }
 
 // wayInWords is a way, as reports have it.

@@ -72,6 +72,9 @@ func (s *site) Finish() error {
 	if s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
 		return nil
 	}
+	if err := s.cards(); err != nil {
+		return err
+	}
 	return s.guard()
 }
 

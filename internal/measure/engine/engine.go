@@ -215,6 +215,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	if c.Judge != nil {
 		r.judge = c.Judge(r.Plan)
 	}
+	c.Environment.Cards = r.cards()
 	r.step = stage{until: r.Plan.Budget}
 	if c.First > 0 {
 		r.step.until = c.First
@@ -311,7 +312,22 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
 		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
 		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
-		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts}
+		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts, Cards: p.Crosses}
+}
+
+// cards are the network cards of all paths, each once.
+func (r *run) cards() (out []sample.Card) {
+	for _, k := range paths(r.Plan) {
+		if r.paths[k] == nil {
+			continue
+		}
+		for _, c := range r.paths[k].Cards {
+			if !slices.ContainsFunc(out, func(o sample.Card) bool { return o.ID() == c.ID() }) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 // close takes all paths down at once.

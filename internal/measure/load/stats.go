@@ -2,9 +2,11 @@ package load
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -27,6 +29,11 @@ type Stats struct {
 	Resent      int64 // bytes sent again, from the first byte to the last
 	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
+	// PMTU is the least that the kernel knows a connection's path to carry, and Headers what a
+	// full segment of it has besides its payload, from the IP header on, in bytes. Peer is the
+	// other end's address. Zero: they are not known.
+	PMTU, Headers int64
+	Peer          netip.Addr
 	// Latency holds each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
 	// Times and Counts are what only this workload times (ns) and counts in the
@@ -155,6 +162,43 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
 	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
 	s.MSS += int64(b.tcp.Snd_mss) / n
+	s.addPath(t.fd, b.tcp)
+}
+
+// Headers of a segment, in bytes: IPv4's, IPv6's and TCP's, and what TCP's timestamps take.
+const (
+	header4     = 20
+	header6     = 40
+	headerTCP   = 20
+	timestamps  = 12
+	tcpOptStamp = 1 // TCPI_OPT_TIMESTAMPS
+)
+
+// addPath notes what the connection's path carries, if that is the least so far.
+func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
+	pmtu := int64(tcp.Pmtu)
+	if pmtu == 0 || s.PMTU > 0 && s.PMTU <= pmtu {
+		return
+	}
+	sa, err := unix.Getpeername(fd)
+	if err != nil {
+		return
+	}
+	headers := int64(headerTCP)
+	var peer netip.Addr
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		peer, headers = netip.AddrFrom4(sa.Addr), headers+header4
+	case *unix.SockaddrInet6:
+		peer, headers = netip.AddrFrom16(sa.Addr).Unmap(), headers+header6
+	}
+	if peer.Is4() {
+		headers = headerTCP + header4
+	}
+	if tcp.Options&tcpOptStamp != 0 {
+		headers += timestamps
+	}
+	s.PMTU, s.Headers, s.Peer = pmtu, headers, peer
 }
 
 // Party is what the end did as the record has it, without what only its process knows.
@@ -164,7 +208,7 @@ func (s Stats) Party() sample.Party {
 		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
 		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
 		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, Late: sec(s.Late),
-		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS},
+		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS, PMTU: s.PMTU, Headers: s.Headers},
 
 		Counts: s.Counts,
 	}

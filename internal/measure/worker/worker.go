@@ -25,6 +25,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -140,6 +141,11 @@ func report(o Request, s load.Stats) Reply {
 	memory := status()
 	p := s.Party()
 	p.CPUs, p.RSS = o.CPUs, int64(memory.VmHWM)
+	if s.Peer.IsValid() { // after the load, and after its memory was read
+		if w, err := link.WayTo(s.Peer); err == nil {
+			p.TCP.Device, p.TCP.DeviceMTU = w.Device, int64(w.DeviceMTU)
+		}
+	}
 	r := Reply{Done: &p, Flows: s.Flows, Slices: s.Slices, Shared: int64(memory.RssFile)}
 	if s.Latency != nil {
 		h, err := sample.Encode(s.Latency)

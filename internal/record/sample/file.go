@@ -182,6 +182,14 @@ func (h Header) check() error {
 	if n := len(h.Plan.Cells); n > maxCells {
 		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
 	}
+	if err := h.Environment.check(); err != nil {
+		return err
+	}
+	for _, p := range h.Paths {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
 	for _, l := range h.Plan.Loads {
 		if err := l.check(); err != nil {
 			return err
@@ -266,6 +274,9 @@ func (v Visit) checkFigures() error {
 		}
 	}
 	for _, p := range []Party{v.Client, v.Server} {
+		if err := p.TCP.check(); err != nil {
+			return err
+		}
 		if err := times(p.Window, p.CPU, p.BusiestCPU, p.Late, p.TCP.RTT, p.TCP.RTTVar); err != nil {
 			return err
 		}

@@ -202,6 +202,7 @@ type Environment struct {
 	LoadAverage    float64           `json:"load_average_1m"`  // before the run
 	Congestion     string            `json:"congestion_control"`
 	Sysctls        map[string]string `json:"sysctls,omitempty"`
+	Cards          []Card            `json:"cards,omitempty"` // that measured paths cross, of all machines
 }
 
 // Path describes a path as it was built.
@@ -224,6 +225,9 @@ type Path struct {
 	Links       []Link            `json:"links,omitempty"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
 	Facts       map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
+	// Cards are the network cards that its packets cross, each in Environment.Cards. Of those
+	// below one device only one may carry them: they are not named if it is not known which.
+	Cards []CardName `json:"cards,omitempty"`
 }
 
 // Link is a network device on a path.
@@ -234,6 +238,9 @@ type Link struct {
 	MTU      int             `json:"mtu"`
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
+	// Rate is what its queueing discipline lets through of what it sends, in bit/s; 0: as much
+	// as comes, or it depends on what that is.
+	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 }
 
 // Header opens a results file.

@@ -1,6 +1,9 @@
 package sample
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Visit is one visit to one cell. Its parts are of those who record them. In the file it is one
 // object, and the order of the fields here is that of its bytes: what is added goes to the end.
@@ -132,6 +135,26 @@ type TCPInfo struct {
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
+	// PMTU is what the kernel knows the path to carry, and Headers what a full segment has
+	// besides its MSS bytes of payload, from the IP header on, in bytes; 0: not known.
+	PMTU    int64 `json:"pmtu,omitempty"`
+	Headers int64 `json:"headers,omitempty"`
+	// Device is the one that packets to the other end leave by, and DeviceMTU its MTU in bytes.
+	Device    string `json:"device,omitempty"`
+	DeviceMTU int64  `json:"device_mtu,omitempty"`
+}
+
+// maxPacket is more than any packet is long, BIG TCP's too, in bytes.
+const maxPacket = 1 << 20
+
+// check refuses sizes that packets do not have.
+func (t TCPInfo) check() error {
+	for _, n := range []int64{t.PMTU, t.Headers, t.DeviceMTU} {
+		if n < 0 || n > maxPacket {
+			return fmt.Errorf("impossible packet size %d", n)
+		}
+	}
+	return nil
 }
 
 // ProxyUse is what the user-space proxy did in the window.

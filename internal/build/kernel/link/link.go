@@ -236,6 +236,9 @@ type Info struct {
 	MTU      int
 	Qdisc    string
 	Offloads map[string]bool
+	// Rate is what its queueing disciplines let through of what it sends, in bit/s; 0: as
+	// much as comes, or different packets have different rates.
+	Rate uint64
 }
 
 // offloads are the features that decide how many packets a stream becomes.
@@ -257,9 +260,17 @@ func Describe(name string) (Info, error) {
 	if l.Attrs().Flags&net.FlagLoopback != 0 {
 		info.Kind = "loopback"
 	}
-	info.Offloads, err = features(name)
+	if info.Offloads, err = features(name); err != nil {
+		return info, err
+	}
+	if slices.Contains(shapers, info.Qdisc) {
+		info.Rate, err = rateOf(l.Attrs().Index)
+	}
 	return info, err
 }
+
+// shapers are the queueing disciplines that may limit a rate.
+var shapers = []string{"tbf", "netem", "cake", "htb"}
 
 // qdisc names the device's root queueing discipline; "" if it has none.
 func qdisc(l netlink.Link) string {

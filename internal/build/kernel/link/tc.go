@@ -79,11 +79,7 @@ const (
 	tcaHTBInit      = 2
 	tcaBPFName      = 7
 
-	tcaTBFParms  = 1
-	tcaTBFRate64 = 4
-
 	htbDirectPackets = 16 // offset in struct tc_htb_glob, which counts there
-	tbfRate          = 8  // offset in struct tc_tbf_qopt
 )
 
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
@@ -132,21 +128,11 @@ func (d discipline) String() string {
 
 // rate is how much tbf lets through: it is what people shape links with.
 func (d discipline) rate() string {
-	attrs, err := nl.ParseRouteAttr(d.options)
-	if err != nil || d.kind != "tbf" {
+	if d.kind != "tbf" {
 		return ""
 	}
-	var bytes uint64
-	for _, a := range attrs {
-		switch {
-		case a.Attr.Type == tcaTBFParms && len(a.Value) >= tbfRate+4 && bytes == 0:
-			bytes = uint64(binary.NativeEndian.Uint32(a.Value[tbfRate:]))
-		case a.Attr.Type == tcaTBFRate64 && len(a.Value) == 8:
-			bytes = binary.NativeEndian.Uint64(a.Value)
-		}
-	}
 	const bitsPerByte, mega = 8, 1e6
-	return fmt.Sprintf(" of %g Mbit/s", float64(bytes)*bitsPerByte/mega)
+	return fmt.Sprintf(" of %g Mbit/s", float64(shaped(d.kind, d.options))*bitsPerByte/mega)
 }
 
 // hook reports whether it is a place for filters rather than a queue.

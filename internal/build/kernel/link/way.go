@@ -15,6 +15,8 @@ type Way struct {
 	// MTU is what the route limits packets to, in bytes: by configuration, or because a
 	// router on the way said so. 0: the device alone does.
 	MTU int `json:"mtu,omitempty"`
+	// DeviceMTU is the device's own, in bytes.
+	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
 // WayTo asks the kernel for the way from the calling thread's network namespace.
@@ -27,9 +29,11 @@ func WayTo(to netip.Addr) (w Way, err error) {
 		return w, fmt.Errorf("route to %s: there is none", to)
 	}
 	r := all[0]
-	if w.Device, err = NameOf(r.LinkIndex); err != nil {
-		return w, fmt.Errorf("route to %s: %w", to, err)
+	l, err := netlink.LinkByIndex(r.LinkIndex)
+	if err != nil {
+		return w, fmt.Errorf("route to %s: find link number %d: %w", to, r.LinkIndex, err)
 	}
+	w.Device, w.DeviceMTU = l.Attrs().Name, l.Attrs().MTU
 	w.MTU = r.MTU
 	if a, ok := netip.AddrFromSlice(r.Src); ok {
 		w.Source = a.Unmap()

@@ -1,0 +1,254 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Cards reads the network cards that carry a device of the calling thread's network namespace:
+// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). Crossed
+// are those of them, by name, that all of the device's packets cross: of a bond the bond, whose
+// speed is that of its members; of several below a bridge none, because one of them has the
+// packets. A device without a card has none, as a veth. What a driver or the kernel does not
+// tell is left out.
+func Cards(name string) (all []sample.Card, crossed []string, err error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list links: %w", err)
+	}
+	at := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("find link %s: %w", name, unix.ENODEV)
+	}
+	err = withKernelFiles(links[at], func(k kernelFiles) error {
+		found := k.below(name, func(name string) bool {
+			return slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name && joint(l.Type()) })
+		})
+		for _, f := range found {
+			if i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == f.name }); i >= 0 {
+				all = append(all, k.card(links[i], f))
+			}
+		}
+		crossed = decisive(all)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the network cards of %s: %w", name, err)
+	}
+	return all, crossed, nil
+}
+
+// decisive are the cards that all packets cross.
+func decisive(all []sample.Card) []string {
+	for _, c := range all {
+		if !c.Device {
+			return []string{c.Name}
+		}
+	}
+	if len(all) == 1 {
+		return []string{all[0].Name}
+	}
+	return nil
+}
+
+// joint reports whether a device of that kind is several cards in one, with a speed that is
+// theirs.
+func joint(kind string) bool { return kind == "bond" || kind == "team" }
+
+// kernelFiles are the kernel's files about devices of one network namespace.
+type kernelFiles struct {
+	net  string // class/net of a sysfs of the namespace
+	proc string // /proc
+}
+
+// withKernelFiles calls f with files that have the device: those of a sysfs that is mounted for it
+// or, where that is not permitted, those of /sys, if they are of this namespace.
+func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
+	root, err := mountSysfs()
+	if err == nil {
+		k := kernelFiles{fmt.Sprintf("/proc/self/fd/%d/class/net", root), "/proc"}
+		return errors.Join(f(k), unix.Close(root))
+	}
+	k := kernelFiles{"/sys/class/net", "/proc"}
+	if k.text(l.Attrs().Name, "ifindex") != strconv.Itoa(l.Attrs().Index) ||
+		!strings.EqualFold(k.text(l.Attrs().Name, "address"), l.Attrs().HardwareAddr.String()) {
+		return nil // another namespace's: nothing is known
+	}
+	return f(k)
+}
+
+// text is a short file of a device; "" if it cannot be read.
+func (k kernelFiles) text(device string, file ...string) string {
+	return line(filepath.Join(append([]string{k.net, device}, file...)...))
+}
+
+// line is a short file; "" if it cannot be read.
+func line(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// inBus is the beginning of the path to the device of the bus that a card is, which is a link
+// that the kernel follows before it goes up: so not joined, which would not.
+func (k kernelFiles) inBus(device string) string { return k.net + "/" + device + "/device/" }
+
+// below are the devices that are cards, or join some, from the given one down.
+func (k kernelFiles) below(name string, joins func(name string) bool) []foundCard {
+	const deepest = 4 // a VLAN on a bridge on a bond
+	type level struct {
+		name, under string
+		depth       int
+	}
+	var out []foundCard
+	seen := map[string]bool{}
+	for next := []level{{name: name}}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if seen[at.name] || at.depth > deepest {
+			continue
+		}
+		seen[at.name] = true
+		if _, err := os.Stat(k.inBus(at.name)); err == nil {
+			out = append(out, foundCard{at.name, at.under, true})
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(k.net, at.name))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if lower, ok := strings.CutPrefix(e.Name(), "lower_"); ok {
+				next = append(next, level{lower, name, at.depth + 1})
+			}
+		}
+		if joins(at.name) {
+			out = append(out, foundCard{at.name, at.under, false})
+		}
+	}
+	return out
+}
+
+// foundCard is a device that is a card, or a bond of several.
+type foundCard struct {
+	name, under string
+	device      bool
+}
+
+// card reads what is known of a card.
+func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
+	a := l.Attrs()
+	c := sample.Card{Name: f.name, Under: f.under, Device: f.device, MTU: a.MTU,
+		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize, GRO4: a.GROIPv4MaxSize}}
+	if *c.Sizes == (sample.OffloadSizes{}) {
+		c.Sizes = nil
+	}
+	_ = withEthtool(func(e *ethtool.Ethtool) error { // what it does not answer is left out
+		if d, err := e.DriverInfo(f.name); err == nil {
+			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version), known(d.FwVersion), known(d.BusInfo)
+		}
+		if all, err := e.Features(f.name); err == nil {
+			c.Offloads = cardOffloads(all)
+		}
+		c.Queues = queuesOf(e, f.name)
+		return nil
+	})
+	m, err := linkModes(f.name)
+	if err != nil { // before Linux 5.6
+		m = k.modes(f.name)
+	}
+	c.Speed, c.MaxSpeed, c.PartnerSpeed, c.Duplex, c.Autoneg = m.speed, m.most, m.partner, m.duplex, m.autoneg
+	if f.device {
+		c.NUMA = k.numa(f.name)
+		c.Interrupts = k.interrupts(f.name)
+	}
+	c.RPS, c.XPS = k.steered(f.name, RPS), k.steered(f.name, XPS)
+	return c
+}
+
+// known is what a driver says; "" of what stands for nothing.
+func known(s string) string {
+	if s == "N/A" || s == "n/a" || strings.Trim(s, ".0 ") == "" {
+		return ""
+	}
+	return s
+}
+
+// cardOffloads are the features that decide how many packets a card's stream is, by the short
+// names that `ethtool -k` users know.
+func cardOffloads(all map[string]bool) map[string]bool {
+	short := maps.Clone(offloads)
+	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro", "rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
+	out := map[string]bool{}
+	for name, feature := range short {
+		if on, ok := all[feature]; ok {
+			out[name] = on
+		}
+	}
+	return out
+}
+
+// queuesOf are the card's queues and rings; nil if it tells neither.
+func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
+	var q sample.CardQueues
+	if c, err := e.GetChannels(name); err == nil {
+		q.Combined, q.Receive, q.Send = int(c.CombinedCount), int(c.RxCount), int(c.TxCount)
+		q.MostCombined, q.MostReceive, q.MostSend = int(c.MaxCombined), int(c.MaxRx), int(c.MaxTx)
+	}
+	if r, err := e.GetRing(name); err == nil {
+		q.ReceiveRing, q.SendRing, q.MostRxRing, q.MostTxRing = int(r.RxPending), int(r.TxPending), int(r.RxMaxPending), int(r.TxMaxPending)
+	}
+	if q == (sample.CardQueues{}) {
+		return nil
+	}
+	return &q
+}
+
+// parents are where a card's files of its bus are: at its own device or, of virtio, at that which
+// it is a part of.
+var parents = []string{"", "../"}
+
+// numa is the card's NUMA node; nil if it has none.
+func (k kernelFiles) numa(name string) *int {
+	for _, up := range parents {
+		if n, err := strconv.Atoi(line(k.inBus(name) + up + "numa_node")); err == nil && n >= 0 {
+			return &n
+		}
+	}
+	return nil
+}
+
+// steered are the masks of CPUs of a card's queues that steer to any.
+func (k kernelFiles) steered(name string, s Steering) map[string]string {
+	dir := filepath.Join(k.net, name, "queues")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out map[string]string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), s.queues) {
+			continue
+		}
+		if mask := line(filepath.Join(dir, e.Name(), s.file)); strings.Trim(mask, "0,") != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[e.Name()] = mask
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package link
+
+import (
+	"encoding/binary"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Where queueing disciplines have the rate that they let through, in bytes a second: an attribute with
+// the old figure of 32 bits at an offset, and one with the new figure of 64, which rates have
+// that do not fit (linux/pkt_sched.h). 0: there is none.
+var rateAttrs = map[string]struct {
+	old, offset, new uint16
+}{
+	"tbf":       {1, 8, 4},  // TCA_TBF_PARMS: struct tc_tbf_qopt begins with a struct tc_ratespec, whose rate is at 8
+	"netem":     {6, 0, 8},  // TCA_NETEM_RATE, TCA_NETEM_RATE64
+	"cake":      {0, 0, 2},  // TCA_CAKE_BASE_RATE64
+	"htb class": {1, 20, 7}, // TCA_HTB_PARMS: struct tc_htb_opt has its ceil after its rate; TCA_HTB_CEIL64
+}
+
+const (
+	htbDefault   = 8          // offset in struct tc_htb_glob: the minor number of the default class
+	unlimited32  = 1<<32 - 1  // what does not fit into the old figure
+	tcMajor      = 0xffff0000 // of a handle
+	mostParents  = 16         // classes above a class
+	bitsInAByte  = 8
+	maxRateBytes = 1 << 44 // more than any device sends, in B/s
+)
+
+// shaped is the rate in a discipline's or a class's options, in B/s; 0 if it has none.
+func shaped(kind string, options []byte) (rate uint64) {
+	at, ok := rateAttrs[kind]
+	if !ok {
+		return 0
+	}
+	attrs, err := nl.ParseRouteAttr(options)
+	if err != nil {
+		return 0
+	}
+	var wide uint64
+	for _, a := range attrs {
+		switch kind := a.Attr.Type &^ unix.NLA_F_NESTED; {
+		case kind == at.new && len(a.Value) == 8:
+			wide = binary.NativeEndian.Uint64(a.Value)
+		case kind == at.old && len(a.Value) >= int(at.offset)+4:
+			rate = uint64(binary.NativeEndian.Uint32(a.Value[at.offset:]))
+		}
+	}
+	if wide > 0 {
+		rate = wide
+	}
+	if rate == unlimited32 && wide == 0 || rate > maxRateBytes {
+		return 0
+	}
+	return rate
+}
+
+// rateOf is what the queueing disciplines of a device let through of what it sends, in bit/s as they
+// count packets: with the headers of the link, without what the medium adds. 0: as much as
+// comes, or different packets have different rates. Of htb it is what packets get that no
+// filter takes.
+func rateOf(index int) (bits uint64, err error) {
+	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
+	if err != nil {
+		return 0, err
+	}
+	return bitsInAByte * shaping{all, func() ([]tcMessage, error) {
+		return tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, 0)
+	}}.below(netlink.HANDLE_ROOT, 0), nil
+}
+
+// shaping are the queueing disciplines of a device.
+type shaping struct {
+	all     []tcMessage
+	classes func() ([]tcMessage, error)
+}
+
+// below is the rate of the discipline at a parent and of what is below that, in B/s; 0 is unlimited.
+func (s shaping) below(parent uint32, depth int) uint64 {
+	const deepest = 8
+	if depth > deepest {
+		return 0
+	}
+	var at *tcMessage
+	for i, m := range s.all {
+		if m.Parent == parent && m.kind() != "ingress" && m.kind() != "clsact" {
+			at = &s.all[i]
+		}
+	}
+	if at == nil {
+		return 0
+	}
+	switch at.kind() {
+	case "tbf", "netem": // each has one class, with the minor number 1
+		return least(shaped(at.kind(), at.attrs[nl.TCA_OPTIONS]), s.below(at.Handle|1, depth+1))
+	case "cake":
+		return shaped(at.kind(), at.attrs[nl.TCA_OPTIONS])
+	case "htb":
+		class, rate := s.byDefault(*at)
+		if class == 0 {
+			return 0
+		}
+		return least(rate, s.below(class, depth+1))
+	}
+	return 0
+}
+
+// byDefault is the class of an htb that takes what no filter takes, and the least ceil from it up; 0 if
+// there is none, so that such packets are not shaped.
+func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
+	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
+	if err != nil {
+		return 0, 0
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == tcaHTBInit && len(a.Value) >= htbDefault+4 {
+			class = htb.Handle&tcMajor | binary.NativeEndian.Uint32(a.Value[htbDefault:])&^tcMajor
+		}
+	}
+	all, err := s.classes()
+	if err != nil || class&^tcMajor == 0 {
+		return 0, 0
+	}
+	found := false
+	for at, left := class, mostParents; left > 0; left-- {
+		var here *tcMessage
+		for i, m := range all {
+			if m.Handle == at {
+				here = &all[i]
+			}
+		}
+		if here == nil {
+			break
+		}
+		found = true
+		rate = least(rate, shaped("htb class", here.attrs[nl.TCA_OPTIONS]))
+		at = here.Parent
+	}
+	if !found {
+		return 0, 0
+	}
+	return class, rate
+}
+
+// least is the smaller of two rates, of which 0 is unlimited.
+func least(a, b uint64) uint64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,13 @@
+package peer
+
+import "github.com/bridgetoll/bridgetoll/internal/build/path/local"
+
+// cards notes the network cards of both machines that the wire between them begins and ends at.
+func (s *site) cards() error {
+	if err := local.Cards(s.path, s.run.here, thisMachine, s.here.Device, true); err != nil {
+		return err
+	}
+	all, crossed, err := s.run.agent.Cards(s.ctx, s.there.Device)
+	s.path.AddCards(s.run.agent.Name(), all, crossed)
+	return err
+}

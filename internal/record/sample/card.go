@@ -1,0 +1,138 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Card is a network card that a measured path crosses, as its machine's kernel has it. What
+// is not known is the zero value.
+type Card struct {
+	Name  string `json:"name"`
+	Where string `json:"where"` // its machine: "this machine", "peer b", "node b"
+	// Under is the device that it carries, if the path has that and not the card itself: a
+	// bond, a bridge, a VLAN.
+	Under    string `json:"under,omitempty"`
+	Driver   string `json:"driver,omitempty"`
+	Version  string `json:"driver_version,omitempty"`
+	Firmware string `json:"firmware,omitempty"`
+	Bus      string `json:"bus,omitempty"` // its address there, "0000:03:00.0"
+	// Device says that it is a device of a bus, and not made up by the kernel as a veth is.
+	Device bool `json:"device,omitempty"`
+	// NUMA is the node that it is attached to; nil: the machine has none, or does not say.
+	NUMA *int `json:"numa_node,omitempty"`
+	MTU  int  `json:"mtu,omitempty"` // bytes
+	// Speed is what the link came up with, and MaxSpeed the fastest mode that the card has,
+	// in bit/s. PartnerSpeed is the fastest that the link partner offers, if it negotiates.
+	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
+	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
+	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
+	Duplex       string `json:"duplex,omitempty"` // full or half
+	Autoneg      bool   `json:"autonegotiation,omitempty"`
+	// Offloads are as `ethtool -k` names them in short.
+	Offloads map[string]bool `json:"offloads,omitempty"`
+	// Sizes are the largest packets that segmentation (GSO) and merging (GRO) make, in bytes.
+	Sizes  *OffloadSizes `json:"sizes,omitempty"`
+	Queues *CardQueues   `json:"queues,omitempty"`
+	// Interrupts are the card's own; the kernel may not tell them apart on a shared device.
+	Interrupts []Interrupt `json:"interrupts,omitempty"`
+	// RPS and XPS are the CPUs that each queue's packets are steered to, received and sent:
+	// a mask as sysfs has it. Queues that have none are left out.
+	RPS map[string]string `json:"rps,omitempty"`
+	XPS map[string]string `json:"xps,omitempty"`
+}
+
+// OffloadSizes are a device's gso_max_size and gro_max_size, and those for IPv4 alone.
+type OffloadSizes struct {
+	GSO  uint32 `json:"gso_max,omitempty"`
+	GRO  uint32 `json:"gro_max,omitempty"`
+	GSO4 uint32 `json:"gso_ipv4_max,omitempty"`
+	GRO4 uint32 `json:"gro_ipv4_max,omitempty"`
+}
+
+// CardQueues are how many queues a card has in use (`ethtool -l`) and how many descriptors
+// each ring has (`ethtool -g`), of how many at most.
+type CardQueues struct {
+	Combined     int `json:"combined,omitempty"`
+	Receive      int `json:"receive,omitempty"`
+	Send         int `json:"send,omitempty"`
+	MostCombined int `json:"most_combined,omitempty"`
+	MostReceive  int `json:"most_receive,omitempty"`
+	MostSend     int `json:"most_send,omitempty"`
+	ReceiveRing  int `json:"receive_ring,omitempty"`
+	SendRing     int `json:"send_ring,omitempty"`
+	MostRxRing   int `json:"most_receive_ring,omitempty"`
+	MostTxRing   int `json:"most_send_ring,omitempty"`
+}
+
+// Interrupt is an interrupt of a card.
+type Interrupt struct {
+	Number int    `json:"number"`
+	Name   string `json:"name,omitempty"` // as /proc/interrupts has it
+	CPUs   string `json:"cpus,omitempty"` // that it goes to, a list: "0-3,8"
+}
+
+// CardName names a card of a file.
+type CardName struct {
+	Name  string `json:"name"`
+	Where string `json:"where"`
+}
+
+// ID is the card's name.
+func (c Card) ID() CardName { return CardName{c.Name, c.Where} }
+
+// Duplexes.
+const (
+	FullDuplex = "full"
+	HalfDuplex = "half"
+)
+
+// Bounds of what is read of cards. A card has hundreds of queues, and a file some cards.
+const (
+	MaxInterrupts = 256
+	maxCards      = 1000
+	maxSpeed      = 1e14 // bit/s
+)
+
+// check refuses what no card has: speeds are computed with.
+func (e Environment) check() error {
+	if len(e.Cards) > maxCards {
+		return fmt.Errorf("%d network cards, at most %d are read", len(e.Cards), maxCards)
+	}
+	for _, c := range e.Cards {
+		if max(c.Speed, c.MaxSpeed, c.PartnerSpeed) > maxSpeed {
+			return fmt.Errorf("card %s: an impossible speed", c.Name)
+		}
+		if len(c.Interrupts) > MaxInterrupts {
+			return fmt.Errorf("card %s: %d interrupts", c.Name, len(c.Interrupts))
+		}
+	}
+	return nil
+}
+
+// check refuses rates and names that no path has.
+func (p Path) check() error {
+	if len(p.Cards) > maxCards {
+		return errors.New("a path with too many network cards")
+	}
+	for _, l := range p.Links {
+		if l.Rate > maxSpeed {
+			return fmt.Errorf("device %s: an impossible rate", l.Name)
+		}
+	}
+	return nil
+}
+
+// CardsOf are the cards that a path crosses, in the path's order.
+func (h Header) CardsOf(p Path) []Card {
+	var out []Card
+	for _, name := range p.Cards {
+		for _, c := range h.Environment.Cards {
+			if c.ID() == name {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}
