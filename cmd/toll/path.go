@@ -197,7 +197,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*sho
 		v := f.Visits[len(f.Visits)-1] // a failed one was made again
 		switch {
 		case v.Failure == "":
-			return &show.Trace{Path: f.Header.Paths[0], Visit: v}, nil
+			return &show.Trace{Path: f.Header.Paths[0], Visit: v, Cards: f.Header.Environment.Cards}, nil
 		case i == tries || !v.Starved:
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}

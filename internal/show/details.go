@@ -19,7 +19,7 @@ func Details(r judge.Report, row PartRow) document.Document {
 	d := document.Document{Kind: document.AReport, Value: r}
 	for _, c := range row.Cells {
 		d.Sections = append(d.Sections, cellHead(base, c))
-		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c), parties(base, c), cpuTable(c), doubts(c)} {
+		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c), parties(base, c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
 			if len(s.Blocks) > 0 {
 				d.Sections = append(d.Sections, s)
 			}
@@ -56,12 +56,26 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 		facts = append(facts, "adds "+p.Amount())
 	}
 	if c.LimitedBy != "" {
-		facts = append(facts, "limited by "+limitedBy(c))
+		by := limitedBy(c)
+		if c.FillsLink() {
+			by = c.Link()
+		}
+		facts = append(facts, "limited by "+by)
 	}
 	if c.Dial != "" {
 		facts = append(facts, "dials "+c.Dial)
 	}
 	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(facts, document.Facts)), Break: document.Facts, Style: style})
+	var more []string
+	if text := segmentsText(c.Segments); text != "" {
+		more = append(more, text)
+	}
+	if x := c.Capacity; x != nil {
+		more = append(more, fmt.Sprintf("%.0f %% of what %s carries: %s", percent*x.Share, x.Words(), x.Sum()))
+	}
+	if len(more) > 0 {
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(more, document.Facts)), Break: document.Facts, Style: document.Faint})
+	}
 	return s
 }
 

@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Trace is one visit to one path.
 type Trace struct {
 	Path  sample.Path  `json:"path"`
 	Visit sample.Visit `json:"visit"`
+	// Cards are the network cards of the machines that the path is on.
+	Cards []sample.Card `json:"cards,omitempty"`
 }
 
 // Path is the document of a path, from the client down to the server, with what each
@@ -30,8 +34,12 @@ func Path(t *Trace) document.Document {
 			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
 	route.Steps = append(route.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
-	return document.Document{Kind: document.APath, Value: t, Sections: []document.Section{
-		{Title: title}, {Blocks: []document.Block{route}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t.Path)}}
+	d := document.Document{Kind: document.APath, Value: t, Sections: []document.Section{
+		{Title: title}, {Blocks: []document.Block{route}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t)}}
+	if cards := cardSection(t.Cards); len(cards.Blocks) > 0 {
+		d.Sections = append(d.Sections, cards)
+	}
+	return d
 }
 
 // witness says what was moved, whether every hop counted it, and what guards counted.
@@ -52,12 +60,16 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 }
 
 // pathFacts are what is known of how the path was built.
-func pathFacts(p sample.Path) (out document.Section) {
+func pathFacts(t *Trace) (out document.Section) {
+	p := t.Path
 	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
 		out.Add(paragraph(1, fmt.Sprintf("%s: %s", k, p.Facts[k]), document.Words))
 	}
 	for _, l := range p.Links {
 		out.Add(faint(describeLink(l), document.Never))
+	}
+	if text := segmentsText(analysis.SegmentsOf(t.Visit)); text != "" {
+		out.Add(faint("TCP: "+text, document.Words))
 	}
 	return out
 }
@@ -124,6 +136,9 @@ func describeLink(l sample.Link) string {
 	s := fmt.Sprintf("%s: %s %s, MTU %d", l.Where, l.Kind, l.Name, l.MTU)
 	if l.Qdisc != "" {
 		s += ", " + l.Qdisc
+	}
+	if l.Rate > 0 {
+		s += " of " + units.Rate(float64(l.Rate))
 	}
 	if len(on) > 0 {
 		s += ", on: " + strings.Join(on, " ")

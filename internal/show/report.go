@@ -258,7 +258,11 @@ func foot(r *analysis.Report) []document.Section {
 		}
 		said.Add(faint(v.legend(r), document.Words))
 	}
-	return append(append([]document.Section{said}, absent(r)...), warnings(r)...)
+	out := []document.Section{said}
+	if cards := cardSection(r.Environment.Cards); len(cards.Blocks) > 0 {
+		out = append(out, cards)
+	}
+	return append(append(out, absent(r)...), warnings(r)...)
 }
 
 // proxyMemory says what the proxy takes for a port and for connections, of the cell with the

@@ -170,8 +170,9 @@ func (j *Run) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On,
 		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Hops: []string{},
-		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Primary: PrimaryOf(s.Load, c.Shape)}
+		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Capacity: j.capacity(s), Segments: s.segments(), Primary: PrimaryOf(s.Load, c.Shape)}
 	if p, ok := j.File.Header.PathOf(c); ok {
+		out.Cards = p.Cards
 		out.Hops, out.Facts, out.Dial, out.Counted = p.Hops, p.Facts, p.Dial, s.counted(len(p.Hops))
 		out.Memory = s.proxyMemory(p)
 	}
@@ -246,7 +247,7 @@ func (j *Run) Sort(cells []Cell) {
 }
 
 // Toll is what a cell costs against the baseline in its load's own metric, or in
-// CPU time if it fills the wire: 1 is the same, 2 is half the throughput, twice
+// CPU time if it fills a link: 1 is the same, 2 is half the throughput, twice
 // the latency or twice the CPU time per byte. The baseline
 // sorts first, a cell without a ratio last.
 func (c Cell) Toll() float64 {
@@ -256,7 +257,7 @@ func (c Cell) Toll() float64 {
 	r := c.Metrics[c.Primary].Ratio
 	cpu := c.Metrics[workload.CPUPerByte].Ratio
 	switch {
-	case c.FillsWire() && cpu != nil: // all that do are as fast: they differ in CPU time
+	case c.FillsLink() && cpu != nil: // all that do are as fast: they differ in CPU time
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
@@ -266,8 +267,23 @@ func (c Cell) Toll() float64 {
 	return r.Median
 }
 
-// FillsWire reports whether the cell was as fast as its wire.
-func (c Cell) FillsWire() bool { return c.LimitedBy == string(mode.HopWire) }
+// FillsLink reports whether the cell was as fast as a link of its path: its wire, a network card or what
+// a shaper lets through.
+func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
+
+// Fills reports whether what limits a load is a link, and not a party.
+func Fills(limitedBy string) bool {
+	return limitedBy == string(mode.HopWire) || limitedBy == limitCard || limitedBy == limitShaper
+}
+
+// Link is what limits a cell that fills a link, in a sentence: "the wire", "the 10 Gbit/s card eth0 of
+// node b".
+func (c Cell) Link() string {
+	if c.Capacity == nil {
+		return "the " + c.LimitedBy
+	}
+	return c.Capacity.Words()
+}
 
 // Label is a cell's mode with its target, where the mode has several, and its
 // tunes.

@@ -25,8 +25,8 @@ func (a *Answer) Add(s string) {
 // Clause is a cell against the baseline, with a verb: "has 95 % (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
-	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
-		return fmt.Sprintf("fills the wire, with %s of the CPU time", cpu.Percent())
+	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+		return fmt.Sprintf("fills %s, with %s of the CPU time", c.Link(), cpu.Percent())
 	}
 	switch {
 	case m.Ratio.Verdict == stats.Unclear:
@@ -41,9 +41,9 @@ func (r *Report) Clause(c Cell) string {
 	return fmt.Sprintf("has %s of the %s", m.Ratio.Percent(), noun)
 }
 
-// Verdict is a cell's; where the wire is full, that of its CPU time; "" if it has no ratio.
+// Verdict is a cell's; where a link is full, that of its CPU time; "" if it has no ratio.
 func (c Cell) Verdict() stats.Verdict {
-	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
+	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
 		return cpu.Verdict
 	}
 	if x := c.Metrics[c.Primary].Ratio; x != nil {
@@ -101,11 +101,12 @@ type Priced struct {
 // nothing. A figure stands only where the verdict is certain.
 func SayPrices(head string, all []Priced) string {
 	var sure, nothing, open, hidden []string
+	link := ""
 	for _, x := range all {
 		p := x.Price
 		switch {
 		case p.LimitedBy != "":
-			hidden = append(hidden, x.Name)
+			hidden, link = append(hidden, x.Name), p.LimitedBy
 		case p.Verdict == stats.Nothing:
 			nothing = append(nothing, fmt.Sprintf("%s (at most %s)", x.Name, p.In(p.Most())))
 		case p.Known():
@@ -121,7 +122,7 @@ func SayPrices(head string, all []Priced) string {
 	for _, x := range []struct {
 		head  string
 		parts []string
-	}{{"", sure}, {"Nothing measurable: ", nothing}, {"Hidden by a wire that is full: ", hidden}, {"Unclear: ", open}} {
+	}{{"", sure}, {"Nothing measurable: ", nothing}, {"Hidden by a " + link + " that is full: ", hidden}, {"Unclear: ", open}} {
 		if len(x.parts) > 0 {
 			say = append(say, x.head+strings.Join(x.parts, "; "))
 		}

@@ -109,8 +109,11 @@ type Cell struct {
 	Memory    *ProxyMemory      `json:"proxy_memory,omitempty"`
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
-	Primary   string            `json:"primary"`        // the metric that decides its toll
-	Band      Band              `json:"band,omitempty"` // of a sweep, for a whole curve
+	Capacity  *Capacity         `json:"capacity,omitempty"` // of its path; nil: not known
+	Segments  []Segments        `json:"segments,omitempty"` // of TCP
+	Cards     []sample.CardName `json:"cards,omitempty"`    // that its packets cross
+	Primary   string            `json:"primary"`            // the metric that decides its toll
+	Band      Band              `json:"band,omitempty"`     // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
 	Warnings  []Warning         `json:"warnings"`
 }

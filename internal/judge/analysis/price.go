@@ -18,7 +18,7 @@ type Price struct {
 	N       int           `json:"n"`                // pairs, as of a Ratio
 	Epochs  int           `json:"epochs,omitempty"` // as of a Ratio
 	Verdict stats.Verdict `json:"verdict"`          // costs, gains, nothing, unclear
-	// LimitedBy is "wire" if both fill it: then its rate hides what the part
+	// LimitedBy is the link that both fill, as "wire" or "card": then its rate hides what the part
 	// costs in throughput.
 	LimitedBy string `json:"limited_by,omitempty"`
 }

@@ -22,19 +22,14 @@ const (
 	tailSamples    = 10   // samples beyond a percentile that make it mean something
 )
 
-// wireFull is the share of the wire's rate above which the wire counts as full:
-// the rest is headers; a tunnel has the most.
-const (
-	wireFull = 0.85
-	// wireOver is more than a wire can carry, its bucket included.
-	wireOver = 1.1
-)
+// wireOver is more than a wire can carry, its bucket included, as a share of its rate.
+const wireOver = 1.1
 
-// LimitOf says what kept the load from being faster: the wire, or the party or
-// core that was busy all the time; "" if nothing was.
+// LimitOf says what kept the load from being faster: the wire, a network card or a shaper, or the
+// party or core that was busy all the time; "" if nothing was.
 func (j *Run) LimitOf(s *Series) string {
-	if share := j.wireShare(s); share >= wireFull && share <= wireOver {
-		return string(mode.HopWire)
+	if c := j.capacity(s); c.reached() {
+		return c.Limit
 	}
 	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
 }
@@ -47,8 +42,7 @@ func (j *Run) wireShare(s *Series) float64 {
 	if w == nil || w.Rate == 0 || !slices.Contains(p.Hops, string(mode.HopWire)) {
 		return 0
 	}
-	m, _ := s.Metric(workload.Throughput)
-	return m.Median / float64(w.Rate)
+	return s.fastest() / float64(w.Rate)
 }
 
 // busy is the party or core that was busy all the time; "" if none was.
@@ -134,6 +128,10 @@ func (j *Run) cellWarnings(i int) []Warning {
 	out = append(out, s.doubts(workload.First)...)
 	if j.wireShare(s) > wireOver {
 		out = append(out, Warning{"over-wire", "throughput exceeds the wire's rate: traffic shaping was removed"})
+	}
+	out = append(out, j.fullWarnings(i)...)
+	if w, ok := j.narrowWarning(s); ok {
+		out = append(out, w)
 	}
 	if w, ok := j.forgiven(i); ok {
 		out = append(out, w)
@@ -230,6 +228,7 @@ func (j *Run) warnings() []Warning {
 		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
 			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
 	}
+	out = append(out, j.cardWarnings()...)
 	if j.sameCore() {
 		add("same-core", "client and server shared one core: throughput is about halved, and wake-ups are cheaper than across cores")
 	}

@@ -260,8 +260,8 @@ func (p place) byLoad() []string {
 				ratio := c.Metrics[c.Primary].Ratio
 				noun, to = p.r.NounOf(c), ratio.To
 				said := analysis.Judged{Name: x.phrase, Verdict: c.Verdict(), Ratio: ratio}
-				if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
-					said.Name, said.Ratio = fmt.Sprintf("%s (fills the wire, with %s of the CPU time)", x.phrase, cpu.Percent()), nil
+				if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+					said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", x.phrase, c.Link(), cpu.Percent()), nil
 				}
 				all = append(all, said)
 			}

@@ -2,9 +2,9 @@ package comparison
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -35,19 +35,31 @@ func isolate(xs []route) string {
 // limiters are what keeps a load from being faster, in sentences.
 var limiters = map[string]string{
 	"client core": "the client's CPU core", "server core": "the server's CPU core", "proxy": "docker-proxy's CPU time",
-	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it", string(mode.HopWire): "the wire",
+	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
 }
 
 // limits says what limits the throughput, if that is one thing in all rows.
 func limits(cells []analysis.Cell) string {
 	var by []string
+	rows := 0
 	for _, c := range cells {
 		if c.Load != workload.Bulk {
 			continue
 		}
-		if w := c.LimitedBy; !slices.Contains(by, w) {
+		w := c.LimitedBy
+		if c.FillsLink() {
+			w = c.Link()
+		}
+		if rows++; !slices.Contains(by, w) {
 			by = append(by, w)
 		}
+	}
+	if len(by) == 1 && strings.HasPrefix(by[0], "the ") { // a link
+		text := "What limits the throughput of every mode is " + by[0]
+		if rows > 1 {
+			text += ", so that it says nothing about the modes: CPU time per byte does"
+		}
+		return text + "."
 	}
 	if len(by) == 1 && limiters[by[0]] != "" {
 		return "What limits the throughput of every mode is " + limiters[by[0]] + "."

@@ -73,24 +73,27 @@ func (j study) findingsOn(r *analysis.Report, on string) []string {
 	return out
 }
 
-// wirePrices are what the modes that fill the wire cost in CPU time: all that
+// wirePrices are what the modes that fill a link cost in CPU time: all that
 // they differ in.
 func wirePrices(cells []analysis.Cell, from string) string {
 	var say []string
-	to := ""
+	to, link := "", ""
 	for _, c := range cells {
 		x := c.Metrics[workload.CPUPerByte].Ratio
-		if c.From != from || !c.FillsWire() || x == nil {
+		if c.From != from || !c.FillsLink() || x == nil {
 			continue
 		}
-		to = x.To
+		to, link = x.To, c.Link()
 		say = append(say, fmt.Sprintf("%s %s (%s)", c.Label(), x, x.Verdict))
 	}
 	if len(say) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("At the wire's rate from %s, in %s's CPU time per byte: %s.", mode.Placement(from).Words(), to, strings.Join(say, ", "))
+	return fmt.Sprintf("At %s rate from %s, in %s's CPU time per byte: %s.", ownerOf(link), mode.Placement(from).Words(), to, strings.Join(say, ", "))
 }
+
+// ownerOf is whose rate it is: "the wire's".
+func ownerOf(link string) string { return link + "'s" }
 
 // tuneGains are what each variant gains or loses against its mode untuned.
 func (j study) tuneGains() []string {
@@ -184,8 +187,8 @@ func cheapestIsolated(r *analysis.Report, from string) string {
 		}
 		t.log += math.Log(c.Toll())
 		verdict, say := x.Verdict, analysis.Words(r.LoadOf(c.Load), *x)
-		if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsWire() && cpu != nil {
-			verdict, say = cpu.Verdict, fmt.Sprintf("the wire's rate at %s times %s's CPU time per byte (%s)", cpu, cpu.To, cpu.Verdict)
+		if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+			verdict, say = cpu.Verdict, fmt.Sprintf("%s rate at %s times %s's CPU time per byte (%s)", ownerOf(c.Link()), cpu, cpu.To, cpu.Verdict)
 		}
 		t.clear = t.clear || verdict != stats.Unclear
 		t.say = append(t.say, say)

@@ -71,6 +71,11 @@ func machine(e sample.Environment) []fact {
 	for _, k := range slices.Sorted(maps.Keys(e.Sysctls)) {
 		out = append(out, fact{k, e.Sysctls[k]})
 	}
+	for _, c := range e.Cards {
+		of := " of " + c.Name + " of " + c.Where
+		out = append(out, fact{"driver" + of, strings.TrimSpace(c.Driver + " " + c.Version)}, fact{"firmware" + of, c.Firmware},
+			fact{"link" + of, strings.TrimSpace(rate(c.Speed) + " " + c.Duplex)}, fact{"offloads" + of, offloads(c.Offloads)})
+	}
 	for _, k := range slices.Sorted(maps.Keys(e.Mitigations)) {
 		out = append(out, fact{"mitigation of " + k, e.Mitigations[k]})
 	}
@@ -116,6 +121,14 @@ func wire(w *sample.Wire) string {
 		return ""
 	}
 	return w.String()
+}
+
+// rate is a rate in words; "" of none.
+func rate(bits uint64) string {
+	if bits == 0 {
+		return ""
+	}
+	return units.Rate(float64(bits))
 }
 
 // seconds is a time as flags have it; "" of none.
@@ -171,7 +184,7 @@ func path(p sample.Path) []fact {
 		if nth[name]++; nth[name] > 1 { // Docker names devices anew each time
 			name = fmt.Sprintf("%s number %d in %s", l.Kind, nth[name], l.Where)
 		}
-		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)}, fact{"queue of " + name, l.Qdisc}, fact{"offloads of " + name, offloads(l.Offloads)})
+		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)}, fact{"queue of " + name, strings.TrimSpace(l.Qdisc + " " + rate(l.Rate))}, fact{"offloads of " + name, offloads(l.Offloads)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.Sysctls)) {
 		out = append(out, fact{k + ofServer, p.Sysctls[k]})

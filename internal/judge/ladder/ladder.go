@@ -204,8 +204,8 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 	if metric == workload.Throughput {
 		x := l.Against(i, b, metric, analysis.Label(its.Cell))
 		p := analysis.Price{Unit: analysis.RatioUnit, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part()}
-		if wire := string(mode.HopWire); l.LimitOf(mine) == wire && l.LimitOf(its) == wire {
-			p.Verdict, p.LimitedBy = stats.Unclear, wire
+		if by := l.LimitOf(mine); analysis.Fills(by) && l.LimitOf(its) == by {
+			p.Verdict, p.LimitedBy = stats.Unclear, by
 		}
 		return p
 	}
@@ -225,10 +225,11 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 	}
 	for _, m := range priced {
 		var nothing, hidden []string
+		by := ""
 		for _, s := range steps {
 			switch p := s.Prices[m.Metric]; {
 			case p.LimitedBy != "":
-				hidden = append(hidden, s.Part)
+				hidden, by = append(hidden, s.Part), p.LimitedBy
 			case p.Verdict == stats.Nothing:
 				nothing = append(nothing, fmt.Sprintf("%s (at most %s)", s.Part, p.In(p.Most())))
 			}
@@ -237,8 +238,8 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 			out = append(out, fmt.Sprintf("What costs nothing measurable in %s: %s.", m.Name, strings.Join(nothing, "; ")))
 		}
 		if len(hidden) > 0 {
-			out = append(out, fmt.Sprintf("The wire is full with and without them, so its rate hides what these cost in %s: %s.",
-				m.Name, strings.Join(hidden, "; ")))
+			out = append(out, fmt.Sprintf("The %s is full with and without them, so its rate hides what these cost in %s: %s.",
+				by, m.Name, strings.Join(hidden, "; ")))
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // facts are names with their values.
@@ -31,6 +32,9 @@ func (f *facts) add(name, value string) {
 func factsOf(r judge.Report) []facts {
 	base := r.Base()
 	out := []facts{environment(base.Environment), plan(base.Plan, base.Control)}
+	for _, c := range base.Environment.Cards {
+		out = append(out, card(c))
+	}
 	settings := facts{Title: "Kernel settings"}
 	for _, m := range []map[string]string{base.Environment.Sysctls, base.Environment.Mitigations} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -65,6 +69,44 @@ func environment(e sample.Environment) facts {
 	f.add("Congestion control", e.Congestion)
 	f.add("Load average before", three(e.LoadAverage))
 	f.add("Root", map[bool]string{true: "yes", false: "no: the lab is inside a user namespace"}[e.Root])
+	return f
+}
+
+// card are the facts of a network card.
+func card(c sample.Card) facts {
+	f := facts{Title: "Network card " + c.Name + " of " + c.Where}
+	f.add("Below", c.Under)
+	f.add("Driver", strings.TrimSpace(c.Driver+" "+c.Version))
+	f.add("Firmware", c.Firmware)
+	f.add("Bus", c.Bus)
+	if c.Speed > 0 {
+		f.add("Speed", strings.TrimSpace(units.Rate(float64(c.Speed))+" "+c.Duplex))
+	}
+	if c.MaxSpeed > 0 {
+		f.add("Fastest mode", units.Rate(float64(c.MaxSpeed)))
+	}
+	if c.MTU > 0 {
+		f.add("MTU", fmt.Sprint(c.MTU))
+	}
+	if c.NUMA != nil {
+		f.add("NUMA node", fmt.Sprint(*c.NUMA))
+	}
+	if q := c.Queues; q != nil {
+		f.add("Queues", fmt.Sprintf("%d combined, %d receive, %d send", q.Combined, q.Receive, q.Send))
+		f.add("Rings", fmt.Sprintf("%d receive, %d send", q.ReceiveRing, q.SendRing))
+	}
+	var on []string
+	for _, k := range slices.Sorted(maps.Keys(c.Offloads)) {
+		if c.Offloads[k] {
+			on = append(on, k)
+		}
+	}
+	f.add("Offloads", strings.Join(on, " "))
+	var to []string
+	for _, i := range c.Interrupts {
+		to = append(to, fmt.Sprintf("%d %s: CPU %s", i.Number, i.Name, i.CPUs))
+	}
+	f.add("Interrupts", strings.Join(to, ", "))
 	return f
 }
 

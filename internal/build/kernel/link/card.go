@@ -132,7 +132,7 @@ func (k kernelFiles) below(name string, joins func(name string) bool) []foundCar
 		}
 		for _, e := range entries {
 			if lower, ok := strings.CutPrefix(e.Name(), "lower_"); ok {
-				next = append(next, level{lower, name, at.depth + 1})
+				next = append(next, level{lower, at.name, at.depth + 1})
 			}
 		}
 		if joins(at.name) {

@@ -1,0 +1,278 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Capacity is the most payload that a path can carry, by the slowest thing on it whose rate is known.
+type Capacity struct {
+	Limit  string `json:"limit"`            // what LimitedBy calls it
+	Device string `json:"device,omitempty"` // of a wire none: it is the plan's
+	Where  string `json:"where,omitempty"`
+	Rate   uint64 `json:"rate_bit_per_s"` // of frames
+	// Payload is what a full segment carries, and Frame what its frame takes of the rate, in bytes:
+	// Goodput is the rate times their ratio, in bit/s.
+	Payload int     `json:"payload_bytes"`
+	Frame   int     `json:"frame_bytes"`
+	Goodput float64 `json:"goodput_bit_per_s"`
+	// Share of the goodput came through: of a load that goes both ways, the faster way's.
+	Share float64 `json:"share"`
+}
+
+// What may limit a path, besides its wire.
+const (
+	limitCard   = "card"
+	limitShaper = "shaper"
+)
+
+const (
+	// full is the share of the goodput from which on a path counts as full. What is missing is
+	// TCP's: after a loss or a pause it takes a while to be as fast again.
+	full = 0.92
+	// cardOver is more than any card carries: its speed is not what the kernel says.
+	cardOver = 1.03
+	// shaperOver is more than a shaper lets through, its bucket included, as a share of the rate.
+	shaperOver = 1.1
+)
+
+// What a frame has besides its IP packet, in bytes. A card's speed is that of its medium: preamble and
+// start 8, header 14, checksum 4, gap 12. The kernel's shapers count the header alone.
+const (
+	onMedium = 38
+	inKernel = 14
+)
+
+// What a tunnel adds to a packet, in bytes, over IPv4: of VXLAN the inner Ethernet header, its own, UDP's
+// and the outer IP header; of ESP with AES-GCM its header, vector, trailer and checksum.
+const (
+	vxlanAdds = 14 + 8 + 8 + 20
+	espAdds   = 36
+)
+
+// Headers of a packet where the file does not tell them, in bytes: of TCP with timestamps and of UDP,
+// without IP's.
+const (
+	tcpHeader = 20 + 12
+	udpHeader = 8
+	ip4Header = 20
+	ip6Header = 40
+	usualMTU  = 1500
+)
+
+// paravirtual are drivers of cards whose speed is not their link's: it is made up, or what a hypervisor
+// lets through is another matter.
+var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena", "gve", "mana", "netvsc", "veth", "tun"}
+
+// limits reports whether a card's speed is a limit: it is a device of a bus with a driver of its own, or
+// joins such.
+func limits(c sample.Card, all []sample.Card) bool {
+	if c.Speed == 0 || slices.Contains(paravirtual, c.Driver) {
+		return false
+	}
+	if c.Device {
+		return true
+	}
+	members := 0
+	for _, m := range all {
+		if m.Under == c.Name && m.Where == c.Where {
+			if !m.Device || slices.Contains(paravirtual, m.Driver) {
+				return false
+			}
+			members++
+		}
+	}
+	return members > 0
+}
+
+// capacity is what a series' path can carry; nil if that is not known.
+func (j *Run) capacity(s *Series) *Capacity {
+	p, ok := j.File.Header.PathOf(s.Cell)
+	if !ok || s.fastest() == 0 {
+		return nil
+	}
+	payload, packet, fragments := s.packets(j.File.Header.Plan, p)
+	var out *Capacity
+	add := func(c Capacity, overhead int) {
+		c.Payload, c.Frame = payload, packet+fragments*overhead
+		if c.Frame <= 0 || payload <= 0 {
+			return
+		}
+		c.Goodput = float64(c.Rate) * float64(c.Payload) / float64(c.Frame)
+		if out == nil || c.Goodput < out.Goodput {
+			out = &c
+		}
+	}
+	if w := j.File.Header.Plan.Wire; w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) {
+		add(Capacity{Limit: string(mode.HopWire), Rate: w.Rate}, inKernel)
+	} else {
+		for _, l := range p.Links {
+			if l.Rate > 0 && (l.Kind != "loopback" || slices.Contains(p.Hops, string(mode.HopLoopback))) {
+				add(Capacity{Limit: limitShaper, Device: l.Name, Where: l.Where, Rate: l.Rate}, inKernel)
+			}
+		}
+	}
+	for _, c := range j.File.Header.CardsOf(p) {
+		if limits(c, j.File.Header.Environment.Cards) {
+			add(Capacity{Limit: limitCard, Device: c.Name, Where: c.Where, Rate: c.Speed}, onMedium)
+		}
+	}
+	if out != nil {
+		out.Share = s.fastest() / out.Goodput
+	}
+	return out
+}
+
+// fastest is the payload that came through in the direction that more came through, in bit/s; 0 of loads
+// that have none.
+func (s *Series) fastest() float64 {
+	of := func(metric string) float64 {
+		if xs := Ordered(s.Values[metric]); len(xs) > 0 {
+			return stats.Median(xs)
+		}
+		return 0
+	}
+	if one := max(of(workload.ThroughputOut), of(workload.ThroughputBack)); one > 0 {
+		return one
+	}
+	return of(workload.Throughput)
+}
+
+// packets are the payload of what is sent at once, and what that takes on the wire in IP packets, of
+// how many: of TCP a full segment of the client's connection, of UDP a datagram.
+func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
+	tunnel := 0
+	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {
+		tunnel += vxlanAdds
+	}
+	if slices.Contains(p.Hops, string(mode.HopESP)) {
+		tunnel += espAdds
+	}
+	mtu := usualMTU
+	if plan.Wire != nil && plan.Wire.MTU > 0 {
+		mtu = plan.Wire.MTU
+	}
+	mtu -= tunnel
+	ip := ip4Header
+	if mode.Target(p.To).Six() {
+		ip = ip6Header
+	}
+	if size := workload.UDPOf(s.Load).Size; workload.Of(s.Load).UDP && size > 0 {
+		room := mtu - ip
+		n = max(1, (size+udpHeader+room-1)/room)
+		return size, size + udpHeader + n*(ip+tunnel), n
+	}
+	headers := ip + tcpHeader
+	payload = mtu - headers
+	for _, v := range s.Visits {
+		if t := v.Client.TCP; t.MSS > 0 {
+			payload = int(t.MSS)
+			if t.Headers > 0 {
+				headers = int(t.Headers)
+			}
+		}
+	}
+	return payload, payload + headers + tunnel, 1
+}
+
+// reached reports whether as much came through as can.
+func (c *Capacity) reached() bool {
+	if c == nil || c.Share < full {
+		return false
+	}
+	if c.Limit == limitCard {
+		return c.Share <= cardOver
+	}
+	return c.Share*c.Goodput <= shaperOver*float64(c.Rate)
+}
+
+// Brief is what limits, with its rate: "10 Gbit/s card". A wire's rate is the plan's.
+func (c *Capacity) Brief() string {
+	if c.Limit == string(mode.HopWire) {
+		return c.Limit
+	}
+	return units.Rate(float64(c.Rate)) + " " + c.Limit
+}
+
+// Words are the same in a sentence: "the 10 Gbit/s card eth0 of node b".
+func (c *Capacity) Words() string {
+	text := "the " + c.Brief()
+	switch {
+	case c.Device == "":
+	case c.Limit == limitShaper:
+		text += fmt.Sprintf(" (%s of %s)", c.Device, c.Where)
+	default:
+		text += fmt.Sprintf(" %s of %s", c.Device, c.Where)
+	}
+	return text
+}
+
+// Sum is how much payload it carries, and why: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
+func (c *Capacity) Sum() string {
+	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame, threeDigits(c.Goodput))
+}
+
+// threeDigits is a rate with three digits.
+func threeDigits(bits float64) string {
+	const giga, mega = 1e9, 1e6
+	switch {
+	case bits >= giga:
+		return fmt.Sprintf("%.3g Gbit/s", bits/giga)
+	case bits >= mega:
+		return fmt.Sprintf("%.3g Mbit/s", bits/mega)
+	}
+	return fmt.Sprintf("%.3g kbit/s", bits/1000)
+}
+
+// fullWarnings doubt what cell i's ratio says of the mode where a link's rate decides it.
+func (j *Run) fullWarnings(i int) []Warning {
+	b, ok := j.BaselineOf(i)
+	if !ok || b == i {
+		return nil
+	}
+	base := j.capacity(j.Series[b])
+	if !base.reached() || len(j.Series[i].Visits) == 0 {
+		return nil
+	}
+	name := Label(j.Series[b].Cell)
+	mine := j.capacity(j.Series[i])
+	switch {
+	case mine.reached():
+		return []Warning{{"full", fmt.Sprintf("it and %s reach what %s carries, so their ratio says nothing about the modes: CPU time per byte does (%s of payload)",
+			name, mine.Words(), mine.Sum())}}
+	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
+		return []Warning{{"capped", fmt.Sprintf("%s is held back by %s, which it fills: without that it may be further ahead (%s of payload)",
+			name, base.Words(), base.Sum())}}
+	}
+	return nil
+}
+
+// cardWarnings are the doubts about the network cards of the run.
+func (j *Run) cardWarnings() (out []Warning) {
+	all := j.File.Header.Environment.Cards
+	for _, c := range all {
+		if !limits(c, all) {
+			continue
+		}
+		at := c.Name + " of " + c.Where
+		if c.Duplex == sample.HalfDuplex {
+			out = append(out, Warning{"half-duplex", fmt.Sprintf("%s came up in half duplex: data and acknowledgements wait for each other and collide. "+
+				"Let both ends of the cable negotiate (ethtool -s %s autoneg on, and the switch's port)", at, c.Name)})
+		}
+		if c.Speed < c.MaxSpeed {
+			text := fmt.Sprintf("%s came up at %s, and the card has %s: look at the cable, the transceiver and the switch's port", at,
+				units.Rate(float64(c.Speed)), units.Rate(float64(c.MaxSpeed)))
+			if p := c.PartnerSpeed; p > 0 && p < c.MaxSpeed {
+				text += fmt.Sprintf(", which offers at most %s", units.Rate(float64(p)))
+			}
+			out = append(out, Warning{"slow-link", text})
+		}
+	}
+	return out
+}

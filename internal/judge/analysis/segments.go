@@ -1,0 +1,78 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Segments are what TCP sends at once at one end of a path, as its kernel said in the last visit.
+type Segments struct {
+	End     string `json:"end"`           // client or server
+	Payload int    `json:"payload_bytes"` // of a full segment
+	// Packet is its IP packet: the most that the path carries, as far as that end knows.
+	Packet int `json:"packet_bytes"`
+	// Device is the one that they leave by, and MTU its own, in bytes; 0: not known.
+	Device string `json:"device,omitempty"`
+	MTU    int    `json:"mtu,omitempty"`
+}
+
+const (
+	// large is a path MTU from which on the segment size says nothing of it: TCP takes no more
+	// than half of the other end's window at once.
+	large = 16384
+	// mostIP is the largest packet of IP, which is less than the loopback device's MTU.
+	mostIP = 65535
+)
+
+// segments are those of both ends, as far as they are known.
+func (s *Series) segments() []Segments {
+	if len(s.Visits) == 0 {
+		return nil
+	}
+	return SegmentsOf(*s.Visits[len(s.Visits)-1])
+}
+
+// SegmentsOf are those of both ends of a visit, as far as they are known.
+func SegmentsOf(v sample.Visit) (out []Segments) {
+	for _, e := range []struct {
+		end string
+		tcp sample.TCPInfo
+	}{{"client", v.Client.TCP}, {"server", v.Server.TCP}} {
+		t := e.tcp
+		if t.PMTU == 0 || t.MSS == 0 {
+			continue
+		}
+		packet := t.PMTU
+		if n := t.MSS + t.Headers; t.Headers > 0 && n < packet && packet <= large {
+			packet = n
+		}
+		out = append(out, Segments{End: e.end, Payload: int(t.MSS), Packet: int(packet), Device: t.Device, MTU: int(t.DeviceMTU)})
+	}
+	return out
+}
+
+// Narrow reports whether the path carries less than the end's device.
+func (s Segments) Narrow() bool { return s.MTU > 0 && s.Packet < min(s.MTU, mostIP) }
+
+// narrowWarning names a path that carries smaller packets than one of its ends.
+func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
+	all := s.segments()
+	i := slices.IndexFunc(all, Segments.Narrow)
+	if i < 0 {
+		return w, false
+	}
+	at := all[i]
+	text := fmt.Sprintf("segments are %d bytes: the path carries packets of %d, the %s's %s says %d", at.Payload, at.Packet, at.End, at.Device, at.MTU)
+	p, _ := j.File.Header.PathOf(s.Cell)
+	other := slices.IndexFunc(all, func(o Segments) bool { return o.End != at.End && o.MTU == at.Packet })
+	switch {
+	case other >= 0 && !slices.Contains(p.Hops, string(mode.HopProxy)):
+		text += fmt.Sprintf(" and the %s's %s %d", all[other].End, all[other].Device, all[other].MTU)
+	default:
+		text += ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"
+	}
+	return Warning{"path-mtu", text}, true
+}
