@@ -68,7 +68,10 @@ func pathFacts(t *Trace) (out document.Section) {
 	for _, l := range p.Links {
 		out.Add(faint(describeLink(l), document.Never))
 	}
-	if text := segmentsText(analysis.SegmentsOf(t.Visit)); text != "" {
+	// Small requests fill no segment, so what is between the ends' devices was not tried.
+	all := analysis.SegmentsOf(t.Visit)
+	tried := len(all) > 0 && (all[0].Narrow() || probeSize(t.Visit) >= float64(all[0].Payload))
+	if text := segmentsText(all); tried {
 		out.Add(faint("TCP: "+text, document.Words))
 	}
 	return out

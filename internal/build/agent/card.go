@@ -41,7 +41,7 @@ func (s *server) cards(device string) (out *cardsAnswer, err error) {
 // Bounds of an answer's cards: of those below one device, and of what a card lists.
 const (
 	maxCards = 64
-	maxLists = 2 * sample.MaxInterrupts
+	maxLists = 1024
 )
 
 // check makes all text of the answer printable, and refuses what no machine has.
@@ -51,7 +51,8 @@ func (c *cardsAnswer) check() error {
 	}
 	for i := range c.All {
 		x := &c.All[i]
-		if max(len(x.Interrupts), len(x.RPS), len(x.XPS), len(x.Offloads)) > maxLists {
+		if len(x.Interrupts) > sample.MaxInterrupts || max(len(x.RPS), len(x.XPS), len(x.Offloads)) > maxLists ||
+			max(x.Speed, x.MaxSpeed, x.PartnerSpeed) > sample.MaxSpeed {
 			return fmt.Errorf("%w: too much of a network card", errNonsense)
 		}
 		printable.Fields(x)

@@ -355,6 +355,12 @@ func TestCounters(t *testing.T) {
 		list[1].Where != "node b" || len(list[1].Addrs) == 0 || list[1].Addrs[0].String() != "10.8.0.2/24" || len(list[1].Offloads) == 0 {
 		t.Errorf("interfaces %+v", list)
 	}
+	if cards, crossed, err := b.Cards(bounded(t), "lo"); err != nil || len(cards)+len(crossed) > 0 {
+		t.Errorf("the loopback device has the cards %+v, %v", cards, err)
+	}
+	if _, _, err := b.Cards(bounded(t), "nope"); err == nil || !strings.Contains(err.Error(), "node b") {
+		t.Errorf("cards of no device: %v", err)
+	}
 	if names, err := b.Files(bounded(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
 		t.Errorf("%v, %v", names, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestOpenings(t *testing.T) {
@@ -86,6 +87,26 @@ func TestAnswersOfSettings(t *testing.T) {
 	}
 }
 
+// What a hostile agent says of network cards can be printed, and none has what a file refuses.
+func TestAnswersOfCards(t *testing.T) {
+	a, err := parseAnswer([]byte(`{"id":1,"cards":{"all":[{"name":"eth\u001b[2J","where":"x\n","driver":"` + strings.Repeat("d", 2*maxText) +
+		`","interrupts":[{"number":1,"name":"a\u202e","cpus":"0"}],"rps":{"rx\u001b":"f"},"speed_bit_per_s":10000000000}],"crossed":["eth\u001b[2J"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.Cards.All[0]
+	if c.Name != `eth\x1b[2J` || c.Where != `x\n` || len(c.Driver) != maxText || c.Interrupts[0].Name != `a\u202e` || c.RPS[`rx\x1b`] != "f" || a.Cards.Crossed[0] != c.Name {
+		t.Errorf("%+v, crossed %q", c, a.Cards.Crossed)
+	}
+	many := strings.Repeat(`{"number":1},`, sample.MaxInterrupts) + `{"number":1}`
+	for _, bad := range []string{`{"crossed":["eth0"]}`, `{"all":[{"speed_bit_per_s":100000000000001}]}`, `{"all":[{"interrupts":[` + many + `]}]}`, `{"all":[{"more":1}]}`, `7`,
+		`{"all":[` + strings.Repeat(`{},`, maxCards) + `{}]}`} {
+		if a, err := parseAnswer([]byte(`{"id":1,"cards":` + bad + `}`)); !errors.Is(err, errNonsense) {
+			t.Errorf("%.40s: %+v, %v", bad, a.Cards, err)
+		}
+	}
+}
+
 func TestLinesAreBounded(t *testing.T) {
 	in := bufio.NewReader(io.LimitReader(endless{}, 1<<30))
 	if _, err := receive(in, 100); !errors.Is(err, errNonsense) {
@@ -116,6 +137,7 @@ func FuzzWire(f *testing.F) {
 		request{ID: 8, List: &listRequest{Dir: "/"}},
 		request{ID: 9, Inspect: &Spot{Namespace: "/netns/1-ab", Where: "w", Devices: []string{"eth0"}, To: []netip.Addr{netip.IPv6Loopback()}}},
 		answer{ID: 3, Settings: []path.Setting{{Of: "eth0", What: "XDP", Value: "program 1", Diverts: true}}},
+		request{ID: 10, Cards: "eth0"}, answer{ID: 4, Cards: &cardsAnswer{All: []sample.Card{{Name: "eth0"}}, Crossed: []string{"eth0"}}},
 		answer{ID: 1, Clock: 5}, answer{Exit: &exitNote{3, "signal: killed"}}, answer{ID: 2, Error: "e", Lacks: capNet},
 		welcome{Silence: time.Second},
 	} {

@@ -57,7 +57,7 @@ func limits(cells []analysis.Cell) string {
 	if len(by) == 1 && strings.HasPrefix(by[0], "the ") { // a link
 		text := "What limits the throughput of every mode is " + by[0]
 		if rows > 1 {
-			text += ", so that it says nothing about the modes: CPU time per byte does"
+			text += ": throughput says nothing about the modes there, CPU time per byte does"
 		}
 		return text + "."
 	}

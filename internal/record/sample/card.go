@@ -90,8 +90,8 @@ const (
 // Bounds of what is read of cards. A card has hundreds of queues, and a file some cards.
 const (
 	MaxInterrupts = 256
+	MaxSpeed      = 100_000_000_000_000 // bit/s
 	maxCards      = 1000
-	maxSpeed      = 1e14 // bit/s
 )
 
 // check refuses what no card has: speeds are computed with.
@@ -100,7 +100,7 @@ func (e Environment) check() error {
 		return fmt.Errorf("%d network cards, at most %d are read", len(e.Cards), maxCards)
 	}
 	for _, c := range e.Cards {
-		if max(c.Speed, c.MaxSpeed, c.PartnerSpeed) > maxSpeed {
+		if max(c.Speed, c.MaxSpeed, c.PartnerSpeed) > MaxSpeed {
 			return fmt.Errorf("card %s: an impossible speed", c.Name)
 		}
 		if len(c.Interrupts) > MaxInterrupts {
@@ -116,7 +116,7 @@ func (p Path) check() error {
 		return errors.New("a path with too many network cards")
 	}
 	for _, l := range p.Links {
-		if l.Rate > maxSpeed {
+		if l.Rate > MaxSpeed {
 			return fmt.Errorf("device %s: an impossible rate", l.Name)
 		}
 	}

@@ -39,7 +39,7 @@ func full(t testing.TB) *File {
 	}
 	party := Party{Window: 0.25, Sent: 1 << 30, Received: 1 << 20, Trips: 10, TotalSent: 1 << 31, TotalRecv: 1 << 21,
 		Connections: 4, CPU: 0.2, BusiestCPU: 0.8, Involuntary: 3, CPUs: []int{0}, RSS: 1 << 23, Late: 0.0003,
-		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448}}
+		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448, PMTU: 1500, Headers: 52, Device: "eth0", DeviceMTU: 1500}}
 	cells := []Cell{
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab"},
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab", Control: true},
@@ -47,12 +47,15 @@ func full(t testing.TB) *File {
 	f := &File{
 		Header: Header{Schema: Schema, Started: time.Date(2026, 11, 21, 20, 48, 43, 744638635, time.UTC),
 			Environment: Environment{Tool: "0.1.0", Kernel: "6.18", CPUModel: "Intel Xeon", CPUs: 2, CPUsAllowed: []int{0, 1},
-				Mitigations: map[string]string{"retbleed": "Vulnerable"}, CgroupCPUs: 1.5},
+				Mitigations: map[string]string{"retbleed": "Vulnerable"}, CgroupCPUs: 1.5,
+				Cards: []Card{{Name: "eth0", Where: "node a", Driver: "ixgbe", Device: true, NUMA: new(int), Speed: 10e9, Duplex: FullDuplex,
+					Queues: &CardQueues{Combined: 2}, Interrupts: []Interrupt{{38, "eth0-TxRx-0", "0"}}, RPS: map[string]string{"rx-0": "3"}}}},
 			Plan: Plan{Seed: 1<<64 - 1, Rounds: 2, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "auto",
 				Loads: []Load{{Kind: "rr", Streams: 2, Warmup: 0.05, Window: 0.25}}, Cells: cells,
 				Skipped: []Skip{{Mode: "shared", From: "host", Reason: "there is no such path", Remedy: "--from container"}}},
 			Paths: []Path{{Mode: "host", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:1", Listen: "0.0.0.0:1",
-				Hops: []string{"lo"}, Links: []Link{{Name: "lo", MTU: 65536, Offloads: map[string]bool{"tso": true}}}}},
+				Hops: []string{"lo"}, Links: []Link{{Name: "lo", MTU: 65536, Offloads: map[string]bool{"tso": true}, Rate: 1e9}},
+				Cards: []CardName{{"eth0", "node a"}, {"eth1", "gone"}}}},
 		},
 		End: End{Reason: EndedByRounds, Rounds: 2, Elapsed: 3.5},
 	}

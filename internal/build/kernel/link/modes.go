@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -75,9 +74,10 @@ func parseModes(b []byte) (m modes, err error) {
 // duplexes are DUPLEX_HALF and DUPLEX_FULL of linux/ethtool.h; 255 is not known.
 var duplexes = map[byte]string{0: sample.HalfDuplex, 1: sample.FullDuplex}
 
-// speedOf is a speed that the kernel has in Mbit/s; less than 1 is not known.
+// speedOf is a speed that the kernel has in Mbit/s; less than 1 is not known, nor is one that
+// somebody made up.
 func speedOf(mbit int64) uint64 {
-	if mbit < 1 || mbit > math.MaxInt32 {
+	if mbit < 1 || mbit > sample.MaxSpeed/mega {
 		return 0
 	}
 	return uint64(mbit) * mega

@@ -6,6 +6,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Where queueing disciplines have the rate that they let through, in bytes a second: an attribute with
@@ -26,7 +28,7 @@ const (
 	tcMajor      = 0xffff0000 // of a handle
 	mostParents  = 16         // classes above a class
 	bitsInAByte  = 8
-	maxRateBytes = 1 << 44 // more than any device sends, in B/s
+	maxRateBytes = sample.MaxSpeed / bitsInAByte
 )
 
 // shaped is the rate in a discipline's or a class's options, in B/s; 0 if it has none.
