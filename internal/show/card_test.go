@@ -27,7 +27,7 @@ func TestPathCards(t *testing.T) {
 	tr := witnessed()
 	tr.Cards = twoCards()
 	tr.Path.Links[1].Qdisc, tr.Path.Links[1].Rate = "tbf", 250e6
-	tr.Visit.Client.TCP = sample.TCPInfo{MSS: 1398, Headers: 52, PMTU: 1450, Device: "eth0", DeviceMTU: 1500}
+	tr.Visit.Client.TCP = sample.TCPInfo{MSS: 1398, Packet: 1450, Headers: 52, PMTU: 1450, Device: "eth0", DeviceMTU: 1500}
 	got := path(t, tr, Options{Width: DefaultWidth})
 	golden(t, "path-cards.txt", got)
 	fits(t, got)

@@ -171,8 +171,8 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 	headers := ip + tcpHeader
 	payload = mtu - headers
 	for _, v := range s.Visits {
-		if t := v.Client.TCP; t.MSS > 0 {
-			payload = int(t.MSS)
+		if t := v.Client.TCP; t.Segment() > 0 {
+			payload = int(t.Segment())
 			if t.Headers > 0 {
 				headers = int(t.Headers)
 			}

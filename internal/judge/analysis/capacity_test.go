@@ -39,7 +39,7 @@ func ethernet(where string, speed uint64) sample.Card {
 func segments(mss, headers int64) func(*sample.Visit) {
 	return func(v *sample.Visit) {
 		calm(v)
-		v.Client.TCP = sample.TCPInfo{MSS: mss, Headers: headers, PMTU: mss + headers}
+		v.Client.TCP = sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: mss + headers} // a mean is cut off
 	}
 }
 
@@ -211,9 +211,10 @@ func TestCardWarnings(t *testing.T) {
 
 func TestPathMTU(t *testing.T) {
 	at := func(mss, headers, pmtu int64, device string, mtu int64) sample.TCPInfo {
-		return sample.TCPInfo{MSS: mss, Headers: headers, PMTU: pmtu, Device: device, DeviceMTU: mtu}
+		return sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: pmtu, Device: device, DeviceMTU: mtu}
 	}
 	whole := at(1448, 52, 1500, "eth0", 1500)
+	const tuned = "routed+rmem=4k"
 	for _, tt := range []struct {
 		name           string
 		client, server sample.TCPInfo
@@ -235,11 +236,17 @@ func TestPathMTU(t *testing.T) {
 		{"loopback", at(32741, 52, 65535, "lo", 65536), at(65483, 52, 65535, "lo", 65536), mode.Routed, ""},
 		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, ""},
 		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed, ""},
+		{"small-windows", at(1148, 52, 1500, "eth0", 1500), whole, tuned, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
+			tune := ""
+			if tt.mode == tuned {
+				tt.mode, tune = mode.Routed, "rmem=4k"
+			}
 			m, _ := mode.Find(tt.mode)
 			cell := judgetest.Cell(tt.mode, mode.FromRemote, m.RoutesFrom(mode.FromRemote)[0].To, workload.Bulk)
+			cell.Tune = tune
 			r := judgetest.New(t, base, judgetest.Control(base), cell).Rounds(6, judgetest.Steady(5, 5, 5), calm, func(v *sample.Visit) {
 				if v.Cell == 2 {
 					v.Client.TCP, v.Server.TCP = tt.client, tt.server

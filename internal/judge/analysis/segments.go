@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -42,14 +43,14 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 		tcp sample.TCPInfo
 	}{{"client", v.Client.TCP}, {"server", v.Server.TCP}} {
 		t := e.tcp
-		if t.PMTU == 0 || t.MSS == 0 {
+		if t.PMTU == 0 || t.Packet == 0 {
 			continue
 		}
 		packet := t.PMTU
-		if n := t.MSS + t.Headers; t.Headers > 0 && n < packet && packet <= large {
-			packet = n
+		if packet <= large {
+			packet = min(packet, t.Packet)
 		}
-		out = append(out, Segments{End: e.end, Payload: int(t.MSS), Packet: int(packet), Device: t.Device, MTU: int(t.DeviceMTU)})
+		out = append(out, Segments{End: e.end, Payload: int(t.Segment()), Packet: int(packet), Device: t.Device, MTU: int(t.DeviceMTU)})
 	}
 	return out
 }
@@ -59,6 +60,9 @@ func (s Segments) Narrow() bool { return s.MTU > 0 && s.Packet < min(s.MTU, most
 
 // narrowWarning names a path that carries smaller packets than one of its ends.
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
+	if strings.Contains(s.Cell.Tune, string(mode.Rmem)+"=") { // small windows make small segments
+		return w, false
+	}
 	all := s.segments()
 	i := slices.IndexFunc(all, Segments.Narrow)
 	if i < 0 {

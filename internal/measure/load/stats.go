@@ -29,11 +29,12 @@ type Stats struct {
 	Resent      int64 // bytes sent again, from the first byte to the last
 	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
-	// PMTU is the least that the kernel knows a connection's path to carry, and Headers what a
-	// full segment of it has besides its payload, from the IP header on, in bytes. Peer is the
-	// other end's address. Zero: they are not known.
-	PMTU, Headers int64
-	Peer          netip.Addr
+	// Packet is a full segment with its headers, from the IP header on, of the connection with the
+	// smallest ones; of that are PMTU, which the kernel knows its path to carry, Headers, which its
+	// segments have besides their payload, in bytes, and Peer, the other end's address. Zero: they
+	// are not known.
+	PMTU, Packet, Headers int64
+	Peer                  netip.Addr
 	// Latency holds each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
 	// Times and Counts are what only this workload times (ns) and counts in the
@@ -176,8 +177,7 @@ const (
 
 // addPath notes what the connection's path carries, if that is the least so far.
 func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
-	pmtu := int64(tcp.Pmtu)
-	if pmtu == 0 || s.PMTU > 0 && s.PMTU <= pmtu {
+	if tcp.Pmtu == 0 || tcp.Snd_mss == 0 {
 		return
 	}
 	sa, err := unix.Getpeername(fd)
@@ -198,7 +198,9 @@ func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
 	if tcp.Options&tcpOptStamp != 0 {
 		headers += timestamps
 	}
-	s.PMTU, s.Headers, s.Peer = pmtu, headers, peer
+	if packet := int64(tcp.Snd_mss) + headers; s.Packet == 0 || packet < s.Packet {
+		s.PMTU, s.Packet, s.Headers, s.Peer = int64(tcp.Pmtu), packet, headers, peer
+	}
 }
 
 // Party is what the end did as the record has it, without what only its process knows.
@@ -208,7 +210,7 @@ func (s Stats) Party() sample.Party {
 		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
 		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
 		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, Late: sec(s.Late),
-		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS, PMTU: s.PMTU, Headers: s.Headers},
+		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS, PMTU: s.PMTU, Packet: s.Packet, Headers: s.Headers},
 
 		Counts: s.Counts,
 	}

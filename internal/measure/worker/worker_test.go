@@ -89,6 +89,12 @@ func TestWorkersMoveALoad(t *testing.T) {
 	if c.Trips == 0 || c.TotalSent != s.TotalRecv || c.TotalRecv != s.TotalSent || c.RSS == 0 || len(c.CPUs) != 1 {
 		t.Errorf("client %+v\nserver %+v", c, s)
 	}
+	for _, tcp := range []sample.TCPInfo{c.TCP, s.TCP} {
+		const headers, largest = 20 + 20 + 12, 65535
+		if tcp.Device != "lo" || tcp.DeviceMTU <= largest || tcp.PMTU != largest || tcp.Headers != headers && tcp.Headers != headers-12 || tcp.Packet <= tcp.Headers {
+			t.Errorf("the kernel's view of the path is %+v", tcp)
+		}
+	}
 	if latency == nil {
 		t.Fatal("no latencies")
 	}

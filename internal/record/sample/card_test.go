@@ -36,10 +36,10 @@ func TestReadRefusesImpossibleCards(t *testing.T) {
 // Of several connections the one with the smallest path is told, whole.
 func TestTogetherPMTU(t *testing.T) {
 	tcp := func(pmtu, mtu int64, device string) Party {
-		return Party{TCP: TCPInfo{PMTU: pmtu, Headers: 52, Device: device, DeviceMTU: mtu}}
+		return Party{TCP: TCPInfo{PMTU: pmtu, Packet: pmtu, Headers: 52, Device: device, DeviceMTU: mtu}}
 	}
 	got := Together([]Party{tcp(1500, 1500, "a"), {}, tcp(1450, 9000, "b"), tcp(1500, 1500, "c")}).TCP
-	if want := (TCPInfo{PMTU: 1450, Headers: 52, Device: "b", DeviceMTU: 9000}); !slices.Equal([]TCPInfo{got}, []TCPInfo{want}) {
+	if want := (TCPInfo{PMTU: 1450, Packet: 1450, Headers: 52, Device: "b", DeviceMTU: 9000}); !slices.Equal([]TCPInfo{got}, []TCPInfo{want}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -39,7 +39,7 @@ func full(t testing.TB) *File {
 	}
 	party := Party{Window: 0.25, Sent: 1 << 30, Received: 1 << 20, Trips: 10, TotalSent: 1 << 31, TotalRecv: 1 << 21,
 		Connections: 4, CPU: 0.2, BusiestCPU: 0.8, Involuntary: 3, CPUs: []int{0}, RSS: 1 << 23, Late: 0.0003,
-		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448, PMTU: 1500, Headers: 52, Device: "eth0", DeviceMTU: 1500}}
+		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448, PMTU: 1500, Packet: 1500, Headers: 52, Device: "eth0", DeviceMTU: 1500}}
 	cells := []Cell{
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab"},
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab", Control: true},

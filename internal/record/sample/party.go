@@ -31,8 +31,8 @@ func Together(parties []Party) Party {
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
-		if m := p.TCP.PMTU; m > 0 && (out.TCP.PMTU == 0 || m < out.TCP.PMTU) { // the smallest path, whole
-			out.TCP.PMTU, out.TCP.Headers, out.TCP.Device, out.TCP.DeviceMTU = m, p.TCP.Headers, p.TCP.Device, p.TCP.DeviceMTU
+		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // the smallest path, whole
+			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers, out.TCP.Device, out.TCP.DeviceMTU = t.PMTU, t.Packet, t.Headers, t.Device, t.DeviceMTU
 		}
 	}
 	return out

@@ -135,13 +135,24 @@ type TCPInfo struct {
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
-	// PMTU is what the kernel knows the path to carry, and Headers what a full segment has
-	// besides its MSS bytes of payload, from the IP header on, in bytes; 0: not known.
+	// PMTU is what the kernel knows the path to carry, of several connections the least. Packet is
+	// a full segment of that connection with its headers, from the IP header on, and Headers
+	// what these are, in bytes; 0: not known.
 	PMTU    int64 `json:"pmtu,omitempty"`
+	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
 	// Device is the one that packets to the other end leave by, and DeviceMTU its MTU in bytes.
 	Device    string `json:"device,omitempty"`
 	DeviceMTU int64  `json:"device_mtu,omitempty"`
+}
+
+// Segment is the payload of a full segment in bytes, of several connections of the one with the least;
+// 0: not known.
+func (t TCPInfo) Segment() int64 {
+	if t.Packet > t.Headers {
+		return t.Packet - t.Headers
+	}
+	return t.MSS
 }
 
 // maxPacket is more than any packet is long, BIG TCP's too, in bytes.
@@ -149,7 +160,7 @@ const maxPacket = 1 << 20
 
 // check refuses sizes that packets do not have.
 func (t TCPInfo) check() error {
-	for _, n := range []int64{t.PMTU, t.Headers, t.DeviceMTU} {
+	for _, n := range []int64{t.PMTU, t.Packet, t.Headers, t.DeviceMTU} {
 		if n < 0 || n > maxPacket {
 			return fmt.Errorf("impossible packet size %d", n)
 		}
