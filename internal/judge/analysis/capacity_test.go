@@ -265,3 +265,24 @@ func TestPathMTU(t *testing.T) {
 		})
 	}
 }
+
+// Whatever a file says of its wire and its loads, nothing is computed with that makes no sense.
+func TestCapacityOfNonsense(t *testing.T) {
+	for _, mtu := range []int{1, 20, 40, 52, 72} {
+		r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))
+		r.File.Header.Plan.Wire = &sample.Wire{Rate: 1e9, MTU: mtu}
+		udp := sample.Load{Kind: workload.UDP, Streams: 1, Options: workload.UDPOptions{Size: 1 << 62}}
+		r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads, udp)
+		for i := range r.File.Header.Plan.Cells[1:] {
+			r.File.Header.Plan.Cells[1+i].Load = udp.Kind
+		}
+		for i := range r.File.Header.Paths[1:] {
+			r.File.Header.Paths[1+i].UDP = true
+		}
+		for _, c := range analysis.Judge(r.Rounds(2, judgetest.Steady(1, 1, 1)).File).Cells {
+			if x := c.Capacity; x != nil && !(x.Goodput > 0 && x.Share > 0) {
+				t.Errorf("at an MTU of %d: %+v", mtu, x)
+			}
+		}
+	}
+}
