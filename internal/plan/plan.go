@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,7 +142,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool { return r.To.Six() }) && !slices.ContainsFunc(r.To, mode.Target.Four) {
-				skip.Reason = "it has no path over IPv6 there"
+				skip.Reason = cmp.Or(m.No6, "it has no path over IPv6 there")
 			}
 		}
 		p.Skipped = append(p.Skipped, skip)

@@ -146,7 +146,7 @@ func TestMake(t *testing.T) {
 			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link}, []mode.Target{mode.ToContainer6}, []mode.Placement{mode.FromContainer}
 		}, []string{
 			"host container>loopback6 bulk", "host container>loopback6 bulk!", "bridge container>container6 bulk",
-		}, []string{"link container: it has no path over IPv6 there → --to container"}},
+		}, []string{"link container: Docker writes the rules of a link for IPv4 only → --to container"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))

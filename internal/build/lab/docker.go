@@ -70,10 +70,10 @@ type pair struct {
 // the rules.
 func (s *site) install(m *machine, d daemon) error {
 	d.udp = s.path.Spec.UDP
-	d.ipv6 = recipe.Dual(s.path.Spec) && s.path.Spec.Mode == mode.BridgeDefault
+	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault || s.path.Spec.Mode == mode.PublishDefault)
 	d.networks = slices.Clone(d.networks)
 	for i := range d.networks {
-		d.networks[i].ipv6 = recipe.Dual(s.path.Spec)
+		d.networks[i].ipv6 = s.dual()
 	}
 	s.path.Facts["rules"] = rulesRead
 	if d.noIPTables {
@@ -113,7 +113,8 @@ func (s *site) install(m *machine, d daemon) error {
 		return nil
 	}
 	rules := d.withAliases(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
-	if six := d.six(); len(six.all()) > 0 {
+	if recipe.Dual(s.path.Spec) {
+		six := d.six()
 		rules = slices.Concat(rules, six.nat(), six.filter(), six.raw())
 	}
 	return m.ns.Do(func() error { return nft.Apply(rules) })
@@ -278,7 +279,7 @@ func (d daemon) filter() []nft.Chain {
 		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
 		{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
 		{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
-		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: true, Rules: []nft.Rule{
+		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: len(d.all()) > 0, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
 	}
 }

@@ -21,13 +21,17 @@ const (
 // linkLocal are the addresses that every device gives itself.
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// family is that of the rules which the path's packets meet.
+// family is that of the rules which the path's packets meet. Where Docker has none for IPv6,
+// those of IPv4 are what must stay quiet.
 func (s *site) family() nft.Family {
-	if recipe.Dual(s.path.Spec) {
+	if s.dual() {
 		return nft.IPv6
 	}
 	return nft.IPv4
 }
+
+// dual reports whether Docker's own networks have IPv6 beside IPv4.
+func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
 // settle makes the devices of a namespace use their addresses at once and look for no router, so
 // that neither falls into a window. Docker's do both in their first seconds, and until a bridge has
@@ -51,17 +55,18 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// alsoSix gives the container the network's IPv6, too, if the path has it.
-func (c *container) alsoSix(n network, at seat) error {
+// alsoSix gives the container's device the address of IPv6, too, if the path has it, and the
+// container a default gateway, if gateway is valid.
+func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil
 	}
-	c.addr6 = n.nth6(n.first + at.number)
+	c.addr6 = addr
 	err := c.ns.Do(func() error {
-		if err := link.AddAddr(inside, c.addr6); err != nil || n.noExit {
+		if err := link.AddAddr(inside, addr); err != nil || !gateway.IsValid() {
 			return err
 		}
-		return link.AddDefaultRoute(n.nth6(machineA).Addr())
+		return link.AddDefaultRoute(gateway)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
@@ -80,7 +85,8 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six is the daemon with those of its networks that have IPv6, as ip6tables sees them.
+// six is the daemon with those of its networks that have IPv6, as ip6tables sees them. Without one the
+// policy of FORWARD is not Docker's, and no rule has to let others past it.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks
@@ -89,6 +95,9 @@ func (d daemon) six() daemon {
 		if n.ipv6 {
 			d.networks = append(d.networks, n.six())
 		}
+	}
+	if len(d.all()) == 0 {
+		d.foreign = nil
 	}
 	return d
 }

@@ -88,6 +88,9 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	l := started(t, &Lab{ProxyPath: noProxy})
 	m, _ := mode.Find(mode.PublishDefault)
 	for _, r := range m.Otherwise {
+		if r.To.Six() { // what networks made with IPv6 have, which publish-nat measures
+			continue
+		}
 		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 		if err := l.Check(t.Context(), spec); err != nil {
 			pathtest.SkipOrFail(t, "%s: %v", spec, err)
@@ -166,13 +169,14 @@ func TestConformanceOwnProxy(t *testing.T) {
 // of its loopback device.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
-	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), serverPort)
+	home := tollNet
+	if p.Spec.Mode == mode.PublishDefault {
+		home = docker0
+	}
+	container := netip.AddrPortFrom(home.nth(firstDocker).Addr(), serverPort)
 	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), publishedPort)
-	switch {
-	case recipe.Dual(p.Spec):
-		container = netip.AddrPortFrom(tollNet.nth6(firstDocker).Addr(), serverPort)
-	case p.Spec.Mode == mode.PublishDefault:
-		container = netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)
+	if recipe.Dual(p.Spec) {
+		container = netip.AddrPortFrom(home.nth6(firstDocker).Addr(), serverPort)
 	}
 	switch {
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && p.Spec.To != mode.ToAddress:

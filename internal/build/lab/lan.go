@@ -121,5 +121,11 @@ func moveAddress(m *machine) error {
 	if err := link.DelAddr(wireName, m.addr); err != nil {
 		return err
 	}
-	return addressed(outer.bridge, m.addr)
+	if err := addressed(outer.bridge, m.addr); err != nil || !m.addr6.IsValid() {
+		return err
+	}
+	if err := link.DelAddr(wireName, m.addr6); err != nil {
+		return err
+	}
+	return link.AddAddr(outer.bridge, m.addr6)
 }

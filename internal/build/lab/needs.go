@@ -94,7 +94,7 @@ func (l *Lab) needsOfNAT(s path.Spec) []need {
 // needsOfPublish are those of one that is either.
 func (l *Lab) needsOfPublish(s path.Spec) []need {
 	switch {
-	case l.ProxyPath == noProxy && s.To == mode.ToLoopback6:
+	case l.ProxyPath == noProxy && s.To.Six():
 		return []need{needProxy}
 	case l.ProxyPath == noProxy:
 		return l.needsOfNAT(s)

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -26,6 +28,11 @@ func (s *site) netkitPairs() error {
 	}
 	if err := s.install(s.a, d); err != nil {
 		return err
+	}
+	if recipe.Dual(p.Spec) { // Docker makes the machine a router of IPv4 only
+		if err := s.a.ns.Do(func() error { return sysctl.Set(ipForward6, "1") }); err != nil {
+			return err
+		}
 	}
 	if err := s.addServers(s.netkitPair); err != nil {
 		return err
@@ -71,11 +78,19 @@ func (s *site) netkitPair(at seat) (*container, error) {
 	if err := c.address(self, none); err != nil {
 		return nil, err
 	}
-	if err := c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) }); err != nil {
+	if err := c.alsoSix(single(tollNet.of6(at).Addr()), none); err != nil {
 		return nil, err
 	}
-	if err := s.a.ns.Do(func() error { return link.Up(c.port) }); err != nil {
+	if err := c.leaveBy(inside); err != nil {
 		return nil, err
 	}
-	return c, s.a.ns.Do(func() error { return link.AddDeviceRoute(self, c.port) })
+	return c, s.a.ns.Do(func() error {
+		if err := link.Up(c.port); err != nil {
+			return err
+		}
+		if err := link.AddDeviceRoute(self, c.port); err != nil || !c.addr6.IsValid() {
+			return err
+		}
+		return link.AddDeviceRoute(c.addr6, c.port)
+	})
 }

@@ -22,6 +22,11 @@ import (
 //
 // Containers' second device, on docker_gwbridge, is left out: the load does
 // not use it.
+//
+// Docker's overlay driver knows IPv4 only (its CreateNetwork takes no subnet of IPv6, up to
+// moby at b985e23, 2026-08). Over IPv6 a container has an address of each family, and each
+// machine an entry more for it, from which the device answers neighbour solicitations; the
+// tunnel's own packets stay IPv4.
 const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
@@ -61,6 +66,9 @@ func (s *site) overlay() error {
 	d := userNetwork(dockerNet{network: gwbridge})
 	d.encrypted = encrypted
 	n := overlayNet{tollNet, vxlanVNI, mtu}
+	if p.Spec.To.Six() {
+		p.Facts["overlay"] = "IPv6 between the containers, which Docker's overlay networks lack; the tunnel between the machines is over IPv4"
+	}
 	a, err := s.sandbox(s.a, d, n)
 	if err != nil {
 		return err
@@ -162,6 +170,9 @@ func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.alsoSix(b.net.of6(at), none); err != nil {
+			return nil, err
+		}
 		return c, c.resolves()
 	}
 }
@@ -198,6 +209,11 @@ func (b *sandbox) knows(c *container) error {
 	return b.ns.Do(func() error {
 		if err := link.AddNeighbour(overlayVXLAN, c.addr.Addr(), mac); err != nil {
 			return err
+		}
+		if c.addr6.IsValid() {
+			if err := link.AddNeighbour(overlayVXLAN, c.addr6.Addr(), mac); err != nil {
+				return err
+			}
 		}
 		return link.AddForwarding(overlayVXLAN, mac, c.on.addr.Addr())
 	})

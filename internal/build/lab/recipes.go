@@ -15,6 +15,9 @@ type modeRecipe struct {
 	more func(*Lab, path.Spec) []need
 	// bare says that the machine has no Docker.
 	bare bool
+	// beside says that the containers are on none of Docker's bridges: then the machine has
+	// Docker's chains for IPv6, and no rule in them.
+	beside bool
 	// onSwitch says that the machine's card is a port of the mode's switch, which drops
 	// what the wire does not carry.
 	onSwitch bool
@@ -36,17 +39,17 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.PublishIngress:   {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
 	mode.Routed:           {build: (*site).routed},
 	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},
-	mode.Pipework:         {build: (*site).pipework, onSwitch: true},
+	mode.Pipework:         {build: (*site).pipework, beside: true, onSwitch: true},
 	mode.NATAlias:         {build: (*site).natAlias, needs: []need{needMacvlan}, more: (*Lab).needsOfNAT},
-	mode.MacvlanBridge:    {build: (*site).macvlan, needs: []need{needMacvlan}},
-	mode.MacvlanPrivate:   {build: (*site).macvlan, needs: []need{needMacvlan}},
-	mode.MacvlanVEPA:      {build: (*site).macvlan, needs: []need{needMacvlan}},
-	mode.MacvlanPassthru:  {build: (*site).macvlan, needs: []need{needMacvlan}},
-	mode.IPvlanL2:         {build: (*site).ipvlan, needs: []need{needIPvlan}},
-	mode.IPvlanL3:         {build: (*site).ipvlan, needs: []need{needIPvlan}},
-	mode.IPvlanL3S:        {build: (*site).ipvlan, needs: []need{needIPvlan}},
-	mode.OVS:              {build: (*site).vswitch, needs: []need{needOVS}, onSwitch: true},
-	mode.Overlay:          {build: (*site).overlay, needs: []need{needVXLAN}},
-	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP}},
-	mode.Netkit:           {build: (*site).netkitPairs, needs: []need{needNetkit}},
+	mode.MacvlanBridge:    {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanPrivate:   {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanVEPA:      {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanPassthru:  {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.IPvlanL2:         {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.IPvlanL3:         {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.IPvlanL3S:        {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.OVS:              {build: (*site).vswitch, needs: []need{needOVS}, beside: true, onSwitch: true},
+	mode.Overlay:          {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
+	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP}, beside: true},
+	mode.Netkit:           {build: (*site).netkitPairs, needs: []need{needNetkit}, beside: true},
 }

@@ -59,6 +59,9 @@ func (n network) nth6(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), n.subnet6.Bits())
 }
 
+// of6 is the IPv6 address of a container with that seat.
+func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
+
 // like6 is the IPv6 address of who has that IPv4 address on the network.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
@@ -72,6 +75,14 @@ func (n network) gateway() netip.Prefix {
 		return netip.Prefix{}
 	}
 	return n.nth(1)
+}
+
+// gateway6 is the same over IPv6.
+func (n network) gateway6() netip.Prefix {
+	if n.noExit {
+		return netip.Prefix{}
+	}
+	return n.nth6(1)
 }
 
 // Hosts' numbers in their networks. On the wire, A is 1 and B is 2.
@@ -88,7 +99,9 @@ var (
 	loopback6 = netip.MustParseAddr("::1")
 	anyAddr   = netip.MustParseAddr("0.0.0.0")
 	anyPrefix = netip.PrefixFrom(anyAddr, 0)
-	none      netip.Addr
+
+	anyPrefix6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	none       netip.Addr
 )
 
 // single is an address as a network of its own.
@@ -170,11 +183,13 @@ func (c *container) Addr() netip.Addr {
 
 // site is what one path is built on.
 type site struct {
-	lab   *Lab
-	path  *path.Path
-	a, b  *machine
-	home  network // the servers'
-	boxes []*container
+	lab  *Lab
+	path *path.Path
+	a, b *machine
+	home network // the servers'
+	// beside is the recipe's.
+	beside bool
+	boxes  []*container
 	recipe.Ends[*container]
 	// more are namespaces besides machines' and containers'.
 	more  []spot
@@ -189,7 +204,7 @@ type spot struct {
 
 // newSite makes two machines and the wire between them.
 func newSite(l *Lab, p *path.Path) (*site, error) {
-	s := &site{lab: l, path: p, home: tollNet, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
+	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
 		to   **machine
 		name string
@@ -294,6 +309,16 @@ func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
+// leaveBy sends what has no other route out of a device, to whoever is behind it.
+func (c *container) leaveBy(device string) error {
+	return c.ns.Do(func() error {
+		if err := link.AddDeviceRoute(anyPrefix, device); err != nil || !c.addr6.IsValid() {
+			return err
+		}
+		return link.AddDeviceRoute(anyPrefix6, device)
+	})
+}
+
 // bridged makes a container whose veth pair is a port of the network's bridge
 // on a machine.
 func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
@@ -310,7 +335,7 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	if err := c.address(n.of(at), n.gateway().Addr()); err != nil {
 		return nil, err
 	}
-	if err := c.alsoSix(n, at); err != nil || n == docker0 || n == outer {
+	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer {
 		return c, err
 	}
 	return c, c.resolves()

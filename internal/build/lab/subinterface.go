@@ -60,8 +60,11 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 			if err := c.address(networks[m].of(at), none); err != nil {
 				return c, err
 			}
+			if err := c.alsoSix(networks[m].of6(at), none); err != nil {
+				return c, err
+			}
 			if routed {
-				if err := c.ns.Do(func() error { return link.AddDeviceRoute(anyPrefix, inside) }); err != nil {
+				if err := c.leaveBy(inside); err != nil {
 					return c, err
 				}
 			}

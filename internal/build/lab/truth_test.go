@@ -256,6 +256,49 @@ var truthsOver6 = map[mode.Name][]claim{
 		{where: "A", command: "nft list table ip6 nat", never: []string{"dnat", "masquerade"}},
 		{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
 	},
+	mode.Pipework:         append(beside6, onLAN6...),
+	mode.OVS:              append(beside6, onLAN6...),
+	mode.MacvlanBridge:    append(beside6, lanServer6),
+	mode.MacvlanPrivate:   append(beside6, lanServer6),
+	mode.MacvlanVEPA:      append(beside6, lanServer6),
+	mode.MacvlanPassthru:  append(beside6, lanServer6),
+	mode.IPvlanL2:         append(beside6, lanServer6),
+	mode.IPvlanL3:         append(beside6, ipvlanRouted6...),
+	mode.IPvlanL3S:        append(beside6, ipvlanRouted6...),
+	mode.Overlay:          append(beside6, overlay6...),
+	mode.OverlayEncrypted: append(beside6, overlay6...),
+	mode.Netkit: {
+		{where: "A", command: "ip -6 -o route", says: []string{"fd54:6f6c:6c:30::2 dev nk-server"}},
+		{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 1"}},
+		{where: "server", command: "ip -6 -o route", says: []string{"default dev eth0"}},
+	},
+}
+
+// beside6 are those of machines whose containers are on none of Docker's bridges (`ip6tables-save`
+// of Docker Engine 28.5.2 with no network that has IPv6): chains that reject nothing, and no router.
+var beside6 = []claim{
+	{where: "A", command: "nft list table ip6 filter", says: []string{"hook forward priority filter; policy accept;", "jump DOCKER-FORWARD"}, never: []string{"drop"}},
+	{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}, never: []string{"dnat", "masquerade"}},
+	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 0"}},
+}
+
+var lanServer6 = claim{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"2001:2:0:18::a/64"}, never: []string{"tentative"}}
+
+var onLAN6 = []claim{
+	lanServer6,
+	{where: "A", command: "ip -6 -o addr show dev br1", says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o addr show dev eth0", never: []string{"2001:"}},
+}
+
+var ipvlanRouted6 = []claim{
+	{where: "server", command: "ip -6 -o route", says: []string{"default dev eth0"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}},
+	{where: "B", command: "ip -6 -o route", says: []string{"fd54:6f6c:6c:30::/64 via 2001:2:0:18::1"}},
+}
+
+var overlay6 = []claim{
+	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o route", never: []string{"fd54"}},
 }
 
 var network6 = []claim{

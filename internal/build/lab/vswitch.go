@@ -43,6 +43,9 @@ func (s *site) vswitch() error {
 			if err := c.address(outer.of(at), none); err != nil {
 				return nil, err
 			}
+			if err := c.alsoSix(outer.of6(at), none); err != nil {
+				return nil, err
+			}
 			return c, s.cardMTU(c)
 		},
 		between: func(m *machine, toServer, toClient []string) []path.Hop {

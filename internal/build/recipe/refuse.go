@@ -27,7 +27,7 @@ func Dual(s path.Spec) bool {
 		return false
 	case mode.Host, mode.Shared:
 		return s.To.Six()
-	case mode.PublishProxy:
+	case mode.PublishProxy, mode.Publish, mode.PublishDefault:
 		return s.To == mode.ToAddress6 && s.From == mode.FromContainer
 	}
 	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6

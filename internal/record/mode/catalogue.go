@@ -239,6 +239,7 @@ var catalogue = []Mode{
 		Summary:       "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",
 		Docker:        "--publish mode=ingress (Swarm)",
 		Short:         "-p (ingress)",
+		No6:           "Swarm's routing mesh is over IPv4 only",
 		GivesUp:       "nothing; the server sees the mesh's address, not the client's",
 		PortIsolation: true,
 		PerPort:       true,
@@ -283,6 +284,7 @@ var catalogue = []Mode{
 		Summary:       "the default bridge with containers kept apart, and one pair and port let through",
 		Docker:        "--link NAME with --icc=false (deprecated)",
 		Short:         "--link",
+		No6:           "Docker writes the rules of a link for IPv4 only",
 		GivesUp:       "nothing; deprecated",
 		PortIsolation: true,
 		PerPort:       true,
@@ -298,6 +300,7 @@ var catalogue = []Mode{
 		Summary:       "an address of the LAN for each container: a macvlan alias of the card, with 1:1 NAT",
 		Docker:        "none (ip link add type macvlan, DNAT and SNAT by hand)",
 		Short:         "1:1 NAT",
+		No6:           "the aliases and rules that it is made of are for IPv4",
 		GivesUp:       "nothing; every container port answers at the alias",
 		PortIsolation: true,
 		Routes: []Route{
@@ -317,12 +320,12 @@ var catalogue = []Mode{
 		Short:         "pipework",
 		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
 		PortIsolation: true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
 			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
@@ -338,11 +341,11 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
 		PortIsolation: true,
 		Usual:         true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
-		},
+		}),
 		Apart: []Apart{subInterface("macvlan", FromContainer)},
 		Rungs: []Rung{
 			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, on macvlan sub-interfaces of one card"},
@@ -357,10 +360,10 @@ var catalogue = []Mode{
 		Short:         "macvlan (private)",
 		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
 		PortIsolation: true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
-		},
+		}),
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
 			Around: "macvlan-bridge"}},
@@ -373,11 +376,11 @@ var catalogue = []Mode{
 		Short:         "macvlan (vepa)",
 		GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
 		PortIsolation: true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
-		},
+		}),
 		Apart: []Apart{subInterface("macvlan", FromContainer)},
 		Rungs: append(variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode vepa instead of bridge"),
 			Rung{From: FromContainer, To: ToContainer, Below: MacvlanBridge, Part: "the wire to the switch and back (vepa)"}),
@@ -390,10 +393,10 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; no other container can use the card",
 		PortIsolation: true,
 		WholeCard:     true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
-		},
+		}),
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "passthru gives the card to one container, so there is no second one on it",
 			Around: "macvlan-bridge"}},
@@ -413,12 +416,12 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
 		PortIsolation: true,
 		Rare:          true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopOVS, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopWire, HopOVS, HopVeth}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: Pipework, Part: ovsForBridge},
 			{From: FromContainer, To: ToContainer, Below: Pipework, Part: ovsForBridge},
@@ -434,10 +437,10 @@ var catalogue = []Mode{
 		GivesUp:       "nothing",
 		PortIsolation: true,
 		Usual:         true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVXLAN, HopWire, HopVXLAN, HopBridge, HopVeth}},
-		},
+		}),
 		Apart: overlayApart,
 		Rungs: []Rung{
 			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "the overlay's bridge, in a network namespace of its own, instead of Docker's",
@@ -453,10 +456,10 @@ var catalogue = []Mode{
 		GivesUp:       "nothing",
 		PortIsolation: true,
 		Rare:          true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromRemoteContainer, ToContainer, []HopKind{
 				HopVeth, HopBridge, HopVXLAN, HopESP, HopWire, HopESP, HopVXLAN, HopBridge, HopVeth}},
-		},
+		}),
 		Apart: overlayApart,
 		Rungs: []Rung{
 			{From: FromRemoteContainer, To: ToContainer, Below: Overlay, Part: "ESP: the tunnel is encrypted"},
@@ -470,11 +473,11 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; peers need a route",
 		PortIsolation: true,
 		Rare:          true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopNetkit}},
 			{FromContainer, ToContainer, []HopKind{HopNetkit, HopNetkit}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopNetkit}},
-		},
+		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: Routed, Part: netkitPair},
 			{From: FromContainer, To: ToContainer, Below: Routed, Part: netkitPairs},

@@ -31,13 +31,20 @@ var published = []Route{
 	{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 	{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
 	{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
+	{FromHost, ToAddress6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
+	{FromRemote, ToAddress6, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
+	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 }
 
-// withoutProxy are those that differ where it starts no docker-proxy for the port.
+// withoutProxy are those that differ where it starts no docker-proxy for the port, or has IPv6 on
+// networks that were made without asking for it.
 var withoutProxy = []Route{
 	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
+	{FromHost, ToAddress6, []HopKind{HopDNAT, HopBridge, HopVeth}},
+	{FromHost, ToAddress6, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress6, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 }
 
 const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
@@ -52,11 +59,11 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 		GivesUp:       givesUp,
 		PortIsolation: true,
 		Rare:          true,
-		Routes: []Route{
+		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopIPvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopIPvlan, HopWire, HopIPvlan}},
-		},
+		}),
 		Apart: []Apart{subInterface("ipvlan", FromContainer)},
 		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
 	}

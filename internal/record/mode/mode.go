@@ -184,6 +184,8 @@ type Mode struct {
 	// Rare is true if kernels are built without parts of the mode: it is tested in a
 	// virtual machine, too.
 	Rare bool
+	// No6 says why the mode has no route over IPv6; "" if it has one.
+	No6 string
 	// Usual is true for the modes that are compared if none is named: what
 	// Docker offers without further programs, each in its most common form.
 	Usual bool

@@ -36,7 +36,8 @@ type Options struct {
 	Lacks func(err *path.UnsupportedError) bool
 	// Short leaves out several servers and clients, the second path of a kind but on a mode's
 	// last route over TCP, and all routes of a mode that are measured on request but the
-	// first, where they take their time.
+	// first, where they take their time. Otherwise the last of them stands for those of a mode that is
+	// brief or has no rules of its own.
 	Short bool
 	// Brief are modes built as others are: their last route stands for the mode over UDP and
 	// with several servers and clients.
@@ -56,14 +57,10 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		if o.Only != "" && m.Name != o.Only {
 			continue
 		}
-		requested, usual := false, 0
+		requested, usual := false, lastUsual(m)
 		for i, r := range m.Routes {
-			if !r.OnRequest() {
-				usual = i // the last one
-			}
-		}
-		for i, r := range m.Routes {
-			if o.Short && r.OnRequest() && requested {
+			last, brief := i == len(m.Routes)-1, slices.Contains(o.Brief, m.Name)
+			if r.OnRequest() && (o.Short && requested || !o.Short && !last && (brief || !m.PerPort)) {
 				continue
 			}
 			requested = requested || r.OnRequest()
@@ -71,10 +68,9 @@ func Run(t *testing.T, b path.Builder, o Options) {
 				continue
 			}
 			spec, o := path.Spec{Mode: m.Name, From: r.From, To: r.To}, o
-			o.second = i == usual || !o.Short && (!r.OnRequest() || i == len(m.Routes)-1)
+			o.second = i == usual || !o.Short && (!r.OnRequest() || last && m.PerPort)
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, o) })
-			last := i == len(m.Routes)-1
-			if !last && (Emulated() || slices.Contains(o.Brief, m.Name) || r.OnRequest()) || r.OnRequest() && !m.PerPort {
+			if i != usual && (Emulated() || brief) || r.OnRequest() && (!last || brief || !m.PerPort) {
 				continue // the longest route stands for the mode with UDP and with a crowd, and for its family; make test-kernels has all
 			}
 			if m.PerPort {
@@ -88,6 +84,16 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, o) })
 		}
 	}
+}
+
+// lastUsual is the index of the mode's last route that is not on request, or of its last one.
+func lastUsual(m mode.Mode) int {
+	for i, r := range slices.Backward(m.Routes) {
+		if !r.OnRequest() {
+			return i
+		}
+	}
+	return len(m.Routes) - 1
 }
 
 // modesEnv chooses the modes to test: "rare" are those that some kernels lack parts for
