@@ -212,6 +212,11 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		if apart, err = e.keepsApart(ctx); err != nil {
 			return err
 		}
+		if recipe.Dual(s) {
+			if err := e.defaultIPv6(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	if fromAfar(s) { // as in checkNAT
 		return nil
@@ -224,6 +229,9 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		return e.checkRelay(s)
 	case s.To == mode.ToLoopback6:
 		return &path.UnsupportedError{Missing: "nobody listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
+	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
+		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
+			Remedy: "publish-nat, whose network has IPv6"}
 	case s.From == mode.FromContainer && apart:
 		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
 			Remedy: "publish, whose containers are on a network of their own"}
@@ -411,6 +419,7 @@ func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
 func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	driver, _ := driverOf(s.Mode)
 	parent := e.docker.Parent
+	e.ask6(s)
 	if parent == "" {
 		return &path.UnsupportedError{Missing: driver + " devices are made on a network card, and none was chosen", Remedy: "--parent eth0, or --on lab"}
 	}

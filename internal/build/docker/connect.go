@@ -40,8 +40,9 @@ type engine struct {
 	sharing sync.Mutex // guards following
 	shared  map[string]*sharedNet
 
-	mu     sync.Mutex // guards following
-	count  int        // of sites
+	mu     sync.Mutex         // guards following
+	count  int                // of sites
+	asked6 map[mode.Name]bool // modes of which paths over IPv6 were asked for
 	image  image
 	saver  string          // the program that shows the rules
 	saver6 string          // those of IPv6

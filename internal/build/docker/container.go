@@ -86,12 +86,12 @@ type bound struct {
 
 // addNetwork makes a network of a driver for the path.
 func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
-	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{})
+	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
 
-// makeNetwork makes a network and pushes its removal to end. An invalid subnet is left to
-// Docker.
-func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix) (*bridgeNet, error) {
+// makeNetwork makes a network, with IPv6 beside IPv4 if six, and pushes its removal to end. An
+// invalid subnet is left to Docker.
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	if subnet.IsValid() {
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 	}
-	if s.dual() {
+	if six {
 		if err := withIPv6(&o); err != nil {
 			return nil, err
 		}

@@ -79,6 +79,8 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 				return false
 			case say("by docker-proxy where"), say("talk to each other without a link"):
 				return !off
+			case say("carry no IPv6"), say("IPv4 addresses only"):
+				return true
 			case say("without docker-proxy"), say("nobody listens on ::1"):
 				return off
 			case say("routed networks"), say("answers UDP from another"):
@@ -106,9 +108,9 @@ func covered(m mode.Name, r mode.Route) bool {
 	}
 	switch m {
 	case mode.Publish:
-		return r.From != mode.FromHost || r.To != mode.ToAddress
+		return r.From != mode.FromHost || r.To.Over4() != mode.ToAddress
 	case mode.PublishDefault:
-		return r.From == mode.FromHost && r.To != mode.ToLoopback
+		return r.From == mode.FromHost && r.To != mode.ToLoopback || r.To == mode.ToAddress6
 	}
 	return false
 }

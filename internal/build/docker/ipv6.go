@@ -24,8 +24,14 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// dual reports whether the path's networks have IPv6, too.
-func (s *site) dual() bool { return recipe.Dual(s.path.Spec) }
+// dual reports whether the path's networks have IPv6, too: it was asked for, or the port of a path over
+// IPv6 is of a container whose network the engine gave IPv6 by itself.
+func (s *site) dual() bool {
+	spec := s.path.Spec
+	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
+		s.network != nil && s.network.subnet6.IsValid()
+	return recipe.Dual(spec) || byItself
+}
 
 // six reports whether the rules that the path's packets meet are those of ip6tables.
 func (s *site) six() bool { return s.dual() }
@@ -34,6 +40,9 @@ func (s *site) six() bool { return s.dual() }
 func (e *engine) checkIPv6(s path.Spec) error {
 	if !s.To.Six() {
 		return nil
+	}
+	if r := recipes[s.Mode]; r.no6 != nil {
+		return r.no6
 	}
 	var on bool
 	if err := e.ns.Do(func() (err error) { on, err = link.HasAddr("lo", loopback6); return err }); err != nil || on {
@@ -98,7 +107,10 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	b[0] = 0xfd
 	on := true
 	o.EnableIPv6 = &on
-	o.IPAM = &network.IPAM{Driver: "default", Config: []network.IPAMConfig{{Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)}}}
+	if o.IPAM == nil {
+		o.IPAM = &network.IPAM{Driver: "default"}
+	}
+	o.IPAM.Config = append(o.IPAM.Config, network.IPAMConfig{Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)})
 	return nil
 }
 
@@ -146,4 +158,25 @@ func (s *site) settled() error {
 		}
 	}
 	return nil
+}
+
+// ask6 remembers that paths of a mode will be over IPv6: of a card there is one network at a time,
+// which those over IPv4 are on, too.
+func (e *engine) ask6(s path.Spec) {
+	if !s.To.Six() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked6 == nil {
+		e.asked6 = map[mode.Name]bool{}
+	}
+	e.asked6[s.Mode] = true
+}
+
+// wants6 reports whether there will be such paths.
+func (e *engine) wants6(m mode.Name) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked6[m]
 }

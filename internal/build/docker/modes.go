@@ -121,7 +121,8 @@ func (s *site) plainClients() error {
 	return s.findPorts(s.Clients)
 }
 
-func (s *site) findPorts(boxes []*box) error {
+// addressed makes sure that Docker gave the containers their addresses.
+func (s *site) addressed(boxes []*box) error {
 	for _, b := range boxes {
 		if !b.addr.Is4() {
 			return fmt.Errorf("%s: %w", b.what, errNoAddress)
@@ -129,6 +130,15 @@ func (s *site) findPorts(boxes []*box) error {
 		if s.dual() && !b.addr6.IsValid() {
 			return fmt.Errorf("%s: Docker gave the container no IPv6 address", b.what)
 		}
+	}
+	return nil
+}
+
+func (s *site) findPorts(boxes []*box) error {
+	if err := s.addressed(boxes); err != nil {
+		return err
+	}
+	for _, b := range boxes {
 		if err := s.findPort(b); err != nil {
 			return err
 		}

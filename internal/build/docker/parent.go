@@ -19,6 +19,9 @@ func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
 	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
+	if s.dual() {
+		s.path.Facts["network"] += " --ipv6"
+	}
 	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
 	if err != nil {
 		return err
@@ -38,10 +41,8 @@ func (s *site) subInterfaces() error {
 	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
 		return err
 	}
-	for _, b := range slices.Concat(s.Servers, s.Clients) {
-		if !b.addr.Is4() {
-			return fmt.Errorf("%s: %w", b.what, errNoAddress)
-		}
+	if err := s.addressed(slices.Concat(s.Servers, s.Clients)); err != nil {
+		return err
 	}
 	var between []path.Hop
 	if s.path.Spec.Mode == mode.MacvlanVEPA {
@@ -76,7 +77,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 				return nil, err
 			}
 		}
-		made, err := s.makeNetwork(&n.end, driver, options, subnet)
+		made, err := s.makeNetwork(&n.end, driver, options, subnet, e.wants6(s.path.Spec.Mode))
 		if err != nil {
 			return nil, errors.Join(err, n.end.Undo())
 		}

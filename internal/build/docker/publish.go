@@ -80,7 +80,7 @@ func (s *site) publishedAnyhow() error {
 		return s.translated(ports)
 	case err != nil:
 		return err
-	case relays(s.path.Spec):
+	case s.relays():
 		return s.relayed(ports)
 	}
 	return s.translated(ports)
@@ -88,6 +88,12 @@ func (s *site) publishedAnyhow() error {
 
 // relays reports whether a docker-proxy that has the port takes the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
+
+// relays reports the same once the path's network is known: with IPv6 there are rules for it, too.
+func (s *site) relays() bool {
+	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
+	return relays(s.path.Spec) && !byRules
+}
 
 // publishNAT is a published port that the kernel rewrites: a daemon with
 // "userland-proxy": false, or the machine's own address.

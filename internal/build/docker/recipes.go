@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -18,9 +19,14 @@ type modeRecipe struct {
 	// check what remains after it was tried whether it can publish a port. Nil: nothing.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
+	// no6 says why there is none over IPv6, of a mode that has routes over it.
+	no6 *path.UnsupportedError
 	// lacks says why there is no recipe.
 	lacks *path.UnsupportedError
 }
+
+// plugged4 is of containers that toll itself gives a device.
+var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
 
 // recipes are the modes that Docker has, and those that it lacks or that this
 // backend does not build.
@@ -38,9 +44,9 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.FastLinks:      {build: (*site).fastLinks, check: (*engine).checkFastLinks},
 	mode.Routed:         {build: (*site).routed, check: (*engine).checkRouted},
 	mode.Link:           {build: (*site).linked, check: (*engine).checkLink},
-	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge},
-	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch},
-	mode.Overlay:        {build: (*site).overlay, first: (*engine).checkSwarm},
+	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
+	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
+	mode.Overlay:        {build: (*site).overlay, first: (*engine).checkSwarm, no6: dockerapi.NoOverlay6},
 	mode.MacvlanBridge:  {build: (*site).subInterfaces, check: (*engine).checkParent},
 	mode.MacvlanVEPA:    {build: (*site).subInterfaces, check: (*engine).checkVEPA},
 	mode.IPvlanL2:       {build: (*site).subInterfaces, check: (*engine).checkParent},

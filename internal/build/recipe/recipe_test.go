@@ -148,16 +148,6 @@ func TestRefuseTunes(t *testing.T) {
 	}
 }
 
-func TestRefuse6(t *testing.T) {
-	var u *path.UnsupportedError
-	if err := Refuse6(path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer6}); !errors.As(err, &u) || !strings.Contains(u.Missing, "IPv4 only") {
-		t.Errorf("IPv6: %v", err)
-	}
-	if err := Refuse6(path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6}); err != nil {
-		t.Errorf("docker-proxy at ::1, which every engine has: %v", err)
-	}
-}
-
 func TestNames(t *testing.T) {
 	if got := Names(map[mode.Name]bool{mode.Overlay: true, mode.Host: false, "teleport": true}); !slices.Equal(got, []string{"host", "overlay"}) {
 		t.Errorf("got %v, want those of the catalogue, in its order", got)

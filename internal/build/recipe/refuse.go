@@ -33,16 +33,6 @@ func Dual(s path.Spec) bool {
 	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
 }
 
-// Refuse6 refuses paths over IPv6 that are not docker-proxy's by default, for a backend that
-// has none.
-func Refuse6(s path.Spec) error {
-	m, _ := mode.Find(s.Mode)
-	if r, ok := m.Route(s.From, s.To); ok && r.OnRequest() {
-		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
-	}
-	return nil
-}
-
 // Names are those of a backend's recipes, in the catalogue's order.
 func Names[R any](recipes map[mode.Name]R) []string {
 	var out []string

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -92,10 +93,24 @@ func refuse(s path.Spec) error {
 	if s.Second {
 		return &path.UnsupportedError{Missing: "programs are not in the image of a swarm's tasks", Remedy: "toll run --on lab or docker"}
 	}
-	if err := recipe.Refuse6(s); err != nil {
+	if err := refuse6(s); err != nil {
 		return err
 	}
 	return recipe.RefuseTunes(s)
+}
+
+// refuse6 refuses paths over IPv6.
+func refuse6(s path.Spec) error {
+	switch {
+	case !s.To.Six():
+		return nil
+	case s.To == mode.ToContainer6:
+		return dockerapi.NoOverlay6
+	case s.Mode == mode.PublishNAT:
+		return &path.UnsupportedError{Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
+			Remedy: "--on lab or docker, or -4"}
+	}
+	return &path.UnsupportedError{Missing: "a swarm knows its nodes by one address each, which is what toll dials: of IPv4, as a rule", Remedy: "--on lab or docker, or -4"}
 }
 
 // Build builds the path.
