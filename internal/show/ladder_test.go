@@ -146,7 +146,7 @@ func TestLadderJSONFields(t *testing.T) {
 func TestPriceColors(t *testing.T) {
 	p := newPrinter(Options{Color: true})
 	got := string(table(t, climbed(), Options{Color: true}))
-	for v, text := range map[stats.Verdict]string{stats.Costs: "0.88 -0.07 +0.03", stats.Gains: "-3.0 ±1.6", stats.Unclear: "+0.02 ±0.03 ?"} {
+	for v, text := range map[stats.Verdict]string{stats.Costs: "0.88 (0.81–0.91)", stats.Gains: "-3.0 ±1.6", stats.Unclear: "+0.02 ±0.03 ?"} {
 		if !strings.Contains(got, p.styled(styleOf(v), text)) || p.styled(styleOf(v), "x") == "x" {
 			t.Errorf("no %s in its colour:\n%s", text, got)
 		}

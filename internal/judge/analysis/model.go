@@ -160,9 +160,14 @@ func (r Ratio) summary() stats.Summary {
 }
 
 // String is the median with its interval: "0.93 ±0.02" where that is even on
-// both sides, else "0.82 -0.21 +0.02". One round has no interval.
+// both sides, else "0.82 (0.61–0.84)", and from 10 on with a decimal less. One round has no interval.
 func (r Ratio) String() string {
-	return fmt.Sprintf("%.*f %s", RatioDecimals, r.Median, Interval(r.summary(), RatioDecimals))
+	const large = 9.995 // is printed as 10
+	decimals := RatioDecimals
+	if r.Median >= large {
+		decimals--
+	}
+	return fmt.Sprintf("%.*f %s", decimals, r.Median, Interval(r.summary(), decimals))
 }
 
 // Percent is the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)",
@@ -215,7 +220,8 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
 }
 
-// Interval is what follows a median that is printed with so many decimals.
+// Interval is what follows a median that is printed with so many decimals: "±0.02", or where its ends are
+// at different distances "(0.61–0.84)".
 func Interval(s stats.Summary, decimals int) string {
 	const even = 1.5 // what rounding makes of equal halves, in last digits
 	down, up := s.Median-s.Low, s.High-s.Median
@@ -223,7 +229,10 @@ func Interval(s stats.Summary, decimals int) string {
 	case s.N < 2:
 		return "±?"
 	case math.Abs(up-down)*math.Pow10(decimals) > even:
-		return fmt.Sprintf("-%.*f +%.*f", decimals, down, decimals, up)
+		if s.Low < 0 {
+			return fmt.Sprintf("(%.*f to %.*f)", decimals, s.Low, decimals, s.High)
+		}
+		return fmt.Sprintf("(%.*f–%.*f)", decimals, s.Low, decimals, s.High)
 	}
 	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }

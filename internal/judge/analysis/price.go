@@ -80,10 +80,8 @@ func (p Price) Value() string {
 	shift := math.Pow10(digits)
 	median := fmt.Sprintf("%+.*f", digits, math.Round(s.Median*shift)/shift+0) // 0, not -0
 	interval := Interval(s, digits)
-	switch uneven := strings.HasPrefix(interval, "-"); {
-	case uneven && s.Low >= 0:
-		return fmt.Sprintf("%s (%.*f–%.*f)", median, digits, s.Low, digits, s.High)
-	case uneven: // three numbers with signs are not read
+	switch uneven := strings.HasPrefix(interval, "("); {
+	case uneven && s.Low < 0: // three numbers with signs are not read
 		interval = fmt.Sprintf("±%.*f", digits, s.HalfWidth())
 	}
 	return median + " " + interval

@@ -15,7 +15,7 @@ import (
 // settings are what differs of the machine, the run and the paths of the cells that both have.
 func (d *differ) settings() []Setting {
 	old, now := d.Old.File.Header, d.New.File.Header
-	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan), plan(now.Plan))...)
+	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
 	if s, ok := busier(old.Environment, now.Environment); ok {
 		out = append(out, s)
 	}
@@ -82,14 +82,34 @@ func machine(e sample.Environment) []fact {
 	return out
 }
 
-// plan are the facts of how a run was made, of its loads too.
-func plan(p sample.Plan) []fact {
+// plan are the facts of how a run was made, of its loads too. Of a sweep they are those of the
+// points that the other run has, and which points there are.
+func plan(p, other sample.Plan) []fact {
 	out := []fact{{"CPUs of the client", list(p.CPUs.Client)}, {"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
 		{"wire", wire(p.Wire)}, {"time of an epoch", seconds(p.Epoch)}}
+	if p.Sweep != nil {
+		out = append(out, fact{"sweep", points(p.Sweep)})
+	}
 	for _, l := range p.Loads {
-		out = append(out, fact{"load " + l.Kind, work(l)}, fact{"window of " + l.Kind, seconds(l.Window)}, fact{"slices of " + l.Kind, seconds(l.Slice)})
+		name := l.Kind
+		if l.Point != "" {
+			name += " at " + l.Point
+			if !slices.ContainsFunc(other.Loads, func(o sample.Load) bool { return o.Kind == l.Kind && o.Point == l.Point }) {
+				continue
+			}
+		}
+		out = append(out, fact{"load " + name, work(l)}, fact{"window of " + name, seconds(l.Window)}, fact{"slices of " + name, seconds(l.Slice)})
 	}
 	return out
+}
+
+// points are those of a sweep, as its flag takes them.
+func points(s *sample.Sweep) string {
+	var names []string
+	for _, p := range s.Points {
+		names = append(names, p.Name)
+	}
+	return s.Axis + "=" + strings.Join(names, ",")
 }
 
 func list(ns []int) string { return strings.Trim(fmt.Sprint(ns), "[]") }

@@ -26,6 +26,7 @@ type Sentence struct {
 	Of      Name    // the mode that it is a ratio to; zero: it is the figure itself
 	// What cells it is about: all that match, where these are empty.
 	From, To, Load, On string
+	At                 string // which point of a sweep
 }
 
 // Name is a mode, perhaps with a variant of it.
@@ -76,13 +77,18 @@ const (
 
 // Words are what names in sentences can be besides those of the catalogues: what a results
 // file has.
-type Words struct{ Modes, Metrics, Backends []string }
+type Words struct{ Modes, Metrics, Backends, Points []string }
 
 // WordsOf are those of a file.
 func WordsOf(f *sample.File) Words {
 	var w Words
 	for _, c := range f.Header.Plan.Cells {
 		w.Modes, w.Backends = append(w.Modes, c.Mode), append(w.Backends, c.On)
+	}
+	if s := f.Header.Plan.Sweep; s != nil {
+		for _, p := range s.Points {
+			w.Points = append(w.Points, p.Name)
+		}
 	}
 	metrics := map[string]bool{}
 	for _, v := range f.Visits {
@@ -264,7 +270,16 @@ func (p *parser) comparator() error {
 	return p.hinted(w, "comparators are: >=, <=, >, <", "unknown comparator %q", w.text)
 }
 
-// qualifiers read from PLACEMENT, to TARGET, load LOAD and on BACKEND.
+// joined takes a word with what is written right behind it: of 16k the number is a word of its own.
+func (p *parser) joined() word {
+	w := p.next()
+	for w.text != "" && len(p.words) > 0 && p.words[0].at == w.at+utf8.RuneCountInString(w.text) {
+		w.text += p.next().text
+	}
+	return w
+}
+
+// qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND and at POINT.
 func (p *parser) qualifiers() error {
 	var loads []string
 	for _, l := range workload.All {
@@ -283,8 +298,9 @@ func (p *parser) qualifiers() error {
 		{"to", &p.s.To, targetWords()},
 		{"load", &p.s.Load, loads},
 		{"on", &p.s.On, append([]string{sample.Lab, "docker", "swarm"}, p.known.Backends...)},
+		{"at", &p.s.At, p.known.Points},
 	}
-	names := []string{"from", "to", "load", "on"}
+	names := []string{"from", "to", "load", "on", "at"}
 	for len(p.words) > 0 {
 		w := p.next()
 		k := slices.Index(names, w.text)
@@ -294,12 +310,15 @@ func (p *parser) qualifiers() error {
 		if *all[k].to != "" {
 			return p.fail(w, fmt.Errorf("%s is said twice", w.text))
 		}
-		value := p.next()
+		value := p.joined()
 		if value.text == "" {
 			return p.hinted(value, "", "a word is missing behind %s", w.text)
 		}
 		if !slices.Contains(all[k].known, value.text) {
-			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend"}[w.text]
+			if w.text == "at" && len(p.known.Points) == 0 {
+				return p.hinted(w, "leave it out, or toll compare --sweep", "the run is no sweep: it has no points")
+			}
+			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend", "at": "point"}[w.text]
 			return p.fail(value, unknown(what, value.text, all[k].known))
 		}
 		*all[k].to = value.text

@@ -30,10 +30,12 @@ func TestParse(t *testing.T) {
 		{"bridge.retransmits <= 10", Sentence{Mode: bridge, Metric: "retransmits", Compare: "<=", Limit: 10}},
 		{"bridge.transactions > 1,000 /s", Sentence{Mode: bridge, Metric: "transactions", Compare: ">", Limit: 1000, Unit: "1/s"}},
 		{"a+b.first_token_p50 <= 1.2 of b from here", Sentence{Mode: Name{Mode: "a+b"}, Metric: "first_token_p50", Compare: "<=", Limit: 1.2, Of: Name{Mode: "b"}, From: "here"}},
+		{"bridge.latency <= 1.2 of host at 16k load rr", Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2, Of: Name{Mode: "host"}, At: "16k", Load: "rr"}},
+		{"bridge.latency <= 1.2 of host at 1400", Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2, Of: Name{Mode: "host"}, At: "1400"}},
 		{"bridge.tps >= 5", Sentence{Mode: bridge, Metric: "tps", Compare: ">=", Limit: 5}},
 	} {
 		c.want.Text = c.text
-		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b"}, Metrics: []string{"tps"}})
+		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b"}, Metrics: []string{"tps"}, Points: []string{"1400", "16k"}})
 		if got.Limit = math.Round(1e12*got.Limit) / 1e12; err != nil || got != c.want {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.text, got, err, c.want)
 		}
@@ -67,6 +69,7 @@ func TestParseErrors(t *testing.T) {
 		{"bridge.latency <= 5us from contaner", `at character 28: unknown placement "contaner"`, "did you mean container"},
 		{"bridge.latency <= 5us from host from host", "at character 33: from is said twice", ""},
 		{"bridge.latency <= 5µs load rrr", `at character 28: unknown load "rrr"`, "did you mean"},
+		{"bridge.latency <= 5us at 16k", "at character 23: the run is no sweep", "--sweep"},
 		{strings.Repeat("bridge", 1000), "6000 bytes", ""},
 		{"bridge.latency \xff", "UTF-8", ""},
 	} {
@@ -88,7 +91,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: []string{"tps"}, Backends: []string{"lab"}})
+		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: []string{"tps"}, Backends: []string{"lab"}, Points: []string{"1k"}})
 		var at *SyntaxError
 		switch {
 		case err == nil:
