@@ -25,6 +25,7 @@ type modeInfo struct {
 	Usual   bool        `json:"usual"` // compared if no mode is named
 	Paths   []routeInfo `json:"paths"`
 	Apart   []apartInfo `json:"apart,omitempty"`
+	No6     string      `json:"no_ipv6,omitempty"` // why it has no path over IPv6
 }
 
 // apartInfo is a placement from which the mode cannot be reached anywhere.
@@ -38,7 +39,7 @@ type routeInfo struct {
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Hops    []string `json:"hops"`
-	Or      []string `json:"or_hops,omitempty"` // of an engine with the other setting of userland-proxy
+	Or      []string `json:"or_hops,omitempty"` // of an engine with the other setting of userland-proxy, or to address6 with IPv6 on all networks
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
 	Remedy  string   `json:"remedy,omitempty"`
@@ -98,7 +99,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
 		}
-		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp, Usual: m.Usual}
+		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6}
 		for _, a := range m.Apart {
 			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})
 		}
@@ -143,17 +144,23 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
-// joined are the paths, of which those that have the same hops from one placement are one.
+// joined are the paths, of which those that have the same hops from one placement are one, by placement.
 func joined(paths []routeInfo) []routeInfo {
 	var out []routeInfo
 	for _, p := range paths {
-		i := slices.IndexFunc(out, func(o routeInfo) bool { return o.From == p.From && slices.Equal(o.Hops, p.Hops) })
+		i := slices.IndexFunc(out, func(o routeInfo) bool {
+			return o.From == p.From && slices.Equal(o.Hops, p.Hops) && slices.Equal(o.Or, p.Or)
+		})
 		if i < 0 {
 			out = append(out, p)
 		} else {
 			out[i].To += ", " + p.To
 		}
 	}
+	order := mode.Placements()
+	slices.SortStableFunc(out, func(a, b routeInfo) int {
+		return slices.Index(order, mode.Placement(a.From)) - slices.Index(order, mode.Placement(b.From))
+	})
 	return out
 }
 
@@ -168,7 +175,7 @@ func modeSection(m modeInfo) document.Section {
 	say(m.Summary, document.Never)
 	say("Docker: "+m.Docker, document.Never)
 	say("gives up: "+m.GivesUp, document.Words)
-	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Width: 12, Gap: 1}, {}}}
+	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Gap: 1}, {}}}
 	for _, p := range joined(m.Paths) {
 		by := strings.Join(p.Hops, "·")
 		if len(p.Or) > 0 {
@@ -178,7 +185,10 @@ func modeSection(m modeInfo) document.Section {
 	}
 	out.Add(routes)
 	if slices.ContainsFunc(m.Paths, func(p routeInfo) bool { return len(p.Or) > 0 }) {
-		say("or: of an engine with the other setting of userland-proxy", document.Words)
+		say("or: of an engine with the other setting of userland-proxy; to address6, of one that gives networks IPv6 by itself", document.Words)
+	}
+	if m.No6 != "" {
+		say("not over IPv6: "+m.No6, document.Words)
 	}
 	var apart, missing reasons
 	for _, a := range m.Apart {

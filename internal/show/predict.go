@@ -111,7 +111,7 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	}
 	c := own(digits(by*q.Median)+" ±?", q.Median, q.Unit)
 	if q.N >= 2 {
-		c.Text = fmt.Sprintf("%s -%.2f +%.2f", digits(by*q.Median), by*(q.Median-q.Low), by*(q.High-q.Median))
+		c.Text = fmt.Sprintf("%s (%s–%s)", digits(by*q.Median), digits(by*q.Low), digits(by*q.High))
 		c.Number.Low, c.Number.High = &q.Low, &q.High
 	}
 	return c

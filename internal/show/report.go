@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
@@ -314,7 +315,7 @@ func absent(r *analysis.Report) []document.Section {
 func warnings(r *analysis.Report) []document.Section {
 	var texts []string
 	hidden := viewOf(r).hides
-	rows := map[string][]string{}
+	rows, shares := map[string][]string{}, map[string]span{}
 	from := func(analysis.Cell) string { return "" }
 	if len(analysis.Placements(r.Cells)) > 1 {
 		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
@@ -327,27 +328,59 @@ func warnings(r *analysis.Report) []document.Section {
 			if hidden != "" && w.Code == hidden {
 				continue
 			}
-			if _, seen := rows[w.Text]; !seen {
-				texts = append(texts, w.Text)
+			text, share := withoutShare(w.Text)
+			if _, seen := rows[text]; !seen {
+				texts = append(texts, text)
+				shares[text] = share
 			}
-			rows[w.Text] = append(rows[w.Text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load)
+			shares[text] = shares[text].with(share)
+			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load)
 		}
 	}
 	if len(texts) == 0 {
 		return nil
 	}
 	for i, t := range texts {
+		text := shares[t].text() + t
 		switch n := len(rows[t]); {
 		case n == 0:
 		case n == len(r.Cells):
-			texts[i] = "all rows: " + t
+			texts[i] = "all rows: " + text
 		case n > maxNamed:
-			texts[i] = fmt.Sprintf("%d rows: %s", n, t)
+			texts[i] = fmt.Sprintf("%d rows: %s", n, text)
 		default:
-			texts[i] = strings.Join(rows[t], ", ") + ": " + t
+			texts[i] = strings.Join(rows[t], ", ") + ": " + text
 		}
 	}
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
+}
+
+// span are the shares in % with which rows have a warning in common; the zero value is none.
+type span struct {
+	low, high int
+	known     bool
+}
+
+// withoutShare is a warning without the share in whole % that it begins with, which differs from row
+// to row.
+func withoutShare(text string) (rest string, s span) {
+	number, rest, ok := strings.Cut(text, " % ")
+	if n, err := strconv.Atoi(number); ok && err == nil {
+		return "% " + rest, span{n, n, true}
+	}
+	return text, span{}
+}
+
+func (s span) with(o span) span { return span{min(s.low, o.low), max(s.high, o.high), s.known} }
+
+func (s span) text() string {
+	switch {
+	case !s.known:
+		return ""
+	case s.low == s.high:
+		return fmt.Sprintf("%d ", s.low)
+	}
+	return fmt.Sprintf("%d–%d ", s.low, s.high)
 }
 
 // maxNamed is how many rows a warning names.

@@ -505,3 +505,17 @@ func TestWarningsNameThePlacement(t *testing.T) {
 		t.Errorf("no row is named from its placement:\n%s", got)
 	}
 }
+
+// Rows whose warnings differ in the share that they begin with have one line.
+func TestWarningsOfShares(t *testing.T) {
+	r := usual()
+	for i, text := range []string{"28 % of its slices are left out", "40 % of its slices are left out", "12 % of the tokens"} {
+		r.Cells[i].Warnings = []analysis.Warning{{Code: "x", Text: text}}
+	}
+	got := string(table(t, r, Options{}))
+	for _, want := range []string{": 28–40 % of its slices are left out", ": 12 % of the tokens"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

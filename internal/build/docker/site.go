@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
@@ -53,6 +54,9 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	p.Facts["engine"] = e.Version()
 	if f := e.Info.FirewallBackend; f != nil {
 		p.Facts["firewall"] = f.Driver
+	}
+	if set := dockerapi.UserlandProxy(e.Info); set != "" {
+		p.Facts["userland-proxy"] = set
 	}
 	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }

@@ -1,6 +1,7 @@
 package dockerapi
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,25 @@ func (d *Daemon) Major() int {
 	first, _, _ := strings.Cut(d.Info.ServerVersion, ".")
 	n, _ := strconv.Atoi(first)
 	return n
+}
+
+// UserlandProxy is the engine's setting of "userland-proxy": "true", "false", or "" if it does not say.
+// Engines do from 29.5 on, with the firewall's facts, and leave it out where it is off (moby at
+// b985e23, libnetwork/controller_linux.go).
+func UserlandProxy(info system.Info) string {
+	if info.FirewallBackend == nil {
+		return ""
+	}
+	for _, x := range info.FirewallBackend.Info {
+		if x[0] == "EnableUserlandProxy" {
+			return x[1]
+		}
+	}
+	var major, minor int
+	if n, _ := fmt.Sscanf(info.ServerVersion, "%d.%d", &major, &minor); n == 2 && (major > 29 || major == 29 && minor >= 5) {
+		return "false"
+	}
+	return ""
 }
 
 // Rootless reports whether the daemon and its networks are in a user namespace of
