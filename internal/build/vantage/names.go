@@ -45,9 +45,6 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	for _, full := range n.candidates(name) {
 		addrs, err := r.LookupNetIP(ctx, "ip", full)
 		if err == nil {
-			for i := range addrs {
-				addrs[i] = addrs[i].Unmap()
-			}
 			return addrs, nil
 		}
 		if failed = err; ctx.Err() != nil {

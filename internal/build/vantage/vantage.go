@@ -8,6 +8,8 @@
 //	defer end()
 //	c, took, err := v.Dial(ctx, "tcp", "db:5432")
 //
+// Start starts a program whose whole network is the place's.
+//
 // Be aware: CPU time and its limits are this process's, wherever the sockets are. To enter
 // a container's network takes CAP_SYS_ADMIN. A name that a container's own hosts file does
 // not have is asked of its name servers, but first of this machine's hosts file, as Go's
@@ -106,17 +108,11 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	if err != nil {
 		return nil, Took{}, err
 	}
-	var took Took
-	addrs := []netip.Addr{}
-	if a, err := netip.ParseAddr(host); err == nil {
-		addrs = append(addrs, a)
-	} else {
-		asked := time.Now()
-		if addrs, err = v.lookUp(ctx, host); err != nil {
-			return nil, took, err
-		}
-		took.LookUp = time.Since(asked)
+	addrs, lookUp, err := v.LookUp(ctx, host)
+	if err != nil {
+		return nil, Took{}, err
 	}
+	took := Took{LookUp: lookUp}
 	took.Began = time.Now()
 	var failed []error
 	for _, a := range addrs {
@@ -135,6 +131,24 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 		failed = append(failed, err)
 	}
 	return nil, took, errors.Join(failed...)
+}
+
+// LookUp is what a host is called as addresses, in their order, looked up in the place, and
+// how long that took; 0: the host is an address.
+func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration, err error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, 0, nil
+	}
+	asked := time.Now()
+	if v.name != Here {
+		addrs, err = v.lookUp(ctx, host)
+	} else {
+		addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, time.Since(asked), err
 }
 
 // dialHere connects from this machine, both address families at once.

@@ -95,7 +95,7 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	stopped, stopErr := both.server.Do(ctx, program.Request{Op: program.Stop})
 	stopErr = errors.Join(clientErr, stopErr)
 	if v.Output.Server == "" { // it was started
-		v.Output.Server = kept(stopped)
+		v.Output.Server = stopped.Kept(keptOutput)
 	}
 	var told *program.Error
 	if stopErr != nil || err != nil && !errors.As(err, &told) {
@@ -110,7 +110,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	_, err := both.server.Do(ctx, program.Request{Op: program.Start, Command: listen.Into(l.Server), Ready: l.Ready,
 		Port: listen.Addr.Port(), NoRoot: l.NoRoot, Limit: limit})
 	if err != nil {
-		v.Output.Server = kept(stateOf(err))
+		v.Output.Server = program.StateOf(err).Kept(keptOutput)
 		return fmt.Errorf("server: %w", err)
 	}
 	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)
@@ -123,7 +123,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 		return err
 	}
 	client, err := r.client(ctx, both, p, l, limit, v)
-	v.Output.Client = kept(client)
+	v.Output.Client = client.Kept(keptOutput)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,10 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 		return err
 	}
 	v.Proof = proof(hops, before, after, path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore))
-	return values(l, client, v)
+	if v.Values, err = client.Values(l.Gauges); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	return nil
 }
 
 // arrived is what has come to the server of a path so far; NaN: unknown.
@@ -190,38 +193,4 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	v.Metered, v.Throttled = first.until(last)
 	(&ends{path: p}).proxyUse(first, last, v)
 	return st, nil
-}
-
-// values puts what the client printed into the visit.
-func values(l sample.Program, client program.State, v *sample.Visit) error {
-	v.Values = map[string]float64{sample.Elapsed: client.Elapsed.Seconds()}
-	for _, g := range l.Gauges {
-		x, err := program.Extract(g, client.Stdout+"\n"+client.Stderr)
-		if err != nil {
-			client.Error = err.Error()
-			return fmt.Errorf("client: %w", &program.Error{State: client})
-		}
-		v.Values[g.Name] = x
-	}
-	return nil
-}
-
-func stateOf(err error) program.State {
-	var told *program.Error
-	if errors.As(err, &told) {
-		return told.State
-	}
-	return program.State{}
-}
-
-// kept is the end of what a program wrote.
-func kept(s program.State) string {
-	out := program.Kept(s.Stdout, keptOutput)
-	if s.Stderr == "" {
-		return out
-	}
-	if out != "" {
-		out += "\n"
-	}
-	return out + program.Kept(s.Stderr, keptOutput)
 }

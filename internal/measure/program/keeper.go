@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 )
 
 const (
@@ -35,7 +37,8 @@ type keeper struct {
 	began          time.Time
 	before         time.Duration // CPU time when it began
 	stdout, stderr *output
-	state          State // once it ended
+	follower       *sock.Follower // nil: none
+	state          State          // once it ended
 }
 
 // errInput says that the parent has gone.
@@ -50,6 +53,9 @@ func Main(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	// What the keeper needed to mount, without root, is not its programs'. With cgo this
+	// cannot be said of all threads; then they have it in their own user namespace.
+	_, _, _ = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	signal.Notify(k.children, unix.SIGCHLD)
 	orders := make(chan Request)
 	go func() {
@@ -123,7 +129,11 @@ func (k *keeper) start(o Request) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	if o.Follow.IsValid() {
+		k.follower, _ = sock.Follow(o.Follow) // without CONFIG_INET_DIAG there is no tally
+	}
 	if err := k.launch(o); err != nil {
+		_ = k.tally()
 		return State{}, err
 	}
 	deadline := time.After(o.Limit)
@@ -298,8 +308,22 @@ func (k *keeper) stop() State {
 	}
 	k.settle()
 	s := k.report(true)
+	s.Tally = k.tally()
 	k.pid = 0
 	return s
+}
+
+// tally is what was counted of the followed connections; nil: nothing.
+func (k *keeper) tally() *sock.Tally {
+	if k.follower == nil {
+		return nil
+	}
+	t, err := k.follower.Stop()
+	k.follower = nil
+	if err != nil || t.Lost {
+		return nil
+	}
+	return &t
 }
 
 // left reports whether a child still runs. What is not in this namespace, or

@@ -26,7 +26,12 @@
 // working directory.
 package program
 
-import "time"
+import (
+	"net/netip"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+)
 
 // Arg is the argument that makes toll a keeper.
 const Arg = "program"
@@ -52,6 +57,9 @@ type Request struct {
 	Port   uint16        `json:"port,omitempty"`
 	NoRoot bool          `json:"no_root,omitempty"` // as an ordinary user, for programs that refuse root
 	Limit  time.Duration `json:"limit,omitempty"`   // of Start and Wait
+	// Follow is an address to which the TCP connections are counted that are made from Start
+	// to Stop; the zero value is none.
+	Follow netip.AddrPort `json:"follow,omitzero"`
 }
 
 // State is what the keeper says of the program.
@@ -66,6 +74,8 @@ type State struct {
 	Known  bool          `json:"known,omitempty"`
 	Stdout string        `json:"stdout,omitempty"` // the last maxOutput bytes
 	Stderr string        `json:"stderr,omitempty"`
+	// Tally is what the followed connections counted, of Stop; nil: the kernel does not tell.
+	Tally *sock.Tally `json:"tally,omitempty"`
 }
 
 // memoryDir is the keeper's own memory, which {dir} stands for.

@@ -32,6 +32,12 @@ const Self = "/proc/self/exe"
 // StartSelf starts this program with other arguments in the namespace, as Start
 // does.
 func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
+	cmd, said := Again(c)
+	return Start(ns, name, cmd, said)
+}
+
+// Again is this program with other arguments, for Start, and what keeps its last words.
+func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), c.Env...)
@@ -40,7 +46,7 @@ func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	if c.Apart {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	}
-	return Start(ns, name, cmd, said)
+	return cmd, said
 }
 
 // Start starts cmd in the namespace, in a place called so, with its input and

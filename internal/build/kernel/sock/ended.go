@@ -1,0 +1,223 @@
+package sock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Tally is what the kernel counted on TCP connections to an address, of those that ended
+// and of those that were still open.
+type Tally struct {
+	Connections int   `json:"connections"`
+	Sent        int64 `json:"sent"`         // payload bytes, each counted once
+	Received    int64 `json:"received"`     // one more of each connection that the other end closed
+	Resent      int64 `json:"resent"`       // segments
+	OutOfOrder  int64 `json:"out_of_order"` // segments that came before others that were due
+	RTT         int64 `json:"rtt_us"`       // smoothed, mean over the connections
+	// Lost says that the kernel told more of connections than was read: there were more.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// Groups of linux/sock_diag.h, as bits: connections of each family that are destroyed.
+const destroyedTCP = 1<<(1-1) | 1<<(3-1)
+
+// More offsets in struct tcp_info, and of the cookie in struct inet_diag_sockid.
+const (
+	infoRTT         = 68
+	infoResent      = 100
+	infoBytesSent   = 200 // since Linux 4.19
+	infoBytesResent = 208
+	infoOutOfOrder  = 224 // since Linux 5.4
+	cookieOffset    = idOffset + idSize - 8
+)
+
+const (
+	// followBuffer holds what the kernel tells of some thousand connections.
+	followBuffer = 4 << 20
+	// settleTime is how long the kernel may take to tell of a connection that has ended. It
+	// does so in its own time: longer, up to lateTime, if there is one that it has not told of.
+	settleTime = 20 * time.Millisecond
+	lateTime   = time.Second
+)
+
+// open are the states of connections that have a socket, and waiting are those of what may
+// be left of others.
+const (
+	open    = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck | 1<<closing
+	waiting = 1<<finWait2 | 1<<timeWait
+)
+
+const synSent, closeWait = 2, 8
+
+// Follower counts the TCP connections to one address, from wherever they are in the network
+// namespace, that are made after Follow. Short ones count too: the kernel tells of each
+// socket when it is destroyed (as ss -E shows).
+//
+// Be aware: this costs the kernel a message for each connection that ends there.
+type Follower struct {
+	to     netip.AddrPort
+	conn   *netlink.Conn
+	before map[uint64]bool         // cookies of connections that are not new
+	old    map[netip.AddrPort]bool // local ends of what was left of others
+	seen   map[uint64]bool
+	ended  map[netip.AddrPort]bool // local ends of those that the kernel told of
+	done   chan struct{}           // closed when the reader has ended
+	tally  Tally
+	rtt    int64 // sum, in µs
+}
+
+// Follow begins, in the calling thread's network namespace. The caller calls Stop there. It
+// needs no privilege, but CONFIG_INET_DIAG.
+func Follow(to netip.AddrPort) (*Follower, error) {
+	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
+	if err != nil {
+		return nil, fmt.Errorf("follow connections: %w", err)
+	}
+	_ = c.SetReadBuffer(followBuffer) // what it is allowed is enough, or Lost tells
+	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{}, seen: map[uint64]bool{},
+		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
+	err = f.dump(open|waiting, func(cookie uint64, s Socket, state byte, _ []byte) {
+		f.before[cookie] = true
+		if waiting&(1<<state) != 0 {
+			f.old[s.Local] = true
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	go func() {
+		defer close(f.done)
+		f.read()
+	}()
+	return f, nil
+}
+
+// read notes what the kernel tells, until the deadline.
+func (f *Follower) read() {
+	for {
+		messages, err := f.conn.Receive()
+		if errors.Is(err, unix.ENOBUFS) {
+			f.tally.Lost = true
+			continue
+		}
+		if err != nil {
+			f.tally.Lost = f.tally.Lost || !errors.Is(err, os.ErrDeadlineExceeded)
+			return
+		}
+		for _, m := range messages {
+			if m.Header.Type == diagByFamily && len(m.Data) >= messageSize {
+				if s := parseSocket("tcp", m.Data); f.leadsThere(s) {
+					f.note(s, m.Data)
+					f.ended[s.Local] = true
+				}
+			}
+		}
+	}
+}
+
+// Stop ends it, and counts the connections that are open still.
+func (f *Follower) Stop() (t Tally, err error) {
+	defer func() { err = errors.Join(err, f.conn.Close()) }()
+	began := time.Now()
+	if err := f.conn.SetReadDeadline(began); err != nil {
+		return t, err
+	}
+	for <-f.done; ; {
+		if err := f.conn.SetReadDeadline(time.Now().Add(settleTime)); err != nil {
+			return t, err
+		}
+		f.read()
+		untold := false
+		err := f.dump(waiting, func(_ uint64, s Socket, _ byte, m []byte) {
+			untold = untold || !f.ended[s.Local] && !f.old[s.Local] && len(m) <= messageSize+smallest
+		})
+		if err != nil {
+			return t, err
+		}
+		if !untold {
+			break
+		}
+		if time.Since(began) > lateTime {
+			f.tally.Lost = true
+			break
+		}
+	}
+	err = f.dump(open, func(_ uint64, s Socket, _ byte, m []byte) {
+		if len(m) > messageSize+smallest {
+			f.note(s, m)
+		}
+	})
+	if n := int64(f.tally.Connections); n > 0 {
+		f.tally.RTT = f.rtt / n
+	}
+	return f.tally, err
+}
+
+// smallest is less than a struct tcp_info has: what is left of a connection comes without.
+const smallest = 96
+
+// note counts a connection to the address, if it is new.
+func (f *Follower) note(s Socket, m []byte) {
+	cookie := binary.NativeEndian.Uint64(m[cookieOffset:])
+	if f.before[cookie] || f.seen[cookie] {
+		return
+	}
+	f.seen[cookie] = true
+	f.tally.Connections++
+	f.tally.Received += int64(s.Received)
+	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none of one that is cut off
+	for _, a := range attributes {
+		if a.Attr.Type != attrInfo {
+			continue
+		}
+		f.tally.Sent += once(a.Value, int64(s.Sent))
+		f.rtt += counter(a.Value, infoRTT)
+		f.tally.Resent += counter(a.Value, infoResent)
+		f.tally.OutOfOrder += counter(a.Value, infoOutOfOrder)
+	}
+}
+
+// once is what went out, without what went out again; before Linux 4.19 what was
+// acknowledged, which comes close.
+func once(info []byte, acknowledged int64) int64 {
+	if len(info) < infoBytesResent+8 {
+		return acknowledged
+	}
+	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(info[infoBytesResent:]))
+}
+
+// counter is one of struct tcp_info; 0 where the kernel's is too short to have it.
+func counter(info []byte, at int) int64 {
+	if len(info) < at+4 {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint32(info[at:]))
+}
+
+func (f *Follower) leadsThere(s Socket) bool {
+	return netip.AddrPortFrom(s.Remote.Addr().Unmap(), s.Remote.Port()) == f.to
+}
+
+// dump calls do for each connection to the address that is in one of the states.
+func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte, m []byte)) error {
+	for _, family := range families {
+		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1), states: states}
+		err := r.dump(func(m []byte) {
+			if s := parseSocket("tcp", m); f.leadsThere(s) {
+				do(binary.NativeEndian.Uint64(m[cookieOffset:]), s, m[1], m)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package vantage
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+)
+
+var _ path.Place = (*Vantage)(nil)
+
+// Start starts toll itself with other arguments, in the place's network: its files, users and
+// CPU limit are this machine's. On this machine that takes no root: a process that is to be
+// apart has a user namespace then, in which it is who it was.
+func (v *Vantage) Start(c path.Command) (*path.Process, error) {
+	ns, err := v.space()
+	if err != nil {
+		return nil, err
+	}
+	cmd, said := local.Again(c)
+	alone := c.Apart && v.pid == 0 && os.Geteuid() != 0
+	if alone {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount, which a user other than root would lose
+	}
+	p, err := local.Start(ns, v.name, cmd, said)
+	if err != nil {
+		if alone {
+			err = machine.Machine{}.ExplainUserNamespace(err)
+		}
+		return nil, errors.Join(err, ns.Close())
+	}
+	wait := p.Wait
+	p.Wait = func() error { return errors.Join(wait(), ns.Close()) } // it dies with the thread that started it
+	return p, nil
+}
+
+// space is the place's network namespace.
+func (v *Vantage) space() (*netns.NS, error) {
+	if v.pid == 0 {
+		return netns.Here()
+	}
+	return netns.Join("/proc/" + strconv.Itoa(v.pid) + "/ns/net")
+}

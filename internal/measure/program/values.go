@@ -1,0 +1,44 @@
+package program
+
+import (
+	"errors"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Values are the metrics that a client printed, and how long it took, in base units. The
+// error, a *Error, has its last lines.
+func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
+	out := map[string]float64{sample.Elapsed: s.Elapsed.Seconds()}
+	for _, g := range gauges {
+		x, err := Extract(g, s.Stdout+"\n"+s.Stderr)
+		if err != nil {
+			s.Error = err.Error()
+			return nil, &Error{State: s}
+		}
+		out[g.Name] = x
+	}
+	return out, nil
+}
+
+// Kept is the end of what a program wrote as a record keeps it: at most so many bytes of
+// each stream.
+func (s State) Kept(most int) string {
+	out := Kept(s.Stdout, most)
+	if s.Stderr == "" {
+		return out
+	}
+	if out != "" {
+		out += "\n"
+	}
+	return out + Kept(s.Stderr, most)
+}
+
+// StateOf is the state of the program that an error is about; the zero value of other errors.
+func StateOf(err error) State {
+	var told *Error
+	if errors.As(err, &told) {
+		return told.State
+	}
+	return State{}
+}
