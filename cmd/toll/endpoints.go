@@ -65,12 +65,14 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Lo
 			err = errors.Join(err, left)
 		}
 	}()
+	defer func() { err = errors.Join(err, ending(w)) }() // before the places are taken away
 	if err := w.Check(c.Context()); err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
 			return stop
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
+	newProgress(e.stderr, f.quiet).clear()
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 

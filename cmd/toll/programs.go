@@ -56,8 +56,8 @@ func newRun(e env) *cobra.Command {
 		p programFlags
 	)
 	c := &cobra.Command{
-		Use:   "run [MODE…] (--recipe NAME | --server CMD --client CMD)",
-		Short: "Compare modes under your own server and client",
+		Use:   "run [MODE…] (--recipe NAME | --server CMD --client CMD | --client CMD --to HOST:PORT)",
+		Short: "Compare modes, or routes to your server, under your own programs",
 		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
 compares what the client prints. They are any two programs, or a recipe. The server
 is started anew for each visit and stopped after it. What it keeps in {dir}, which
@@ -65,27 +65,40 @@ is memory, lasts until the end of the run.
 
 /bin/sh runs the command lines. {host} and {port} stand for where the server
 listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
-{seconds} for --seconds.`,
+{seconds} for --seconds.
+
+With --to HOST:PORT the server is one that runs already, and only the client is
+started: over each route to it that --to names, from each place that --from names, on
+this machine or in a container's network. The client itself is this machine's program.`,
 		Example: `  toll run --recipe redis
   toll run host bridge publish-proxy --recipe iperf3 --seconds 2
   toll run --recipe pgbench --from host,container --budget 3m
   toll run --server 'python3 -m http.server {port}' \
       --client 'curl -so /dev/null http://{addr}/'
   toll run --server './server -p {port}' --ready 'listening on' \
-      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'`,
-		RunE: f.command(e, func(r *plan.Request) error {
-			l, err := p.load()
-			if err == nil {
-				r.Loads = []sample.Load{l}
+      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'
+  toll run --recipe redis --to published=127.0.0.1:6379,direct=172.17.0.2:6379
+  sudo toll run --client 'curl -so /dev/null http://{addr}/' \
+      --to shop:8080 --from container:web,network:backend`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if routed(f.to, f.from) {
+				return f.running(c, e, &p, args)
 			}
-			return err
-		}),
+			return f.command(e, func(r *plan.Request) error {
+				l, err := p.load()
+				if err == nil {
+					r.Loads = []sample.Load{l}
+				}
+				return err
+			})(c, args)
+		},
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	p.add(fl)
 	f.addFrom(fl, mode.FromHost)
 	f.addTo(fl)
+	fl.Lookup("from").Usage, fl.Lookup("to").Usage = runFromHelp, runToHelp
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addRun(fl)
@@ -113,6 +126,11 @@ func (f *programFlags) load() (l sample.Load, err error) {
 	if err := f.check(p); err != nil {
 		return l, err
 	}
+	return f.finished(p)
+}
+
+// finished is the load of programs that were checked.
+func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	if len(f.metrics) > 0 {
 		if p.Gauges, err = parseMetrics(f.metrics); err != nil {
 			return l, err
@@ -140,19 +158,28 @@ func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 
 func (f *programFlags) check(p sample.Program) error {
 	switch {
+	case p.Server == "" && p.Client != "":
+		return usage(errors.New("which server? give --server, or --to HOST:PORT of one that runs already"), "--to 127.0.0.1:6379")
 	case p.Server == "" || p.Client == "":
 		return usage(errors.New("which programs? give --recipe, or --server and --client"), "toll run --recipe redis")
-	case !hasAny(p.Client, "{host}", "{addr}"):
-		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
 	case !hasAny(p.Server, "{port}", "{addr}"):
 		return usage(errors.New("--server has no {port} and no {addr}: it would not know where to listen"), "--server 'nc -l {port}'")
+	}
+	if _, err := regexp.Compile(p.Ready); err != nil {
+		return usage(fmt.Errorf("--ready: %w", err), "tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
+	}
+	return f.checkBoth(p)
+}
+
+// checkBoth refuses what no client can do.
+func (f *programFlags) checkBoth(p sample.Program) error {
+	switch {
+	case !hasAny(p.Client, "{host}", "{addr}"):
+		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
 	case f.timeout.Seconds() <= float64(f.seconds):
 		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
 	case len(f.metrics) > maxMetrics:
 		return usage(fmt.Errorf("%d metrics, at most %d are taken", len(f.metrics), maxMetrics), "")
-	}
-	if _, err := regexp.Compile(p.Ready); err != nil {
-		return usage(fmt.Errorf("--ready: %w", err), "tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
 	}
 	return nil
 }

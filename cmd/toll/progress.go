@@ -183,6 +183,13 @@ func (p *progress) judging(visits int) {
 	}
 }
 
+// first tells that a route is tried for the first time.
+func (p *progress) first(name string) {
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine, cut("trying "+name, terminalWidth(p.w)-1))
+	}
+}
+
 func (p *progress) clear() {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine)

@@ -61,7 +61,7 @@ func briefBaseline(r *analysis.Report) string {
 func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	return document.Strongly(printable.Capital(r.NounOf(c))+" from here to "+served(c)).
-		Then(", "+describeLoad(r, c.Load)+", less is better", document.Faint)
+		Then(", "+describeLoad(r, c.Load)+", "+direction(workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
 }
 
 func routeColumns(r *analysis.Report, load string) []column {
@@ -134,5 +134,8 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 
 // served is what is at the end of the routes.
 func served(c analysis.Cell) string {
+	if c.Load == workload.Exec {
+		return "the server"
+	}
 	return cmp.Or(c.Facts["model"], c.Facts["server"], "endpoint")
 }

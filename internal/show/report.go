@@ -206,6 +206,9 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	s := document.Section{Title: document.Strongly(v.title(r, cells)), Blocks: []document.Block{t}}
 	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
+		if len(cols) == 0 {
+			return s
+		}
 		t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
 		t.Split = document.SplitEven
 		s.Add(t)

@@ -146,6 +146,9 @@ func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 	col, ok = addedColumn(r, cells)
 	unit := col.Head[1]
 	if r.Study == sample.StudyEndpoints {
+		if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
+			return col, false
+		}
 		col, unit, ok = column{texts(addedHead, "ms"), added(c.Primary)}, "ms", true
 	}
 	plain := col.cell

@@ -40,7 +40,7 @@ func (j *Run) doubtfulRoutes() []string {
 	paths := j.File.Header.Paths
 	for i, a := range paths {
 		for _, b := range paths[:i] {
-			if a.Dial == b.Dial && a.Facts["url"] == b.Facts["url"] {
+			if a.Dial == b.Dial && a.Facts["url"] == b.Facts["url"] && a.Facts["from"] == b.Facts["from"] {
 				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Mode, a.Mode, a.Dial))
 			}
 		}

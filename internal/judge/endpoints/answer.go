@@ -22,6 +22,10 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		a.Question = "Is it the network or the model?"
 		a.Add(accuse(culprits))
 	}
+	if slices.ContainsFunc(r.Plan.Loads, workload.Alone) {
+		a.Question = "Is it the network?"
+		a.Add(suspect(r))
+	}
 	var tally analysis.Tally
 	for _, l := range r.Plan.Loads {
 		var same, open, differ []string
@@ -48,7 +52,11 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		if len(same) > 0 {
 			a.Add(fmt.Sprintf("%s %s the same %s as %s%s.", printable.List(same), have(same), noun, to, within(r)))
 		}
-		if len(open) > 0 {
+		switch {
+		case len(open) == 0:
+		case workload.Alone(l):
+			a.Add(fmt.Sprintf("It is unclear whether %s %s from %s in %s.", printable.List(open), differs(open), to, noun))
+		default:
 			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.", noun, printable.List(open), to))
 		}
 	}
@@ -65,6 +73,43 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	return a
 }
 
+// suspect says over which routes it is the network; "" if that is not known of any.
+func suspect(r *analysis.Report) string {
+	by := map[stats.Verdict][]string{}
+	base, judged := "", 0
+	for _, c := range r.Cells {
+		if x := c.Metrics[c.Primary].Ratio; x != nil && !c.Baseline {
+			by[x.Verdict] = append(by[x.Verdict], c.Label())
+			base, judged = x.To, judged+1
+		}
+	}
+	var say []string
+	if better := by[stats.Better]; len(better) > 0 {
+		say = append(say, fmt.Sprintf("Yes, over %s: %s %s better.", base, printable.List(better), isOrAre(better)))
+	}
+	if worse := by[stats.Worse]; len(worse) > 0 {
+		say = append(say, fmt.Sprintf("Yes, over %s.", printable.List(worse)))
+	}
+	if judged > 0 && len(by[stats.Same]) == judged {
+		return "No, as far as these routes differ: what they share decides, the server and the client."
+	}
+	return strings.Join(say, " ")
+}
+
+func differs(names []string) string {
+	if len(names) > 1 {
+		return "differ"
+	}
+	return "differs"
+}
+
+func isOrAre(names []string) string {
+	if len(names) > 1 {
+		return "are"
+	}
+	return "is"
+}
+
 // muchOf is from which share of the time to connect on a look-up is worth a word.
 const muchOf = 0.1
 
@@ -75,7 +120,7 @@ func suspects(r *analysis.Report) string {
 	known, served := false, false
 	for _, c := range r.Cells {
 		resent, ok := c.Metrics[workload.Resent]
-		if !ok {
+		if dialled, alone := c.Metrics[workload.Dialled]; !ok || alone && dialled.Median == 0 {
 			continue
 		}
 		known = true
@@ -94,8 +139,12 @@ func suspects(r *analysis.Report) string {
 				seen = append(seen, label+": "+fmt.Sprintf(x.what, *x.metric.Merged))
 			}
 		}
-		if took := c.Metrics[workload.LookUpTime].Median; took > muchOf*c.Metrics[workload.ConnectTime].Median && took > 0 {
-			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, once for each connection", label, 1e3*took))
+		if took := c.Metrics[workload.LookUpTime].Median; took > 0 && took > muchOf*lookedUpFor(c) {
+			each := "once for each connection"
+			if _, alone := c.Metrics[workload.Dialled]; alone {
+				each = "not counted: the client gets the address"
+			}
+			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, %s", label, 1e3*took, each))
 		}
 	}
 	switch {
@@ -115,6 +164,14 @@ func called(name string) string {
 		return ""
 	}
 	return ", " + strings.ReplaceAll(name, "%", "%%") + ","
+}
+
+// lookedUpFor is how long what needs the name takes.
+func lookedUpFor(c analysis.Cell) float64 {
+	if x, ok := c.Metrics[workload.ConnectTime]; ok {
+		return x.Median
+	}
+	return c.Metrics[workload.Elapsed].Median
 }
 
 // queries are those of a page, 0 of a load without pages.

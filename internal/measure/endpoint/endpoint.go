@@ -1,10 +1,11 @@
-// Package endpoint visits external endpoints: a language model's server (chat) or
-// a database (sql), each reached by one or several routes. A route is a name and
+// Package endpoint visits external endpoints: a language model's server (chat), a
+// database (sql) or any server that a foreign client knows (exec), each reached by
+// one or several routes. A route is a name and
 // an address; the same server's published port, container address and host
 // address are three. Each visit opens connections of its own, so that no visit
 // inherits another's.
 //
-// Both kinds fit engine.Endpoints: Check finds out once whether each route
+// All kinds fit engine.Endpoints: Check finds out once whether each route
 // answers, Paths describes them, Visit measures.
 package endpoint
 
@@ -32,6 +33,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
 type Address struct {
 	Name, URL string
 	From      *vantage.Vantage // where its connections are made; nil: this machine
+	Families  Families         // of which a name's addresses count
 }
 
 // From are the addresses from each of the places, named after both but for this machine.

@@ -60,9 +60,22 @@ const (
 var exec = Workload{
 	Name: Exec, Trips: true, Foreign: true, none: ExecOptions{},
 	Apart:   "programs are only run on this machine: agents have none", // its program's first metric decides
-	Metrics: []Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}},
-	Ratio:   "ratio", columns: programColumns, words: programWords, outline: programOutline,
+	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}, {Name: Dialled, Unit: "connections"}}, suspectMetrics...),
+	Ratio:   "ratio", columns: programColumns, More: moreProgramColumns, words: programWords, outline: programOutline,
 	figures: (*Figures).program, work: runs,
+	doubts: programDoubts,
+}
+
+// moreProgramColumns are of a client whose server was there already.
+var moreProgramColumns = append([]Column{
+	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Show: Integer, Quiet: "-"},
+	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
+}, suspectColumns...)
+
+// Alone reports whether a load is a client whose server was there already.
+func Alone(l sample.Load) bool {
+	p := ExecOf(l).Program
+	return p != nil && p.Server == ""
 }
 
 // programColumns are those of the metrics that a program prints.
@@ -74,8 +87,12 @@ func programColumns(l sample.Load) []Column {
 	for _, g := range ExecOf(l).Program.Gauges {
 		out = append(out, Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted})
 	}
-	return append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted},
-		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1}, limitColumn)
+	out = append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted},
+		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1})
+	if Alone(l) {
+		return out
+	}
+	return append(out, limitColumn)
 }
 
 func programWords(l sample.Load) string {
@@ -93,12 +110,19 @@ func programOutline(l sample.Load) string {
 	if ExecOf(l).Program == nil {
 		return ""
 	}
-	return fmt.Sprintf("server: %s\nclient: %s", printable.Line(ExecOf(l).Program.Server), printable.Line(ExecOf(l).Program.Client))
+	client := "client: " + printable.Line(ExecOf(l).Program.Client)
+	if Alone(l) {
+		return client
+	}
+	return "server: " + printable.Line(ExecOf(l).Program.Server) + "\n" + client
 }
 
 // program notes a visit of exec.
 func (f *Figures) program(v sample.Visit, l sample.Load) {
-	for name, x := range v.Values {
+	if Alone(l) {
+		f.client(v)
+	}
+	for name, x := range v.Values { // last: a program may call its metric as it likes
 		if _, ok := gauge(l, name); ok || name == Elapsed {
 			f.set(name, x)
 		}
@@ -106,6 +130,38 @@ func (f *Figures) program(v sample.Visit, l sample.Load) {
 	if v.Elapsed >= Shortest && len(v.Machine) > 0 {
 		f.set(BusyCPUs, f.busy/v.Elapsed)
 	}
+}
+
+// client notes what was seen of a client whose server was there already.
+func (f *Figures) client(v sample.Visit) {
+	f.suspects(v)
+	if n, ok := v.Client.Counts[CountConnections]; ok {
+		f.set(Dialled, float64(n))
+	}
+	if n, ok := v.Client.Counts[CountLookUp]; ok {
+		f.set(LookUpTime, float64(n)/nsPerSecond)
+	}
+	if x := v.Client.TCP.RTT; x > 0 {
+		f.set(RTT, x)
+	}
+}
+
+// programDoubts are about clients that may not have talked to the server.
+func programDoubts(s Seen) []Doubt {
+	told := 0
+	for _, v := range s.Visits {
+		n, ok := v.Client.Counts[CountConnections]
+		if n > 0 {
+			return nil
+		}
+		if ok {
+			told++
+		}
+	}
+	if told == 0 || !Alone(s.Load) {
+		return nil
+	}
+	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
 // runs is what a visit of exec got done: the client once.

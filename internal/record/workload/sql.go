@@ -60,6 +60,7 @@ const valueConnect = "connect"
 
 // Metrics of all endpoints: what else than the route or the server may make them slow.
 const (
+	Dialled    = "client_connections" // over TCP, of a foreign client
 	LookUpTime = "name_lookup_time"
 	Resent     = "resent_segments"       // that the client sent again
 	OutOfOrder = "out_of_order_segments" // that came to the client before others that were due
@@ -71,6 +72,8 @@ const (
 // What visits to endpoints call them.
 const (
 	ValueLookUp      = "lookup"
+	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
+	CountConnections = "connections"
 	CountResent      = "resent"
 	CountOutOfOrder  = "out_of_order"
 	CountStops       = "stops"
@@ -112,6 +115,11 @@ func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[ValueLookUp]; ok {
 		f.set(LookUpTime, x)
 	}
+	f.suspects(v)
+}
+
+// suspects notes what else than the route or the server may make an endpoint slow.
+func (f *Figures) suspects(v sample.Visit) {
 	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops, CountServerStops: ServerStops} {
 		if n, ok := v.Client.Counts[count]; ok { // files before 0.1.0 have none
 			f.set(metric, float64(n))

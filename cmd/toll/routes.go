@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// runFromHelp and runToHelp are the two forms of where toll run's client runs and what it dials.
+const (
+	runFromHelp = "where the client runs: " + placesHelp + "; with --to HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's)"
+	runToHelp   = "what the client dials: " + targetsHelp + "; or [NAME=]HOST:PORT of a server that runs already, once for each route to it"
+	// runningExample is the form without a server.
+	runningExample = "toll run --client 'redis-benchmark -h {host} -p {port}' --to 127.0.0.1:6379"
+)
+
+// routed reports whether the client is to reach a server that runs already: --to names routes,
+// not targets, or --from places that only those have.
+func routed(to, from []string) bool {
+	return slices.ContainsFunc(to, func(w string) bool { return strings.ContainsAny(w, ".:=") }) ||
+		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })
+}
+
+// running runs the client over the routes of --to, from the places of --from.
+func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []string) error {
+	if err := f.fitsRunning(c.Flags(), modes); err != nil {
+		return err
+	}
+	if len(f.to) == 0 {
+		return usage(fmt.Errorf("--from %s is for a server that runs already: which one? give --to HOST:PORT", strings.Join(f.from, ",")), "--to 127.0.0.1:6379")
+	}
+	l, err := p.clientAlone()
+	if err != nil {
+		return err
+	}
+	at, err := endpoint.ParseRoutes(f.to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
+	if err != nil {
+		return usage(fmt.Errorf("--to %w", err), "--to 127.0.0.1:6379, --to direct=172.17.0.2:6379")
+	}
+	at, from, err := fromPlaces(at, f.from)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("baseline") {
+		f.baseline = "" // the first route
+	}
+	w, err := endpoint.NewProgram(at, *workload.ExecOf(l).Program)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(e.stderr, f.quiet)
+	w.Progress = func(name string) { bar.first(name) }
+	return f.endpoints(c, e, w, []sample.Load{l}, from)
+}
+
+// fitsRunning refuses what only modes have that toll builds.
+func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
+	const why = "with --to HOST:PORT the server runs already"
+	if len(modes) > 0 {
+		return usage(fmt.Errorf("%s is a mode for toll to build: %s", modes[0], why), "leave out either of them")
+	}
+	flags := []string{"server", "ready", "tune", "on"}
+	for _, b := range backends {
+		f.own[b.name].VisitAll(func(x *pflag.Flag) { flags = append(flags, x.Name) })
+	}
+	for _, name := range flags {
+		if fl.Changed(name) {
+			return usage(fmt.Errorf("--%s is for a server that toll starts: %s", name, why), "leave out either of them")
+		}
+	}
+	for _, w := range f.to {
+		if _, err := mode.ParseTarget(w); err == nil {
+			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why), "--to HOST:PORT only, or none")
+		}
+	}
+	return nil
+}
+
+// clientAlone is the load of the flags without a server.
+func (f *programFlags) clientAlone() (l sample.Load, err error) {
+	var p sample.Program
+	if f.recipe != "" {
+		r, err := program.FindRecipe(f.recipe)
+		if err != nil {
+			return l, usage(err, "") // the error knows
+		}
+		if f.client == "" {
+			if err := r.CheckClient(); err != nil {
+				return l, &failure{code: exitNothing, err: fmt.Errorf("recipe %s: %w", r.Name, err)}
+			}
+		}
+		if p, err = r.Program(); err != nil {
+			return l, err
+		}
+	}
+	p.Server, p.Ready, p.NoRoot = "", "", f.noRoot
+	if f.client != "" {
+		p.Client = f.client
+	}
+	if err := f.checkClient(p); err != nil {
+		return l, err
+	}
+	return f.finished(p)
+}
+
+// checkClient refuses a client that cannot be told where to connect.
+func (f *programFlags) checkClient(p sample.Program) error {
+	switch {
+	case p.Client == "":
+		return usage(errors.New("which client? give --client, or --recipe"), runningExample)
+	case program.NeedsSecond(p.Client):
+		return usage(errors.New("the client asks for {port2}: --to has one port"), "--client with the second port itself")
+	}
+	return f.checkBoth(p)
+}
+
+// ending closes what a comparison of endpoints holds, if it holds anything.
+func ending(w external) error {
+	if c, ok := w.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Families are the address families that names are looked up in; the zero value is IPv4, and
+// IPv6 for names without an address of that.
+type Families struct{ Four, Six bool }
+
+// Program is routes to a server that runs already, over which a foreign client runs.
+type Program struct {
+	client  sample.Program
+	names   []string
+	routes  map[string]*route
+	keepers map[*vantage.Vantage]*keeper
+	facts   map[string]sample.Path
+	meter   *meter.Meter
+	// Progress is told of each route before its client runs for the first time. May be nil.
+	Progress func(name string)
+}
+
+// route leads to a host's port.
+type route struct {
+	host string // a name or an address
+	port uint16
+	only Families // of both, one: where a name is asked for in each
+	from *vantage.Vantage
+	addr netip.Addr // as it was found first
+}
+
+// hostName is what a name may be: none of its characters is special to a shell.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$`)
+
+// ParseRoutes reads [NAME=]HOST:PORT; a route without a name is called what it is. With both
+// families a name is two routes. URL is HOST:PORT then.
+func ParseRoutes(words []string, f Families) ([]Address, error) {
+	var out []Address
+	seen := map[string]bool{}
+	for _, w := range words {
+		a := Address{Name: w, URL: w}
+		if m := named.FindStringSubmatch(w); m != nil {
+			a = Address{Name: m[1], URL: m[2]}
+		}
+		r, err := parseRoute(a.URL)
+		if err != nil {
+			return nil, fmt.Errorf("%.80q: %w", w, err)
+		}
+		all := []Address{a}
+		addr, err := netip.ParseAddr(r.host)
+		switch literal := err == nil; {
+		case literal && f.Four != f.Six && addr.Is4() != f.Four:
+			return nil, fmt.Errorf("%s is an address of the other family than was asked for", r.host)
+		case !literal && f.Four && f.Six:
+			all = []Address{{Name: a.Name + "-ipv4", URL: a.URL, Families: Families{Four: true}}, {Name: a.Name + "-ipv6", URL: a.URL, Families: Families{Six: true}}}
+		case !literal:
+			all[0].Families = f
+		}
+		for _, a := range all {
+			if seen[a.Name] {
+				return nil, fmt.Errorf("two routes are called %s: name them, as in direct=%s", a.Name, a.URL)
+			}
+			seen[a.Name] = true
+			out = append(out, a)
+		}
+	}
+	if len(out) > maxAddresses {
+		return nil, fmt.Errorf("%d routes, at most %d can be compared", len(out), maxAddresses)
+	}
+	return out, nil
+}
+
+func parseRoute(s string) (*route, error) {
+	if strings.Contains(s, "://") {
+		return nil, errors.New("a URL is not taken, only its HOST:PORT")
+	}
+	host, word, err := net.SplitHostPort(s)
+	if err != nil {
+		return nil, errors.New("must be HOST:PORT, with brackets around an IPv6 address")
+	}
+	port, err := strconv.ParseUint(word, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("the port %q is none from 1 to 65535", word)
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
+		host = a.Unmap().String()
+	} else if !hostName.MatchString(host) {
+		return nil, fmt.Errorf("%q is neither a name nor an address without a zone", host)
+	}
+	return &route{host: host, port: uint16(port)}, nil
+}
+
+// NewProgram has a client run over routes that ParseRoutes read; nothing is started yet. The
+// caller calls Close.
+func NewProgram(at []Address, client sample.Program) (*Program, error) {
+	m, err := meter.New()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{client: client, routes: map[string]*route{}, keepers: map[*vantage.Vantage]*keeper{}, facts: map[string]sample.Path{}, meter: m}
+	for _, a := range at {
+		r, err := parseRoute(a.URL)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
+		}
+		r.from, r.only = a.place(), a.Families
+		p.names, p.routes[a.Name] = append(p.names, a.Name), r
+	}
+	return p, nil
+}
+
+// Names are the routes' in their order.
+func (p *Program) Names() []string { return p.names }
+
+// Check runs the client once over each route: that warms up what the route leads to, and says
+// at once what does not work.
+func (p *Program) Check(ctx context.Context) error {
+	for _, name := range p.names {
+		if p.Progress != nil {
+			p.Progress(name)
+		}
+		r := p.routes[name]
+		began := time.Now()
+		addrs, _, err := r.lookUp(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		r.addr = addrs[0]
+		if err := p.run(ctx, r, &sample.Visit{}); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		facts := map[string]string{"url": net.JoinHostPort(r.host, strconv.Itoa(int(r.port)))}
+		if from := elsewhere(r.from); from != "" {
+			facts["from"] = from
+		}
+		p.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
+			Built: time.Since(began).Seconds(), Facts: facts}
+	}
+	return nil
+}
+
+// Paths describes the routes as Check found them.
+func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
+
+// Visit runs the client over a route to its end.
+func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load, v *sample.Visit) error {
+	return p.run(ctx, p.routes[cell.Mode], v)
+}
+
+func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
+	addrs, took, err := r.lookUp(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(addrs, r.addr) {
+		return fmt.Errorf("%s has another address now: %s, and had %s at first", r.host, addrs[0], r.addr)
+	}
+	k, err := p.keeperAt(r.from)
+	if err != nil {
+		return err
+	}
+	v.Output = &sample.Output{}
+	err = p.runIn(ctx, k, r, took, v)
+	var told *program.Error
+	if err != nil && !errors.As(err, &told) { // it did not answer, or is gone
+		p.dismiss(r.from)
+	}
+	return err
+}
+
+// runIn runs the client between two readings of the meters, and counts its connections.
+func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration, v *sample.Visit) error {
+	limit := seconds(p.client.Timeout)
+	fill := program.Fill{Addr: r.dial(), Seconds: p.client.Seconds}
+	stopped := stops(r.from)
+	first, err := p.meter.Read()
+	if err != nil {
+		return err
+	}
+	ended, err := k.Do(ctx, program.Request{Op: program.Start, Command: fill.Into(p.client.Client), NoRoot: p.client.NoRoot, Limit: limit, Follow: r.dial()})
+	if err == nil {
+		ended, err = k.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
+	}
+	last, readErr := p.meter.Read()
+	stops := stops(r.from) - stopped
+	v.Output.Client = ended.Kept(keptOutput)
+	if err == nil && ended.Exit != "" {
+		ended.Error = "it failed"
+		err = &program.Error{State: ended}
+	}
+	var told *program.Error
+	if err != nil && !errors.As(err, &told) {
+		return err
+	}
+	swept, stopErr := k.Do(ctx, program.Request{Op: program.Stop}) // whatever it left running
+	if err := errors.Join(err, stopErr, readErr); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if v.Values, err = ended.Values(p.client.Gauges); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	v.Client = sample.Party{Window: ended.Elapsed.Seconds()}
+	if ended.Known {
+		v.Client.CPU = ended.CPU.Seconds()
+	}
+	v.Server = sample.Party{Window: v.Client.Window}
+	v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
+	noteConnections(swept.Tally, v)
+	if lookUp > 0 {
+		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
+	}
+	if r.from.PID() != 0 {
+		v.Client.Counts[workload.CountStops] = int64(max(0, stops))
+	}
+	return nil
+}
+
+// noteConnections puts what the client's connections counted into the visit; of a kernel that
+// does not tell, nothing.
+func noteConnections(t *sock.Tally, v *sample.Visit) {
+	v.Client.Counts = map[string]int64{}
+	if t == nil {
+		return
+	}
+	v.Client.Connections, v.Client.Sent, v.Client.Received = t.Connections, t.Sent, t.Received
+	v.Client.TCP = sample.TCPInfo{RTT: (time.Duration(t.RTT) * time.Microsecond).Seconds(), Retransmits: t.Resent}
+	v.Client.Counts[workload.CountConnections] = int64(t.Connections)
+	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = t.Resent, t.OutOfOrder
+}
+
+// Close ends the keepers, and with them whatever the client left running.
+func (p *Program) Close() error {
+	for v := range p.keepers {
+		p.dismiss(v)
+	}
+	return nil
+}
+
+// keptOutput is how much of a client's output a visit keeps, in bytes of each stream.
+const keptOutput = 4 << 10
+
+// keeper is of the programs in a place.
+type keeper struct {
+	*program.Control
+	process *path.Process
+}
+
+// keeperAt is the keeper in a place, which it starts if there is none.
+func (p *Program) keeperAt(v *vantage.Vantage) (*keeper, error) {
+	if k := p.keepers[v]; k != nil {
+		return k, nil
+	}
+	process, err := v.Start(path.Command{Args: []string{program.Arg}, Apart: true})
+	if err != nil {
+		return nil, err
+	}
+	p.keepers[v] = &keeper{program.NewControl(process.In, process.Out), process}
+	return p.keepers[v], nil
+}
+
+// dismiss ends the keeper in a place, which is the first process of a PID namespace: all that
+// is left there ends with it.
+func (p *Program) dismiss(v *vantage.Vantage) {
+	k := p.keepers[v]
+	delete(p.keepers, v) // the next visit has a new one
+	_ = k.process.Kill() // it may have ended
+	_ = k.Control.Close()
+	_ = k.process.Wait() // it was killed: how it ended says nothing
+}
+
+func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port) }
+
+// lookUp are the host's addresses of the families that count, at least one.
+func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {
+	all, took, err := r.from.LookUp(ctx, r.host)
+	if err != nil {
+		return nil, took, err
+	}
+	if addrs := r.only.of(all); len(addrs) > 0 {
+		return addrs, took, nil
+	}
+	family := "IPv4"
+	if r.only.Six {
+		family = "IPv6"
+	}
+	return nil, took, &familyError{r.host, family}
+}
+
+// familyError says that a name has no address of the family that was asked for.
+type familyError struct{ host, family string }
+
+func (e *familyError) Error() string { return e.host + " has no " + e.family + " address" }
+
+// Hint is a remedy.
+func (e *familyError) Hint() string { return "leave -4 and -6 out, or give an address" }
+
+// of are the addresses of the families, those of IPv4 first.
+func (f Families) of(all []netip.Addr) (out []netip.Addr) {
+	for _, four := range []bool{true, false} {
+		for _, a := range all {
+			asked := f.Four && four || f.Six && !four || f == Families{}
+			if a.Is4() == four && asked {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
