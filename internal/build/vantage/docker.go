@@ -61,7 +61,7 @@ func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) e
 	got, err := d.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 	switch {
 	case errdefs.IsNotFound(err):
-		return &Error{msg: "there is no container " + name, hint: "docker ps lists those that run"}
+		return &Error{msg: "there is no container " + name, hint: containerHint(ctx, d, name)}
 	case err != nil:
 		return fmt.Errorf("read container %s: %w", name, err)
 	case got.Container.State == nil || !got.Container.State.Running:
@@ -85,7 +85,7 @@ func (o *opener) build(ctx context.Context, v *Vantage, network string) error {
 	_, err := d.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})
 	switch {
 	case errdefs.IsNotFound(err):
-		return &Error{msg: "there is no network " + network, hint: "docker network ls lists those that there are"}
+		return &Error{msg: "there is no network " + network, hint: networkHint(ctx, d, network)}
 	case err != nil:
 		return fmt.Errorf("read network %s: %w", network, err)
 	}

@@ -185,3 +185,18 @@ func TestInside(t *testing.T) {
 		t.Errorf("without a name server: %v", err)
 	}
 }
+
+// A Compose service is found by what its file calls it, anything else by a name like it.
+func TestMeant(t *testing.T) {
+	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"}, {"registry", ""}}
+	for name, want := range map[string]string{
+		"web":      "did you mean container:shop-web-1 or container:shop-web-2?",
+		"db":       "did you mean container:shop-db-1?",
+		"regstry":  "did you mean container:registry?",
+		"elephant": "list",
+	} {
+		if got := hint(inContainer, name, known, "list"); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
