@@ -69,10 +69,12 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	}
 	switch f.Name {
 	case "from":
-		if c.Name() == "stream" || c.Name() == "sql" {
-			return list(func() []string {
-				return []string{"host\tthis machine", "container:\ta running container's network", "network:\ta new container on it"}
-			}, many)
+		inDocker := []string{"container:\ta running container's network", "network:\ta new container on it"}
+		switch c.Name() {
+		case "stream", "sql":
+			return list(func() []string { return append([]string{"host\tthis machine"}, inDocker...) }, many)
+		case "run":
+			return list(func() []string { return append(placementWords(), inDocker...) }, many)
 		}
 		return list(placementWords, many)
 	case "to":

@@ -159,7 +159,10 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 	}
 	t.Run("states", func(t *testing.T) { containerStates(e, t, bin, echo) })
 	if flags == "" { // Docker's nftables have no DOCKER-USER
-		t.Run("from", func(t *testing.T) { fromContainers(e, t, bin) })
+		t.Run("from", func(t *testing.T) {
+			fromContainers(e, t, bin)
+			ranInContainers(e, t, bin, echo)
+		})
 		t.Run("rules", func(t *testing.T) { administratorsRules(e, t, bin, echo) })
 	}
 	t.Run("planted", func(t *testing.T) { plantedTraps(e, t, bin, echo, flags != "") })

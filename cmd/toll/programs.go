@@ -56,7 +56,7 @@ func newRun(e env) *cobra.Command {
 		p programFlags
 	)
 	c := &cobra.Command{
-		Use:   "run [MODE…] (--recipe NAME | --server CMD --client CMD | --client CMD --to HOST:PORT)",
+		Use:   "run [MODE… | --to HOST:PORT] (--recipe NAME | --client CMD …)",
 		Short: "Compare modes, or routes to your server, under your own programs",
 		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
 compares what the client prints. They are any two programs, or a recipe. The server

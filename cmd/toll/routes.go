@@ -46,7 +46,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	}
 	at, err := endpoint.ParseRoutes(f.to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
-		return usage(fmt.Errorf("--to %w", err), "--to 127.0.0.1:6379, --to direct=172.17.0.2:6379")
+		return usage(fmt.Errorf("--to: %w", err), "--to 127.0.0.1:6379, --to direct=172.17.0.2:6379")
 	}
 	at, from, err := fromPlaces(at, f.from)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *programFlags) clientAlone() (l sample.Load, err error) {
 	}
 	p.Server, p.Ready, p.NoRoot = "", "", f.noRoot
 	if f.client != "" {
-		p.Client = f.client
+		p.Client, p.Recipe = f.client, "" // whose words would be of another client
 	}
 	if err := f.checkClient(p); err != nil {
 		return l, err

@@ -167,3 +167,35 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// Of a client whose server was there already, the network is only accused of what a verdict
+// says.
+func TestAnswerIsItTheNetwork(t *testing.T) {
+	for _, tt := range []struct {
+		vs   []stats.Verdict
+		says string // at first
+	}{
+		{[]stats.Verdict{stats.Worse, stats.Same}, "Yes, over <r0>."},
+		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear}, "Yes, over first: <r0> is better. Yes, over <r1>."},
+		{[]stats.Verdict{stats.Better, stats.Better}, "Yes, over first: <r0> and <r1> are better."},
+		{[]stats.Verdict{stats.Same, stats.Same}, "No, as far as these routes differ"},
+		{[]stats.Verdict{stats.Same, stats.Unclear}, "<r0> has the same requests as first."},
+		{[]stats.Verdict{stats.Unclear}, "It is unclear whether <r0> differs from first in requests."},
+		{[]stats.Verdict{stats.Unclear, stats.Unclear}, "It is unclear whether <r0> and <r1> differ from first in requests."},
+		{nil, "One route alone says nothing"},
+	} {
+		r := routes(tt.vs)
+		r.Plan.Loads = []sample.Load{{Kind: workload.Exec, Options: workload.ExecOptions{Program: &sample.Program{Client: "x {addr}",
+			Gauges: []sample.Gauge{{Name: "requests", Unit: "1/s", Scale: 1}}}}}}
+		for i := range r.Cells {
+			c := &r.Cells[i]
+			m := c.Metrics[c.Primary]
+			m.Price = nil
+			c.Load, c.Primary, c.Metrics = workload.Exec, "requests", map[string]analysis.Metric{"requests": m}
+		}
+		a := AnswerOf(r, nil)
+		if a.Question != "Is it the network?" || !strings.HasPrefix(a.Text[0], tt.says) {
+			t.Errorf("%v: %+v", tt.vs, a)
+		}
+	}
+}

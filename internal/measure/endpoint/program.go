@@ -188,7 +188,7 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 // runIn runs the client between two readings of the meters, and counts its connections.
 func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration, v *sample.Visit) error {
 	limit := seconds(p.client.Timeout)
-	fill := program.Fill{Addr: r.dial(), Seconds: p.client.Seconds}
+	fill := program.Fill{Addr: r.dial(), Name: r.host, Seconds: p.client.Seconds}
 	stopped := stops(r.from)
 	first, err := p.meter.Read()
 	if err != nil {

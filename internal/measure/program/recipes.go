@@ -36,7 +36,7 @@ const sbin = `PATH=$PATH:/usr/sbin; `
 // nginxConf has all that nginx would keep on disk in memory.
 const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stderr; events {} http { access_log off; ` +
 	`client_body_temp_path {dir}/1; proxy_temp_path {dir}/2; fastcgi_temp_path {dir}/3; uwsgi_temp_path {dir}/4; scgi_temp_path {dir}/5; ` +
-	`keepalive_requests 1000000000; server { listen {port}; location / { return 200 hello; } } }`
+	`keepalive_requests 1000000000; server { listen {addr}; location / { return 200 hello; } } }`
 
 // Recipes are those that come with the tool, by name.
 func Recipes() []Recipe { return slices.Clone(recipes) }
@@ -85,7 +85,7 @@ var recipes = []Recipe{
 	{
 		Name: "redis", What: "Redis GETs on eight connections",
 		Needs:  []Need{{"redis-server", "redis-server"}, {"redis-benchmark", "redis-tools"}},
-		Server: "cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no",
+		Server: "cd {dir} && exec redis-server --port {port} --bind {host} --protected-mode no --save '' --appendonly no",
 		Client: "exec redis-benchmark -h {host} -p {port} -c 8 -n $(({seconds} * 50000)) -t get --csv",
 		Ready:  ReadyTCP,
 		Gauges: []string{`requests:/s=^"GET","([\d.]+)"`, `p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`},

@@ -68,7 +68,7 @@ var exec = Workload{
 
 // moreProgramColumns are of a client whose server was there already.
 var moreProgramColumns = append([]Column{
-	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Show: Integer, Quiet: "-"},
+	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Scale: 1, Show: Integer, Quiet: "-"},
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
 }, suspectColumns...)
 

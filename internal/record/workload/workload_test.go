@@ -64,7 +64,7 @@ func busyVisit(t *testing.T) sample.Visit {
 		v.Times[m.Times] = e
 	}
 	v.Values[ValueLookUp] = 0.001
-	for _, n := range []string{CountResent, CountOutOfOrder, CountStops, CountServerStops} {
+	for _, n := range []string{CountResent, CountOutOfOrder, CountStops, CountServerStops, CountConnections, CountLookUp} {
 		v.Client.Counts[n] = 1
 	}
 	return v
@@ -80,6 +80,7 @@ func TestFiguresAreListed(t *testing.T) {
 		for _, l := range []sample.Load{
 			{}, {Options: BulkOptions{Bidir: true}}, {Options: BulkOptions{Bytes: 100}}, {Options: BulkOptions{Send: "zerocopy"}}, {Options: RROptions{Rate: 10}}, {Options: RROptions{Beside: true}},
 			{Options: UDPOptions{Rate: 1, Size: 100}}, {Options: StreamOptions{Tokens: 10, Pace: 10}},
+			{Options: ExecOptions{Program: &sample.Program{Client: "x {addr}"}}},
 		} {
 			l.Kind = w.Name
 			for _, shape := range []sample.Shape{{}, {Servers: 1, Clients: 2, Procs: 2}} {

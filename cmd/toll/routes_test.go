@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+// startLines is a server that answers a line by how many it was sent on that connection.
+func startLines(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				b := make([]byte, 1)
+				for n := 0; ; {
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+					if b[0] == '\n' {
+						n++
+						fmt.Fprintf(c, "line %d\n", n)
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// askLines sends two lines on each of two connections, and prints the last answer. Bash opens
+// a connection by itself.
+const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
+
+// A client over two routes to a server that runs already: its connections are counted, what
+// it leaves running is not left, and the file judged again says the same.
+func TestRunOverRoutes(t *testing.T) {
+	t.Parallel()
+	bin := binary(t)
+	at := startLines(t)
+	for name, user := range map[string]*syscall.Credential{"root": nil, "user": nobody} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(openDir(t), "run.jsonl")
+			args := []string{"run", "--client", askLines, "--metric", `lines=^line (\d+)`, "--metric", `uid=^(\d+)$`, "--to", "first=" + at + ",second=" + at,
+				"--rounds", "5", "--seed", "3", "--no-history", "--quiet", "--save", file, "--details"}
+			r := startToll(t, bin, user, args...)
+			if code, _ := r.wait(t, 2*patience); code != exitOK {
+				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+			}
+			r.gone(t)
+			out := r.out.String()
+			for _, want := range []string{"Is it the network?\n  No, as far as these routes differ", "From here → the server, exec bash", "first and second are the same address"} {
+				if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			again := startToll(t, bin, user, "report", file, "--details")
+			if code, _ := again.wait(t, patience); code != exitOK || again.out.String() != out {
+				t.Errorf("judged again, exit code %d:\n%s", code, again.out.String())
+			}
+			as := startToll(t, bin, user, "report", file, "--format", "json")
+			if code, _ := as.wait(t, patience); code != exitOK {
+				t.Fatalf("exit code %d\n%s", code, as.errOut.String())
+			}
+			report := readReport(t, as.out.Bytes())
+			if report.Study != sample.StudyEndpoints || len(report.Cells) != 2 || len(report.Failed) > 0 {
+				t.Fatalf("%+v", report)
+			}
+			uid := 0.
+			if user != nil {
+				uid = float64(user.Uid)
+			}
+			for _, c := range report.Cells {
+				for metric, want := range map[string]float64{"lines": 2, "uid": uid, workload.Dialled: 2, workload.Resent: 0} {
+					if m, ok := c.Metrics[metric]; !ok || m.Median != want {
+						t.Errorf("%s: %s is %+v, want %g", c.Mode, metric, c.Metrics[metric], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A run that is killed leaves no client behind.
+func TestRunOverRoutesKilled(t *testing.T) {
+	t.Parallel()
+	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout", "1h", "--to", "127.0.0.1:1", "--no-history")
+	started := testwait.Met(patience, func() bool {
+		for _, cmd := range r.processes() {
+			if strings.Contains(cmd, "sleep 1000") && !strings.Contains(cmd, "--client") {
+				return true
+			}
+		}
+		return false
+	})
+	if !started {
+		t.Fatalf("no client runs: %s", r.errOut.String())
+	}
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.gone(t)
+}
+
+// ranInContainers has the echo of a place's own network answer, by its own loopback and by
+// a name that only Docker's server knows.
+func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
+	client := echo + ` dial {addr} | grep -q answered && echo {name}`
+	args := func(to, from string) []string {
+		return []string{bin, "run", "--client", client, "--to", to, "--from", from, "--rounds", "1", "--no-history", "--quiet", "--format", "json"}
+	}
+	report := readReport(t, []byte(e.run(args("own=127.0.0.1:9000", "container:quiet")...)))
+	report.Cells = append(report.Cells, readReport(t, []byte(e.run(args("mate=mate:9000", "network:dual")...))).Cells...)
+	for i, want := range []struct {
+		name, from string
+		looked     bool
+	}{{"own@container:quiet", "container:quiet", false}, {"mate@network:dual", "network:dual", true}} {
+		if i >= len(report.Cells) {
+			t.Fatalf("%+v", report)
+		}
+		c := report.Cells[i]
+		if c.Mode != want.name || c.Facts["from"] != want.from || c.Metrics[workload.Dialled].Median != 1 || (c.Metrics[workload.LookUpTime].Median > 0) != want.looked {
+			t.Errorf("%+v", c)
+		}
+	}
+	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil || !strings.Contains(err.Error(), "client: it failed (exit status 1)") {
+		t.Errorf("from this machine: %v", err)
+	}
+	if _, err := e.try(args("own=127.0.0.1:9000", "container:quit")...); err == nil || !strings.Contains(err.Error(), "did you mean container:quiet?") {
+		t.Errorf("a slip: %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+)
+
+func TestParseRoutes(t *testing.T) {
+	for _, tt := range []struct {
+		words  string
+		f      Families
+		routes string // name=URL and the families, or what is wrong
+	}{
+		{"127.0.0.1:6379", Families{}, "127.0.0.1:6379=127.0.0.1:6379 {false false}"},
+		{"near=db:5432 [::1]:5432", Families{}, "near=db:5432 {false false}, [::1]:5432=[::1]:5432 {false false}"},
+		{"near=db:5432", Families{Six: true}, "near=db:5432 {false true}"},
+		{"near=db:5432 a=127.0.0.1:1", Families{true, true}, "near-ipv4=db:5432 {true false}, near-ipv6=db:5432 {false true}, a=127.0.0.1:1 {false false}"},
+		{"::ffff:127.0.0.1:1", Families{}, "must be HOST:PORT"},
+		{"127.0.0.1:1", Families{Six: true}, "127.0.0.1 is an address of the other family"},
+		{"[::1]:1", Families{Four: true}, "::1 is an address of the other family"},
+		{"http://127.0.0.1:80/", Families{}, "a URL is not taken"},
+		{"127.0.0.1", Families{}, "must be HOST:PORT"},
+		{":80", Families{}, "neither a name nor an address"},
+		{"a=", Families{}, "must be HOST:PORT"},
+		{"db:0", Families{}, "none from 1 to 65535"},
+		{"db:65536", Families{}, "none from 1 to 65535"},
+		{"db:http", Families{}, "none from 1 to 65535"},
+		{"$(reboot):80", Families{}, "neither a name nor an address"},
+		{"-rf:80", Families{}, "neither a name nor an address"},
+		{"a;b:80", Families{}, "neither a name nor an address"},
+		{"[fe80::1%$(reboot)]:80", Families{}, "without a zone"},
+		{"[fe80::1%eth0]:80", Families{}, "without a zone"},
+		{"db:1 db:1", Families{}, "two routes are called db:1"},
+		{"a=db:1 a-ipv4=db:2", Families{true, true}, ""},
+		{"a=db:1 a=db:2", Families{}, "two routes are called a"},
+		{strings.Repeat("x", 300) + ":1", Families{}, "neither a name nor an address"},
+	} {
+		at, err := ParseRoutes(strings.Fields(tt.words), tt.f)
+		var got []string
+		for _, a := range at {
+			got = append(got, fmt.Sprintf("%s=%s %v", a.Name, a.URL, a.Families))
+		}
+		text := strings.Join(got, ", ")
+		if err != nil {
+			text = err.Error()
+		}
+		if err != nil && !strings.Contains(text, tt.routes) || err == nil && tt.routes != "" && text != tt.routes {
+			t.Errorf("%q %v: %s", tt.words, tt.f, text)
+		}
+	}
+	var many []string
+	for i := range maxAddresses + 1 {
+		many = append(many, fmt.Sprintf("127.0.0.1:%d", i+1))
+	}
+	if _, err := ParseRoutes(many, Families{}); err == nil {
+		t.Error("too many routes are taken")
+	}
+}
+
+func TestFamilies(t *testing.T) {
+	all := []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
+	for f, want := range map[Families]string{
+		{}:            "[10.0.0.2 10.0.0.1 fd00::1]",
+		{true, false}: "[10.0.0.2 10.0.0.1]",
+		{false, true}: "[fd00::1]",
+	} {
+		if got := fmt.Sprint(f.of(all)); got != want {
+			t.Errorf("%v: %s, want %s", f, got, want)
+		}
+	}
+	r := &route{host: "127.0.0.1", only: Families{Six: true}, from: vantage.Local()}
+	_, _, err := r.lookUp(context.Background())
+	var hinted interface{ Hint() string }
+	if err == nil || err.Error() != "127.0.0.1 has no IPv6 address" || !errors.As(err, &hinted) || hinted.Hint() == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is taken for a host is one word to a shell, and no flag.
+func FuzzParseRoute(f *testing.F) {
+	for _, s := range []string{"db:1", "[::1]:80", "a b:1", "-x:1", "[fe80::1%lo]:1", "x'y:1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := parseRoute(s)
+		if err != nil {
+			return
+		}
+		if r.port == 0 || strings.ContainsAny(r.host, " \t\n\"'`$&|;<>(){}[]*?!#~%\\=") || strings.HasPrefix(r.host, "-") {
+			t.Errorf("%q is the host %q", s, r.host)
+		}
+		if _, err := netip.ParseAddr(r.host); err != nil && net.ParseIP(r.host) != nil {
+			t.Errorf("%q: %q", s, r.host)
+		}
+	})
+}
