@@ -281,7 +281,7 @@ func (p *Program) dismiss(v *vantage.Vantage) {
 	k := p.keepers[v]
 	delete(p.keepers, v) // the next visit has a new one
 	_ = k.process.Kill() // it may have ended
-	_ = k.Control.Close()
+	_ = k.Close()
 	_ = k.process.Wait() // it was killed: how it ended says nothing
 }
 

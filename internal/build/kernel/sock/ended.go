@@ -27,7 +27,7 @@ type Tally struct {
 }
 
 // Groups of linux/sock_diag.h, as bits: connections of each family that are destroyed.
-const destroyedTCP = 1<<(1-1) | 1<<(3-1)
+const destroyedTCP = 1<<0 | 1<<2
 
 // More offsets in struct tcp_info, and of the cookie in struct inet_diag_sockid.
 const (
