@@ -166,12 +166,12 @@ func TestShape(t *testing.T) {
 		found          bool
 	}{
 		{"as-it-is", "", "", false},
-		{"other-figure", "0.88 ±0.02", "0.91 -0.03 +0.04", false},
+		{"other-figure", "0.88 ±0.02", "0.91 (0.88–0.95)", false},
 		{"no-figure", "17.6 client  0.95", "   - -       0.95", false},
 		{"no-ratio", "0.95 ±0.02 worse", "-", false},
 		{"one-round", "8 rounds in", "1 round in", false},
 		{"no-interval-yet", "with 0.95 ±0.02 of", "with 0.95 ±? of", false},
-		{"interval-with-two-ends", "with 0.95 ±0.02 of", "with 0.95 -0.02 +0.03 of", false},
+		{"interval-with-two-ends", "with 0.95 ±0.02 of", "with 0.95 (0.93–0.98) of", false},
 		{"other-verdict", "worse\n", "unclear\n", false},
 		{"removed-head", "  s/GB", "      ", true},
 		{"swapped-heads", "Gbit/s  s/GB", "s/GB  Gbit/s", true},
