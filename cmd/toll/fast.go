@@ -90,7 +90,8 @@ stream, sql and run ask as the commands of these names do, with flags that they 
   sudo toll fast on 8080 --measure
   sudo toll fast on 8000 --measure=stream --tokens 200
   sudo toll fast on 5432 --measure=sql --dsn postgres://app@localhost/shop
-  sudo toll fast on 6379 --measure=run --client 'redis-benchmark -p {port} -q -t get -n 20000'
+  sudo toll fast on 6379 --measure=run --recipe redis
+  sudo toll fast on 8080 --measure=run --client 'curl -so /dev/null {addr}'
   sudo toll fast on --all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
