@@ -74,6 +74,7 @@ func Connect(a Access) (*Client, error) {
 	config.UserAgent = "bridgetoll"
 	config.QPS = -1 // what is asked is little, and should not wait
 	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(limitAnswers)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
@@ -44,6 +45,8 @@ const (
 	writeLimit = 60 * time.Second
 	// piece bounds a message, in bytes.
 	piece = 32 << 10
+	// mostTaken bounds a message that comes, in bytes; the kubelet's have some ten kB.
+	mostTaken = 4 << 20
 )
 
 // stream is the standard input and output of a command in a pod.
@@ -83,7 +86,27 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	if httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
 		return c.execSPDY(to)
 	}
-	return s, c.explain(ctx, "exec into", pods, err)
+	if denied(err) {
+		err = answered(err)
+	}
+	return s, c.explain(ctx, "get", "pods/exec", err)
+}
+
+// answered is a refusal that comes as text, as that of a WebSocket does, as the answer that it was.
+func answered(err error) error {
+	var f *httpstream.UpgradeFailureError
+	_ = errors.As(err, &f) // denied has looked
+	text := f.Cause.Error()
+	what, reason, code := metav1.Status{Status: metav1.StatusFailure, Message: text}, metav1.StatusReasonForbidden, http.StatusForbidden
+	switch {
+	case strings.Contains(text, "forbidden"):
+	case strings.Contains(text, "Unauthorized"):
+		reason, code = metav1.StatusReasonUnauthorized, http.StatusUnauthorized
+	default:
+		reason, code = metav1.StatusReasonNotFound, http.StatusNotFound
+	}
+	what.Reason, what.Code = reason, int32(code)
+	return &apierrors.StatusError{ErrStatus: what}
 }
 
 // denied reports whether a server said no to what was asked, and not to how.
@@ -111,6 +134,7 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 	if err != nil {
 		return nil, err
 	}
+	conn.SetReadLimit(mostTaken)
 	printed, out := io.Pipe()
 	s := &stream{Reader: printed, said: &local.Tail{}}
 	var mu sync.Mutex // one message at a time

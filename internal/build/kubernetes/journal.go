@@ -106,7 +106,7 @@ func ReadJournal(file string) (j Journal, done func(remove bool) error, err erro
 	if err != nil {
 		return fail(err)
 	}
-	if err := json.Unmarshal(text, &j); err != nil || j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run, "/,= ") {
+	if err := json.Unmarshal(text, &j); err != nil || j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
 		return fail(errors.New("it is not a journal"))
 	}
 	return j, func(remove bool) error { return (&journalFile{f}).close(remove) }, nil
