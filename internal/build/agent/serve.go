@@ -296,6 +296,12 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Interfaces, err = s.interfaces(o.List.Namespace)
 	case o.Inspect != nil:
 		a.Settings, err = s.inspect(*o.Inspect)
+	case o.Knock != nil:
+		o.Knock.knock()
+	case o.Lookup != "":
+		a.Addrs, a.Took, err = lookup(o.Lookup)
+	case o.Proxy:
+		a.Text, err = s.kubeProxy()
 	case o.Route != nil:
 		err = s.here.Do(func() error {
 			w, err := link.WayTo(*o.Route)

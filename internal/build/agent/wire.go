@@ -68,6 +68,9 @@ type request struct {
 	List     *listRequest  `json:"list,omitempty"`
 	Inspect  *Spot         `json:"inspect,omitempty"`
 	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
+	Knock    *Knock        `json:"knock,omitempty"`
+	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
+	Proxy    bool          `json:"kube_proxy,omitempty"` // what it is on this node
 }
 
 // startOrder starts a process.
@@ -108,6 +111,9 @@ type answer struct {
 	Files      []string          `json:"files,omitempty"`
 	Settings   []path.Setting    `json:"settings,omitempty"`
 	Way        *link.Way         `json:"way,omitempty"`
+	Addrs      []netip.Addr      `json:"addrs,omitempty"`
+	Took       time.Duration     `json:"took,omitempty"` // to look a name up, in ns
+	Text       string            `json:"text,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -162,7 +168,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil,
+		o.Knock != nil, o.Lookup != "", o.Proxy} {
 		if is {
 			n++
 		}
@@ -176,6 +183,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
 	case o.Route != nil && !o.Route.IsValid():
 		return o, fmt.Errorf("%w: a route to no address", errNonsense)
+	case o.Knock != nil && (!o.Knock.To.IsValid() || o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
+		return o, fmt.Errorf("%w: nowhere to knock", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
 	}
@@ -210,7 +219,7 @@ func parseAnswer(line []byte) (answer, error) {
 	if (a.ID == 0) == (a.Exit == nil) {
 		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
 	}
-	a.Error, a.Lacks = clean(a.Error), clean(a.Lacks)
+	a.Error, a.Lacks, a.Text = clean(a.Error), clean(a.Lacks), clean(a.Text)
 	if a.Exit != nil {
 		a.Exit.Error = clean(a.Exit.Error)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -41,13 +42,8 @@ func explainConfig(a Access, err error) error {
 	return &path.UnsupportedError{Missing: "the kubeconfig leads to no cluster: " + words, Remedy: "kubectl config view; --context with another one"}
 }
 
-// deniedError is a verb that the cluster's rules do not allow.
-type deniedError struct {
-	*path.UnsupportedError
-	verb, kind string
-}
-
-func (e *deniedError) Unwrap() error { return e.UnsupportedError }
+// cannot is what RBAC says of a verb that nobody allowed.
+var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
 // explain says why the API server did not do something. Errors that callers look at, as that there
 // is no such object, stay below.
@@ -102,25 +98,23 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 			Remedy: "log in again; kubectl auth whoami must answer", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "violates PodSecurity"):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
-			Remedy: fmt.Sprintf("--unprivileged, which measures with what the pods themselves count; or a namespace that may: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace), Err: errPodSecurity}
+			Remedy: fmt.Sprintf("--unprivileged, which measures with what the pods themselves count; or a namespace that may: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "exceeded quota"):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the namespace %s has no quota left: %s", c.Namespace, words), Remedy: "--namespace with another one; kubectl describe quota"}
-	case apierrors.IsForbidden(err) && strings.Contains(words, "cannot "+verb+" resource"):
+	case apierrors.IsForbidden(err) && cannot.MatchString(words):
+		m := cannot.FindStringSubmatch(words)
 		where := " in namespace " + c.Namespace
 		if kind == nodes {
 			where = ""
 		}
-		return &deniedError{&path.UnsupportedError{Missing: fmt.Sprintf("you may not %s %s%s (403): %s", verb, kind, where, words),
-			Remedy: "toll kubernetes manifest prints the least role that toll needs"}, verb, kind}
+		return &path.UnsupportedError{Missing: fmt.Sprintf("you may not %s %s%s (403): %s", m[1], m[2], where, words),
+			Remedy: "toll kubernetes manifest prints the least role that toll needs"}
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || status.Status().Code == 422:
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the cluster refuses to %s %s: %s", verb, kind, words),
 			Remedy: "a policy of the cluster's decides this (admission webhook, quota, limits): --namespace with another one, or ask who runs it"}
 	}
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
-
-// errPodSecurity is that a pod was forbidden by Pod Security.
-var errPodSecurity = errors.New("Pod Security")
 
 // broken is why a stream ended, in words.
 func broken(err error) error {

@@ -40,7 +40,7 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
 		if r.backend.Image == "" {
 			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image, w.Reason)
-			u.Remedy = "toll image --for kubernetes | ssh " + n.Name + " ctr -n k8s.io images import -; or --image with its name in a registry"
+			u.Remedy = "toll image | ssh " + n.Name + " ctr -n k8s.io images import -; or --image with its name in a registry"
 		}
 		return u
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":

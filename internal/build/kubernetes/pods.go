@@ -57,11 +57,14 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}}}}}},
 			Containers: []corev1.Container{{
 				Name: ContainerName, Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command:         []string{dockerapi.InImage, agent.Arg, "--sit", patience.String()},
+				Command:         []string{dockerapi.InImage, agent.Arg, "--sit", strconv.Itoa(int(patience/time.Second)) + "s"},
 				SecurityContext: security(kind),
 				Resources:       corev1.ResourceRequirements{Requests: small, Limits: large},
 			}},
 		},
+	}
+	for key, value := range uninjected {
+		p.Labels[key], p.Annotations[key] = value, value
 	}
 	if port != 0 {
 		for _, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
@@ -70,6 +73,9 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	}
 	return p
 }
+
+// uninjected ask service meshes for no sidecar, which would be measured, too.
+var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 
 // What a pod asks for, and its bound of memory. Its CPU time has none: a limit would throttle
 // what is measured.
@@ -109,8 +115,8 @@ const (
 	headless      front = "headless"
 )
 
-// service is one of that kind, which leads to the serving pod.
-func (r *run) service(name string, kind front) *corev1.Service {
+// serviceOf is one of that kind, which leads to the serving pod.
+func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, RoleLabel: string(serving)}}}
 	switch kind {

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -31,14 +33,16 @@ type run struct {
 	nodes   []Node
 	key     *agent.Key
 	hub     *agent.Hub
-	known   sync.Map // devices of agents
+	devices cluster.Devices
+	knocked sync.Map // what came of it: [2]bool
+	proxies sync.Map // kube-proxy's mode, by the node's name
 
 	making  sync.Mutex // guards following
 	journal *journalFile
 	made    int // names
 	objects []Object
 	bodies  map[place]*body
-	fronts  map[front]*corev1.Service
+	fronts  map[front]*service
 	streams []*stream
 	closed  bool
 }
@@ -72,7 +76,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
 	}
-	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(), bodies: map[place]*body{}, fronts: map[front]*corev1.Service{}}
+	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(), bodies: map[place]*body{}, fronts: map[front]*service{}}
 	if r.version, err = c.Version(ctx); err != nil {
 		return nil, err
 	}
@@ -101,13 +105,9 @@ func (k *Kubernetes) image() (string, error) {
 	if k.Image != "" {
 		return k.Image, nil
 	}
-	name, _, err := dockerapi.Archive(k.Program, Repository)
+	name, _, err := dockerapi.Archive(k.Program, dockerapi.NodeRepository)
 	return name, err
 }
-
-// Repository is the first part of the image's name, which no registry has: a node that was not
-// given the image says so at once.
-const Repository = "localhost/bridgetoll"
 
 // owes notes that an object is about to be made.
 func (r *run) owes(o Object) error {
@@ -196,7 +196,7 @@ func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 // bring makes the pod, and starts the agent in it.
 func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error) {
 	if kind == published {
-		b.port = drawHostPort()
+		b.port = hostPort(cluster.DrawPort())
 	}
 	if b.pod, err = r.makePod(ctx, kind, n, b.port); err != nil {
 		return err
@@ -210,6 +210,45 @@ func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error)
 	}
 	b.agent, err = r.agentIn(ctx, b.pod.Name, name)
 	return err
+}
+
+// service is one that leads to the serving pod.
+type service struct {
+	once sync.Once
+	made corev1.Service
+	err  error
+}
+
+// frontOf is the service of a kind, made once.
+func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) {
+	r.making.Lock()
+	s := r.fronts[kind]
+	if s == nil {
+		s = &service{}
+		r.fronts[kind] = s
+	}
+	name := r.name(string(kind))
+	r.making.Unlock()
+	s.once.Do(func() {
+		if s.err = r.owes(Object{Kind: services, Name: name}); s.err == nil {
+			s.err = r.client.create(context.WithoutCancel(ctx), services, r.serviceOf(name, kind), &s.made)
+		}
+	})
+	return &s.made, s.err
+}
+
+// proxyOn says what kube-proxy is on a node, in words.
+func (r *run) proxyOn(ctx context.Context, e *end) string {
+	if known, ok := r.proxies.Load(e.Name); ok {
+		return known.(string)
+	}
+	mode, err := e.agent.KubeProxy(ctx)
+	word := cmp.Or(mode, "no sign of it")
+	if err != nil {
+		word = unknown
+	}
+	r.proxies.Store(e.Name, word)
+	return word
 }
 
 // agentIn starts an agent in a pod. What is secret comes by the stream: arguments are shown to

@@ -19,7 +19,7 @@ var errInjected = errors.New("injected fault")
 // mode is built from the placement that takes it the most steps.
 func TestFaultAtEachStep(t *testing.T) {
 	started(t, &Lab{})
-	for _, m := range mode.All() {
+	for _, m := range mode.OfDocker() {
 		r := m.Routes[len(m.Routes)-1]
 		t.Run(string(m.Name), func(t *testing.T) {
 			l := started(t, &Lab{})

@@ -101,9 +101,9 @@ func Modes(t testing.TB) []mode.Mode {
 	t.Helper()
 	switch which := os.Getenv(modesEnv); which {
 	case "":
-		return mode.All()
+		return mode.OfDocker()
 	case rare:
-		return slices.DeleteFunc(mode.All(), func(m mode.Mode) bool { return !m.Rare })
+		return slices.DeleteFunc(mode.OfDocker(), func(m mode.Mode) bool { return !m.Rare })
 	default:
 		t.Fatalf("%s=%s: it is %s or nothing", modesEnv, which, rare)
 		return nil
