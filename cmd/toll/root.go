@@ -68,6 +68,8 @@ machine's own Docker Engine instead.`,
 	root.AddCommand(newFast(e))
 	root.AddCommand(newExplain(e))
 	root.AddCommand(newHistory(e))
+	root.AddCommand(newKubernetes(e))
+	forKubectl(root)
 	completeValues(root)
 	addTopics(root)
 	helpful(root)
