@@ -21,9 +21,9 @@ type Clean struct {
 	// StateDir is where journals are; "" is the user's state directory.
 	StateDir string
 	// Others removes also what is not known to be over: what tolls of other machines made there, and those
-	// whose process cannot be seen. The namespace of Access is looked at, too.
+	// whose process cannot be seen.
 	Others bool
-	// Access is what Others looks at besides what journals name.
+	// Access is looked at besides what journals name, if it says anything.
 	Access Access
 
 	// Left is what was left alone, after Run.
@@ -58,7 +58,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// journals are the namespaces that those of dead runs name, each once, and with Others the given one.
+// journals are the namespaces that those of dead runs name, each once, and the given one.
 func (c *Clean) journals() (places []*found, err error) {
 	dir := StateDir(c.StateDir)
 	files, err := os.ReadDir(dir)
@@ -97,7 +97,7 @@ func (c *Clean) journals() (places []*found, err error) {
 		places[i].over[j.Run] = j.Owner
 		places[i].done = append(places[i].done, done)
 	}
-	if c.Others {
+	if c.Access != (Access{}) {
 		places = append(places, &found{Access: c.Access})
 	}
 	return places, errors.Join(errs...)
@@ -115,10 +115,7 @@ func (c *Clean) judge(mark string) owner.State {
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
 	client, err := Connect(p.Access)
 	if err != nil {
-		if p.server == "" { // nothing says that there is anything
-			return nil, nil
-		}
-		return nil, fmt.Errorf("clean the namespace %s of %s: %w", p.Namespace, said(p.server), err)
+		return nil, err
 	}
 	if p.server != "" && client.Server != p.server {
 		return nil, &otherCluster{context: p.Context, was: p.server, is: client.Server}

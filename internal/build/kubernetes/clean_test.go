@@ -89,7 +89,7 @@ func TestClean(t *testing.T) {
 			dir := t.TempDir()
 			s := holding(t, owners)
 			file := writeJournal(t, dir, s, "dead", dead)
-			c := Clean{StateDir: dir, Others: tt.others, Access: Access{Kubeconfig: "/nowhere"}}
+			c := Clean{StateDir: dir, Others: tt.others}
 			removed, err := c.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -122,6 +122,20 @@ func TestCleanAsksNobody(t *testing.T) {
 	c := Clean{StateDir: t.TempDir()}
 	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 {
 		t.Errorf("%q, %v", removed, err)
+	}
+}
+
+// A cluster that is named is asked without a journal.
+func TestCleanThere(t *testing.T) {
+	dead, _, _ := marks()
+	s := holding(t, map[string]string{"dead": dead})
+	c := Clean{StateDir: t.TempDir(), Access: s.access()}
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 2 || len(s.names()) != 4 {
+		t.Errorf("%q, %v, left %q", removed, err, s.names())
+	}
+	c = Clean{StateDir: t.TempDir(), Access: Access{Kubeconfig: "/nowhere"}}
+	if _, err := c.Run(t.Context()); err == nil || hint(err) == "" {
+		t.Errorf("%v, %s", err, hint(err))
 	}
 }
 
@@ -188,7 +202,7 @@ func TestCleanLeavesTheLiving(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Clean{StateDir: dir, Others: true, Access: Access{Kubeconfig: "/nowhere"}}
+	c := Clean{StateDir: dir, Others: true}
 	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 || len(s.verbs(pods)) != 0 {
 		t.Errorf("%q, %v, asked for %q", removed, err, s.verbs(pods))
 	}

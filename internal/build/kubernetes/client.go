@@ -128,11 +128,11 @@ func (c *Client) create(ctx context.Context, kind string, object, into runtime.O
 	return c.explain(ctx, "create", kind, err)
 }
 
-// get reads an object of the namespace.
+// get reads an object of the namespace, or a node.
 func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object) error {
 	ctx, cancel := asked(ctx)
 	defer cancel()
-	err := c.rest.Get().Namespace(c.Namespace).Resource(kind).Name(name).Do(ctx).Into(into)
+	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).Name(name).Do(ctx).Into(into)
 	return c.explain(ctx, "get", kind, err)
 }
 

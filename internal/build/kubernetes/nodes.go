@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
@@ -40,6 +41,21 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 		out = append(out, nodeOf(n))
 	}
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// named reads nodes that were named, for those who may not list all. One that is not there is left out.
+func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
+	for _, name := range names {
+		var n corev1.Node
+		switch err := c.get(ctx, nodes, name, &n); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, nodeOf(n))
+		}
+	}
 	return out, nil
 }
 

@@ -81,6 +81,11 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 		return nil, err
 	}
 	all, err := c.Nodes(ctx)
+	if err != nil && len(k.Nodes) > 0 {
+		if some, named := c.named(ctx, k.Nodes); named == nil { // who may see those alone
+			all, err = some, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	// Only is the mode to test; "" is all.
 	Only mode.Name
+	// Modes are those to choose from; nil is what Modes says.
+	Modes []mode.Mode
 	// Truth reads the kernel's truth of a built path back. May be nil.
 	Truth func(t *testing.T, p *path.Path)
 	// Around moves traffic from the client's place to the server around the
@@ -52,7 +54,10 @@ type Options struct {
 
 // Run holds b to the promises of every route of the modes to test.
 func Run(t *testing.T, b path.Builder, o Options) {
-	for _, m := range Modes(t) {
+	if o.Modes == nil {
+		o.Modes = Modes(t)
+	}
+	for _, m := range o.Modes {
 		if o.Only != "" && m.Name != o.Only {
 			continue
 		}
