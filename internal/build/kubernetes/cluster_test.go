@@ -91,10 +91,11 @@ func TestClusterConformance(t *testing.T) {
 	before := c.objects(t)
 	k := &Kubernetes{Access: Access{Kubeconfig: c.kubeconfig}, Nodes: []string{"n1", "n2"}, Version: testVersion, StateDir: t.TempDir()}
 	// The pods and their agents stay for the whole run.
-	for _, from := range []mode.Placement{mode.FromContainer, mode.FromRemoteContainer} {
-		for _, m := range []mode.Name{mode.Pod, mode.ClusterIP, mode.HostPort, mode.NodePort, mode.NodePortLocal, mode.Host} {
-			if err := k.Check(t.Context(), path.Spec{Mode: m, From: from, To: mode.ToContainer}); err != nil {
-				t.Logf("%s from %s: %v", m, from, err)
+	for name := range recipes {
+		m, _ := mode.Find(name)
+		for _, r := range m.Routes {
+			if err := k.Check(t.Context(), path.Spec{Mode: name, From: r.From, To: r.To}); err != nil && !lacks(err) {
+				t.Fatalf("%s from %s to %s: %v", name, r.From, r.To, err)
 			}
 		}
 	}
@@ -107,9 +108,7 @@ func TestClusterConformance(t *testing.T) {
 		pathtest.Run(t, k, pathtest.Options{
 			Modes: []mode.Mode{m}, Short: true,
 			Common: func(path.Hop) bool { return true }, // all paths of a mode have the same pods
-			Lacks: func(u *path.UnsupportedError) bool {
-				return strings.Contains(u.Missing, "IPv4 only") || strings.Contains(u.Missing, "no DNS server")
-			},
+			Lacks:  func(u *path.UnsupportedError) bool { return lacks(u) },
 			Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) { return around(t, k, p) },
 		})
 	}
@@ -117,6 +116,11 @@ func TestClusterConformance(t *testing.T) {
 		t.Error(err)
 	}
 	c.isAs(t, before, "the conformance suite")
+}
+
+// lacks reports whether it is rightly that the path is refused.
+func lacks(err error) bool {
+	return strings.Contains(err.Error(), "IPv4 only") || strings.Contains(err.Error(), "no DNS server")
 }
 
 // around moves traffic between the same nodes by another way: to the pod's own address instead of a

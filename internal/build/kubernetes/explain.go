@@ -31,7 +31,7 @@ func said(text string) string {
 func explainConfig(a Access, err error) error {
 	words := said(err.Error())
 	switch {
-	case a.Kubeconfig != "" && errors.Is(err, os.ErrNotExist):
+	case a.Kubeconfig != "" && isMissing(a.Kubeconfig):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("there is no kubeconfig %s", said(a.Kubeconfig)), Remedy: "--kubeconfig with a file that kubectl uses, or leave it out"}
 	case clientcmd.IsEmptyConfig(err):
 		return &path.UnsupportedError{Missing: "no cluster is configured: there is no kubeconfig, or nothing in it",
@@ -40,6 +40,11 @@ func explainConfig(a Access, err error) error {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the kubeconfig has no context %q", said(a.Context)), Remedy: "kubectl config get-contexts lists them"}
 	}
 	return &path.UnsupportedError{Missing: "the kubeconfig leads to no cluster: " + words, Remedy: "kubectl config view; --context with another one"}
+}
+
+func isMissing(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // cannot is what RBAC says of a verb that nobody allowed.
