@@ -145,7 +145,10 @@ func (s *site) headless() error {
 		return err
 	}
 	name := made.Name + "." + made.Namespace + ".svc"
-	const latest = 15 * time.Second // the DNS server learns of it from the API server
+	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
+		return known.(error) // asked for long enough
+	}
+	const latest = 10 * time.Second // the DNS server learns of it from the API server
 	for began := time.Now(); ; {
 		addrs, took, err := c.agent.Lookup(s.ctx, name)
 		if err == nil && slices.Contains(addrs, server.Addr) {
@@ -157,8 +160,12 @@ func (s *site) headless() error {
 			err = fmt.Errorf("it gave %v, the pod has %s", addrs, server.Addr)
 		}
 		if gone || time.Since(began) > latest || strings.Contains(err.Error(), "connection refused") {
-			return &path.UnsupportedError{Missing: "the cluster has no DNS server that knows a service's name", Err: err,
+			err := &path.UnsupportedError{Missing: "the cluster has no DNS server that knows a service's name", Err: err,
 				Remedy: "CoreDNS, and kubelet's clusterDNS; pod is dialled at the same address"}
+			if !gone {
+				s.run.unnamed.Store(c.agent.Name(), err)
+			}
+			return err
 		}
 		time.Sleep(again)
 	}
@@ -168,26 +175,30 @@ func (s *site) headless() error {
 // again is how often something is looked for.
 const again = 200 * time.Millisecond
 
+const tcp, udp = "tcp", "udp"
+
 // proto is the protocol of the path's load.
 func (s *site) proto() string {
 	if s.path.Spec.UDP {
-		return "udp"
+		return udp
 	}
-	return "tcp"
+	return tcp
 }
 
-// rewritten says which of the node's rules rewrite connections to an address, by knocking there:
-// what becomes of that is in the node's connection table. Rules may come late.
-func (s *site) rewritten(e *end, c caller, n agent.NAT) (dnat, masked bool, err error) {
+// rewritten says whether the node's rules rewrite what is sent to an address, and who sent it, by
+// knocking there: what becomes of that is in the node's connection table. It is a datagram, because
+// the table forgets a TCP connection that is refused at once. Rules may come late.
+func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.agent == nil {
 		return false, false, nil
 	}
-	key := fmt.Sprintf("%s %s %s %v", e.Name, c.agent.Name(), n.Proto, n.To)
+	key := fmt.Sprintf("%s %s %v", e.Name, c.agent.Name(), to)
 	if known, ok := s.run.knocked.Load(key); ok {
 		k := known.([2]bool)
 		return k[0], k[1], nil
 	}
 	const latest = 12 * time.Second
+	n := agent.NAT{Proto: udp, To: to, Now: now}
 	masks := n
 	masks.Source = conntrack.Changed
 	both := []agent.Counter{{NAT: &n}, {NAT: &masks}}
@@ -215,9 +226,9 @@ func (s *site) rewritten(e *end, c caller, n agent.NAT) (dnat, masked bool, err 
 
 // natHops are the hops of a node that rewrites connections to an address, as far as its
 // connection table shows them.
-func (s *site) natHops(e *end, c caller, dial, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
+func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
-	dnat, masked, err := s.rewritten(e, c, n)
+	dnat, masked, err := s.rewritten(e, c, knock, now)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +270,7 @@ func (s *site) clusterIP() error {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)), Remedy: "pod"}
 	}
 	dial := netip.AddrPortFrom(ip, serverPort)
-	nat, err := s.natHops(s.client, c, dial, netip.AddrPortFrom(server.Addr, serverPort), "the service's address "+dial.String(), conntrack.Any)
+	nat, err := s.natHops(s.client, c, dial, dial, netip.AddrPortFrom(server.Addr, serverPort), "the service's address "+dial.String(), conntrack.Any)
 	if err != nil {
 		return err
 	}
@@ -280,7 +291,7 @@ func (s *site) hostPort() error {
 	if err != nil {
 		return err
 	}
-	return s.onNode(server, uint16(server.port), "the host port", conntrack.Any)
+	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port", conntrack.Any)
 }
 
 // nodePort is a service's port on every node, dialled at the server's.
@@ -298,25 +309,28 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 	if err != nil {
 		return err
 	}
-	proto := corev1.ProtocolTCP
-	if s.path.Spec.UDP {
-		proto = corev1.ProtocolUDP
+	ports := map[corev1.Protocol]uint16{}
+	for _, p := range made.Spec.Ports {
+		ports[p.Protocol] = uint16(p.NodePort)
 	}
-	i := slices.IndexFunc(made.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == proto })
-	if i < 0 || made.Spec.Ports[i].NodePort == 0 {
+	port, knock := ports[corev1.ProtocolTCP], ports[corev1.ProtocolUDP]
+	if s.path.Spec.UDP {
+		port = knock
+	}
+	if port == 0 || knock == 0 {
 		return fmt.Errorf("the cluster gave the service %s no node port", made.Name)
 	}
-	return s.onNode(server, uint16(made.Spec.Ports[i].NodePort), "the node port", source)
+	return s.onNode(server, port, knock, "the node port", source)
 }
 
-// onNode is a port of the server's node, which rewrites it.
-func (s *site) onNode(server *box, port uint16, what string, source conntrack.Source) error {
+// onNode is a port of the server's node, which rewrites it, and its like for datagrams.
+func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	c, err := s.calls()
 	if err != nil {
 		return err
 	}
 	dial := netip.AddrPortFrom(s.server.Addr, port)
-	nat, err := s.natHops(s.server, c, dial, netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, dial), source)
+	nat, err := s.natHops(s.server, c, dial, netip.AddrPortFrom(s.server.Addr, knock), netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, dial), source)
 	if err != nil {
 		return err
 	}

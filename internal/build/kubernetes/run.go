@@ -35,6 +35,7 @@ type run struct {
 	hub     *agent.Hub
 	devices cluster.Devices
 	knocked sync.Map // what came of it: [2]bool
+	unnamed sync.Map // why names are not known, by the agent's name
 	proxies sync.Map // kube-proxy's mode, by the node's name
 
 	making  sync.Mutex // guards following
