@@ -18,7 +18,7 @@ import (
 // What make test-kubernetes says to tests: its cluster's kubeconfig, and the program that does to it what no
 // API can: test/kubernetes/cluster. Whoever has a cluster of that kind up may set them.
 const (
-	kubeconfigEnv = "BRIDGETOLL_TEST_KUBERNETES"
+	kubeconfigEnv = "BRIDGETOLL_TEST_KUBECONFIG"
 	clusterEnv    = "BRIDGETOLL_TEST_CLUSTER"
 	programsEnv   = "BIN" // of that
 )
