@@ -63,11 +63,15 @@ type caller struct {
 	addr  netip.Addr
 }
 
-// calls finds the client.
-func (s *site) calls() (caller, error) {
+// calls finds the client, which dials an address.
+func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
-		return caller{agent: s.client.agent, addr: s.client.Addr}, nil
+		c := caller{agent: s.client.agent, addr: s.client.Addr}
+		if way, err := s.client.agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // a tunnel's own, perhaps
+			c.addr = way.Source
+		}
+		return c, nil
 	}
 	kind := calling
 	if s.path.Spec.Client != "" { // of a mesh: one pod on each node is enough
@@ -115,7 +119,7 @@ func (s *site) pod() error {
 
 // direct is a pod that is dialled without NAT.
 func (s *site) direct(server *box, dial netip.Addr) error {
-	c, err := s.calls()
+	c, err := s.calls(dial)
 	if err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (s *site) headless() error {
 	if err != nil {
 		return err
 	}
-	c, err := s.calls()
+	c, err := s.calls(server.Addr)
 	if err != nil {
 		return err
 	}
@@ -261,13 +265,13 @@ func (s *site) clusterIP() error {
 	if err != nil {
 		return err
 	}
-	c, err := s.calls()
-	if err != nil {
-		return err
-	}
 	ip, err := netip.ParseAddr(made.Spec.ClusterIP)
 	if err != nil || !ip.Is4() {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)), Remedy: "pod"}
+	}
+	c, err := s.calls(ip)
+	if err != nil {
+		return err
 	}
 	dial := netip.AddrPortFrom(ip, serverPort)
 	nat, err := s.natHops(s.client, c, dial, dial, netip.AddrPortFrom(server.Addr, serverPort), "the service's address "+dial.String(), conntrack.Any)
@@ -275,6 +279,11 @@ func (s *site) clusterIP() error {
 		return err
 	}
 	s.serve(server.Agent, anywhere, c.agent, dial)
+	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool { return h.Kind == mode.HopSNAT }) { // as the way to the pod has it
+		if direct, err := s.calls(server.Addr); err == nil {
+			c.addr = direct.addr
+		}
+	}
 	var between []path.Hop
 	if s.client != s.server {
 		if between, err = s.between(server.Addr, c.addr); err != nil {
@@ -325,7 +334,7 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 
 // onNode is a port of the server's node, which rewrites it, and its like for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
-	c, err := s.calls()
+	c, err := s.calls(s.server.Addr)
 	if err != nil {
 		return err
 	}

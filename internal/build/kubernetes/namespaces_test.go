@@ -240,14 +240,16 @@ func wanted(plugin string, r mode.Route) string {
 	hops := r.String()
 	switch plugin {
 	case "vxlan":
-		if r.To == mode.ToContainer && !strings.HasPrefix(hops, "lo") {
+		// A node's own answers from a service come without the tunnel, as those to a pod from a node's port
+		// go by it: then it is no hop of both directions.
+		if r.To == mode.ToContainer && !strings.HasPrefix(hops, "DNAT") {
 			hops = strings.Replace(hops, "wire", "vxlan·wire·vxlan", 1)
-		}
-		if r.From == mode.FromRemoteContainer && r.To == mode.ToAddress { // answers go back by the tunnel
-			return ""
 		}
 	case "routed":
 		hops = strings.ReplaceAll(hops, "bridge·", "")
+		if r.From == mode.FromHost { // the node's address stays what it is
+			hops = strings.Replace(hops, "MASQ·", "", 1)
+		}
 	}
 	return hops
 }

@@ -230,17 +230,22 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 		return nil, err
 	}
 	var hops []path.Hop
-	if kind := tunnels[out.Kind]; kind != "" {
-		hops = append(hops, s.client.deviceHop(kind, out.Name, false))
+	through, answers := tunnels[out.Kind], tunnels[in.Kind]
+	both := through != "" && answers != ""
+	if !both && (through != "" || answers != "") {
+		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different ways")
+	}
+	if both {
+		hops = append(hops, s.client.deviceHop(through, out.Name, false))
 		s.client.own, s.client.to = append(s.client.own, out.Name), append(s.client.to, there)
 	}
 	wire := in.Name
-	if tunnels[in.Kind] != "" {
+	if answers != "" {
 		wire = s.server.card.Name
 	}
 	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
-	if kind := tunnels[in.Kind]; kind != "" {
-		hops = append(hops, s.server.deviceHop(kind, in.Name, true))
+	if both {
+		hops = append(hops, s.server.deviceHop(answers, in.Name, true))
 		s.server.own, s.server.to = append(s.server.own, in.Name), append(s.server.to, back)
 	}
 	return hops, nil
