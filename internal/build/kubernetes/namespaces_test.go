@@ -105,7 +105,8 @@ func number(name string) (own, other string) {
 func TestConformance(t *testing.T) {
 	if os.Getenv(ofNamespaces) == "" {
 		cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-ec",
-			`mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mkdir /run/netns; exec "$0" "$@"`, "/proc/self/exe")
+			`mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mkdir /run/netns
+			echo nameserver 127.0.0.1 >/run/names; mount --bind /run/names /etc/resolv.conf; exec "$0" "$@"`, "/proc/self/exe")
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
