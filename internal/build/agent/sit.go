@@ -94,7 +94,7 @@ func ended(ctx context.Context, pid int) error {
 		}
 		return nil
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }() // it was only waited for
 	// Its end makes it readable; a signal that ends this process may come meanwhile.
 	const most = 5000 // ms
 	for ctx.Err() == nil {

@@ -123,7 +123,7 @@ func (r *run) owes(o Object) error {
 		return errClosed
 	}
 	if r.journal == nil {
-		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.Access.kubeconfig(), Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
+		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.kubeconfig(), Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
 		var err error
 		if r.journal, err = j.write(r.backend.StateDir); err != nil {
 			return err
