@@ -192,11 +192,10 @@ func (c *testCluster) isAs(t testing.TB, before, after string) {
 
 // measurement is a run of toll in the background.
 type measurement struct {
-	cmd    *exec.Cmd
-	file   string
-	said   bytes.Buffer // both of its outputs
-	over   chan struct{}
-	before int // visits when something was done to it
+	cmd  *exec.Cmd
+	file string
+	said bytes.Buffer // both of its outputs
+	over chan struct{}
 }
 
 // start starts a run, and waits until it measures.
