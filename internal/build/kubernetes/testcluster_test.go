@@ -36,6 +36,7 @@ func newTestCluster(t *testing.T) *testCluster {
 		t.Skip("make test-kubernetes has a cluster for it")
 	}
 	c.toll = pathtest.Toll(t)
+	t.Cleanup(func() { _ = os.RemoveAll(stateOf(t)) })
 	return c
 }
 
