@@ -120,6 +120,14 @@ test-docker: deps ## build the modes with the installed Docker Engine, and a swa
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
 	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
 
+# The programs are built once, outside of the repository; nothing of the cluster is left, whatever ends it.
+KUBERNETES_DEPS = containerd containernetworking-plugins iproute2 iptables nftables openssl runc util-linux
+KUBERNETES_TESTS ?= ^TestCluster
+.PHONY: test-kubernetes
+test-kubernetes: ## measure on a real Kubernetes of two nodes, in namespaces here; no part of make test; PROXY=nftables, KUBERNETES_TESTS chooses tests
+	@$(call install,$(KUBERNETES_DEPS))
+	@GO='$(GO)' test/kubernetes/run '$(KUBERNETES_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck and others by golangci-lint, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }

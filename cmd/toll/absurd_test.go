@@ -40,7 +40,7 @@ func commands(t *testing.T) map[string][]string {
 		"stream": {"http://127.0.0.1:1", "--dry-run"}, "sql": {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
 		"report": {none}, "view": {none}, "predict": {"--results", none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
-		"history": {none}, "explain": {"nothing"}, "fast": nil,
+		"history": {none}, "explain": {"nothing"}, "fast": nil, "kubernetes": nil,
 	}
 	for _, c := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {
 		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !c.IsAdditionalHelpTopicCommand() && !slices.Contains([]string{"clean", "image", "version", "completion", "help"}, c.Name()) {

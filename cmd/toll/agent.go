@@ -34,7 +34,7 @@ func newAgent() *cobra.Command {
 		stdio            string
 		remove           bool
 		dial             []string
-		patience         time.Duration
+		patience, sit    time.Duration
 	)
 	c := &cobra.Command{
 		Use:    agent.Arg + " --bundle FILE --dial ADDRESS:PORT,… --id ID",
@@ -47,6 +47,9 @@ func newAgent() *cobra.Command {
 			}
 			if name == "" {
 				name = os.Getenv("BRIDGETOLL_AGENT_NAME")
+			}
+			if sit > 0 {
+				return agent.Sit(c.Context(), sit)
 			}
 			if stdio != "" {
 				return peerAgent(c.Context(), stdio, remove)
@@ -77,6 +80,7 @@ func newAgent() *cobra.Command {
 	f.StringVar(&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
 	f.StringVar(&stdio, "stdio", "", "the hub is at the standard input and output, and knows this agent by that word")
 	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
+	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit", "be the first process of a container, and end it when no agent has been there for so long")
 	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience", "how long to try")
 	return c
 }
@@ -93,7 +97,7 @@ func readBundle(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// peerAgent is the agent that ssh started. It says that it is there, and gets the
+// peerAgent is the agent that ssh or an API server's exec started. It says that it is there, and gets the
 // bundle's length and its own name on a line, and the bundle.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
@@ -134,7 +138,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
 		Starts: []string{worker.Arg, program.Arg}, Engine: engine})
 	err = errors.Join(err, engine.Close())
-	if carrier.IsClosed() { // ssh is gone, and nobody hears what would be said
+	if carrier.IsClosed() { // the stream is gone, and nobody hears what would be said
 		return nil
 	}
 	return err

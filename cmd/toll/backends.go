@@ -10,10 +10,12 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/docker"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -26,6 +28,8 @@ type backend struct {
 	model bool
 	// distant says that client and server are on different machines.
 	distant bool
+	// modes are those that "all" is there; nil: all but Kubernetes's own.
+	modes func() []string
 	// settings are new ones, with nothing set, for a command with such flags.
 	settings func(*builderFlags) settings
 	// inner runs what the backend starts of this program, if args say so; nil: nothing.
@@ -76,11 +80,44 @@ var backends = []backend{
 		leftovers: swarm.Leftovers,
 	},
 	{
+		name:     kubernetes.Name,
+		words:    "on the pods of a Kubernetes cluster",
+		distant:  true,
+		modes:    kubernetes.Modes,
+		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
+	},
+	{
 		name:     peer.Name,
 		words:    "to other machines by ssh",
 		distant:  true,
 		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},
+}
+
+// modesOf are the modes that "all" is on the backend.
+func (b backend) modesOf() []mode.Name {
+	var out []mode.Name
+	if b.modes != nil {
+		for _, name := range b.modes() {
+			out = append(out, mode.Name(name))
+		}
+		return out
+	}
+	for _, m := range mode.OfDocker() {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// modesOn are the modes that "all" is on those backends, in the catalogue's order.
+func modesOn(on []string) []mode.Name {
+	var some []mode.Name
+	for _, b := range backends {
+		if slices.Contains(on, b.name) {
+			some = append(some, b.modesOf()...)
+		}
+	}
+	return slices.DeleteFunc(mode.Names(), func(n mode.Name) bool { return !slices.Contains(some, n) })
 }
 
 var parseBackend = closed("backend", backendNames()...)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help names every backend with its words, and each has flags of its own.
+// Help names every backend with its words, and each has flags of its own, or the very same as another one.
 func TestBackendsAreRegistered(t *testing.T) {
 	var f builderFlags
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -21,7 +21,7 @@ func TestBackendsAreRegistered(t *testing.T) {
 			t.Errorf("--on %s: %q, %v", b.name, got, err)
 		}
 		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			if other, ok := owner[x.Name]; ok {
+			if other, ok := owner[x.Name]; ok && f.own[other].Lookup(x.Name) != x {
 				t.Errorf("--%s is %s's and %s's", x.Name, other, b.name)
 			}
 			owner[x.Name] = b.name
@@ -43,7 +43,14 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--parent eth0 --keep-image", "lab,docker", ""},
 		{"--keep-image", "swarm", "--keep-image is for docker only"},
 		{"--keep-image=false --proxy=", "swarm", ""}, // as if they were not given
-		{"--nodes a,b", "lab", "--nodes is for swarm only"},
+		{"--nodes a,b", "lab", "--nodes is for swarm and kubernetes only"},
+		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged", "kubernetes", ""},
+		{"--nodes a", "kubernetes", ""},
+		{"--nodes a,b,c", "kubernetes", "--nodes names two nodes"},
+		{"--nodes a,", "kubernetes", "one has no name"},
+		{"--nodes a,b --control 192.0.2.1", "kubernetes", "--control is for swarm only"},
+		{"--context c", "swarm", "--context is for kubernetes only"},
+		{"--nodes a,b", "lab,kubernetes", ""},
 		{"--nodes a,b", "swarm", ""},
 		{"--nodes a", "swarm", "--nodes names two nodes"},
 		{"--peer b", "lab", "--peer is for peer only"},

@@ -112,12 +112,12 @@ func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
 		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
-		switch flag := given(f.own[b.name]); {
+		switch flag := given(f.own[b.name], func(flag string) bool { return used || !f.usedBy(flag, on) }); {
 		case flag == "":
 		case b.model && len(others) > 0:
 			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name, others[0]), "--on "+b.name+", or leave --"+flag+" out")
 		case !used:
-			return usage(fmt.Errorf("--%s is for %s only", flag, b.name), "--on "+b.name+", or leave --"+flag+" out")
+			return usage(fmt.Errorf("--%s is for %s only", flag, strings.Join(f.owners(flag), " and ")), "--on "+b.name+", or leave --"+flag+" out")
 		}
 		if used {
 			if err := f.of[b.name].check(); err != nil {
@@ -128,10 +128,27 @@ func (f *builderFlags) fit(on []string) error {
 	return nil
 }
 
-// given is the first of the flags that has another value than its default; "" if none has.
-func given(fl *pflag.FlagSet) (name string) {
+// owners are the backends that have the flag.
+func (f *builderFlags) owners(flag string) []string {
+	var out []string
+	for _, b := range backends {
+		if f.own[b.name].Lookup(flag) != nil {
+			out = append(out, b.name)
+		}
+	}
+	return out
+}
+
+// usedBy reports whether one of the backends called on has the flag.
+func (f *builderFlags) usedBy(flag string, on []string) bool {
+	return slices.ContainsFunc(f.owners(flag), func(name string) bool { return slices.Contains(on, name) })
+}
+
+// given is the first of the flags that has another value than its default, of those
+// that are looked at; "" if none has.
+func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	fl.VisitAll(func(x *pflag.Flag) {
-		if name == "" && x.Value.String() != x.DefValue {
+		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
 			name = x.Name
 		}
 	})
@@ -157,9 +174,12 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 	if len(f.on) != 1 || distantOf(f.on) == "" {
 		return nil
 	}
+	if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
+		f.baseline = string(mode.Pod)
+	}
 	if !fl.Changed("from") {
 		f.from = []string{string(mode.FromRemoteContainer)}
-		if fl.Lookup("baseline") != nil { // other studies have one placement
+		if fl.Lookup("baseline") != nil && !f.unprivileged() { // other studies have one placement
 			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
 		}
 	}

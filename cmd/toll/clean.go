@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/fast"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -23,7 +24,10 @@ func cleanFast() (ended bool, kept []string, err error) {
 }
 
 func newClean(e env) *cobra.Command {
-	var d dockerapi.Clean
+	var (
+		d dockerapi.Clean
+		k kubernetes.Clean
+	)
 	for _, b := range backends {
 		if b.leftovers != nil {
 			d.Parts = append(d.Parts, b.leftovers())
@@ -35,10 +39,12 @@ func newClean(e env) *cobra.Command {
 		Long: `clean removes what a run that was killed left behind: processes; with --on docker its
 containers, networks and images, its devices, Open vSwitch bridges and its rule in
 DOCKER-USER; with --on swarm its services, secrets and networks, if this node is a
-manager. Namespaces need no cleaning: the kernel removes them with their processes.
+manager; with --on kubernetes its pods and services. Namespaces of the kernel need no
+cleaning: it removes them with their processes.
 
-It asks the Docker daemon that docker uses now, and removes only what carries toll's
-label and belongs to a toll that is gone.`,
+It asks the Docker daemon that docker uses now, and the clusters in which a killed run
+said that it would make something, and removes only what carries toll's label and
+belongs to a toll that is gone.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			killed, err := lab.Clean()
@@ -52,22 +58,35 @@ label and belongs to a toll that is gone.`,
 			for _, l := range d.Left {
 				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
 			}
+			k.Others = d.Others
+			gone, kubernetesErr := k.Run(c.Context())
+			for _, what := range gone {
+				fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
+			}
+			for _, l := range k.Left {
+				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
+			}
+			removed = append(removed, gone...)
 			ended, kept, fastErr := cleanFast()
 			if ended {
 				removed = append(removed, "")
 				fmt.Fprintln(e.stdout, "removed the shortcuts and took back the links of toll fast, which nobody renewed")
 				sayKept(e, kept)
 			}
-			if err := errors.Join(err, dockerErr, fastErr); err != nil {
+			if err := errors.Join(err, dockerErr, kubernetesErr, fastErr); err != nil {
 				return err
 			}
-			if len(killed)+len(removed)+len(d.Left) == 0 {
+			if len(killed)+len(removed)+len(d.Left)+len(k.Left) == 0 {
 				fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
 				fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
 			}
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm, and those whose process cannot be seen, whether they still run or not")
+	fl := c.Flags()
+	fl.BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm or in a cluster, and those whose process cannot be seen, whether they still run or not")
+	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "", "look in this cluster, too, as --on kubernetes finds it")
+	fl.StringVar(&k.Access.Context, "context", "", "look in the cluster of this context, too")
+	fl.StringVar(&k.Access.Namespace, "namespace", "", "look in this namespace (default the context's)")
 	return c
 }

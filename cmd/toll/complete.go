@@ -52,7 +52,7 @@ func argumentsOf(command string) cobra.CompletionFunc {
 		return results(one)
 	case "diff":
 		return results(two)
-	case "clean", "image", "mesh", "predict", "sql", "version", "stream", "ports":
+	case "clean", "image", "kubernetes", "manifest", "mesh", "predict", "sql", "version", "stream", "ports":
 		return oneOf(func() []string { return nil }, many)
 	}
 	return nil

@@ -27,7 +27,7 @@ var commandGroups = []named{
 	{"See where packets go", []string{"path", "ports", "modes"}},
 	{"Make it faster", []string{"advise", "fast"}},
 	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
-	{"Other commands", []string{"explain", "help", "completion", "image", "clean", "version"}},
+	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean", "version"}},
 }
 
 // flagGroups are the flags by what they decide.
@@ -38,7 +38,7 @@ var flagGroups = []named{
 	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
-	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "nodes", "image", "control",
+	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig", "context", "namespace", "account", "nodes", "image", "unprivileged", "control",
 		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
@@ -204,7 +204,7 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 var valueNames = map[string]string{
 	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
-	"control": "ADDRESS", "peer": "HOST", "peers": "HOSTS", "peer-dial": "ADDRESS", "peers-network": "NETWORK", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
+	"control": "ADDRESS", "kubeconfig": "FILE", "context": "NAME", "namespace": "NAME", "account": "NAME", "peer": "HOST", "peers": "HOSTS", "peer-dial": "ADDRESS", "peers-network": "NETWORK", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
 	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "sweep": "OPTION=VALUES", "direction": "WHICH", "shape": "SHAPE", "procs": "CxP",
 	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }

@@ -123,7 +123,7 @@ func knownModes(l trend.List, words []string) error {
 		if own[w] {
 			continue
 		}
-		if _, err := parseModes([]string{w}); err != nil {
+		if _, err := parseModes([]string{w}, backendNames()); err != nil {
 			return err
 		}
 	}

@@ -7,24 +7,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 )
 
 func newImage(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "image",
-		Short: "Write toll's image for the nodes of a swarm",
+		Short: "Write toll's image for the nodes of a cluster",
 		Long: `image writes the image that holds this toll and nothing else, as docker load takes
-it. A swarm does not distribute images: every node must have it before toll mesh or
---on swarm, or get it from a registry (--image). The same toll writes the same image.`,
+it. A cluster does not distribute images: every node must have it before toll mesh,
+--on swarm or --on kubernetes, or get it from a registry (--image). The same toll
+writes the same image.`,
 		Example: `  toll image | ssh node-b docker load
+  toll image | ssh node-b ctr -n k8s.io images import -
   for n in node-b node-c; do toll image | ssh $n docker load; done`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
 			if isTerminal(e.stdout) {
 				return usage(errors.New("an image is not for a terminal"), "toll image | ssh NODE docker load")
 			}
-			name, archive, err := dockerapi.Archive("", swarm.Repository)
+			name, archive, err := dockerapi.Archive("", dockerapi.NodeRepository)
 			if err != nil {
 				return err
 			}

@@ -26,6 +26,9 @@ type env struct {
 
 func main() {
 	argv, err := asPlugin(os.Args)
+	if err == nil {
+		argv, err = asKubectl(argv)
+	}
 	if err != nil {
 		os.Exit(internal(err))
 	}

@@ -200,7 +200,7 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 		on = []string{peer.Name}
 	}
 	refuse := func(other *pflag.FlagSet, of string) error {
-		if flag := given(other); flag != "" {
+		if flag := given(other, func(string) bool { return true }); flag != "" {
 			return usage(fmt.Errorf("--%s is for %s only", flag, of), "--on "+of+", or leave --"+flag+" out")
 		}
 		return nil

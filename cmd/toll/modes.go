@@ -62,13 +62,16 @@ up and the paths to it, and says what is missing here where a path cannot be bui
 			if err := out.check(); err != nil {
 				return err
 			}
-			names, err := parseModes(args)
-			if err != nil {
-				return err
-			}
 			on, err := f.one()
 			if err != nil {
 				return err
+			}
+			names, err := parseModes(args, []string{on})
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				names = modesOn([]string{on})
 			}
 			if err := pathHeadroom(); err != nil {
 				return err

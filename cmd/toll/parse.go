@@ -49,9 +49,10 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 // allModes is the word for every mode.
 const allModes = "all"
 
-func parseModes(words []string) ([]mode.Name, error) {
+// parseModes reads modes; all are those of the backends.
+func parseModes(words, on []string) ([]mode.Name, error) {
 	if slices.Contains(words, allModes) {
-		return mode.Names(), nil
+		return modesOn(on), nil
 	}
 	return parseAll(words, mode.ParseName)
 }

@@ -17,7 +17,10 @@ import (
 
 // toRequest reads the flags and arguments as a request; a command without a flag leaves it empty.
 func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
-	if r.Modes, err = parseModes(args); err != nil {
+	if r.On, err = parseAll(f.on, parseBackend); err != nil {
+		return r, err
+	}
+	if r.Modes, err = parseModes(args, r.On); err != nil {
 		return r, err
 	}
 	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
@@ -31,9 +34,6 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
 			return r, err
 		}
-	}
-	if r.On, err = parseAll(f.on, parseBackend); err != nil {
-		return r, err
 	}
 	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
 		return r, err

@@ -68,6 +68,8 @@ machine's own Docker Engine instead.`,
 	root.AddCommand(newFast(e))
 	root.AddCommand(newExplain(e))
 	root.AddCommand(newHistory(e))
+	root.AddCommand(newKubernetes(e))
+	forKubectl(root)
 	completeValues(root)
 	addTopics(root)
 	helpful(root)
@@ -81,7 +83,7 @@ func noCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := seeHelp(c)
-	if _, err := parseModes(args); err == nil {
+	if _, err := parseModes(args, backendNames()); err == nil {
 		hint = "toll compare " + strings.Join(args, " ")
 	} else if near := suggest.Words(args[0], commandNames(c)); len(near) > 0 {
 		hint = "did you mean toll " + strings.Join(near, " or toll ") + "?"

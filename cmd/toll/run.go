@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/judge"
@@ -129,6 +130,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		}
 		if len(args) == 0 && slices.Equal(f.on, []string{peer.Name}) {
 			args = peer.Modes()
+		}
+		if len(args) == 0 && slices.Equal(f.on, []string{kubernetes.Name}) {
+			args = kubernetes.Usual(f.unprivileged())
 		}
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -77,7 +78,11 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 	if !f.asked {
 		slice = max(slice, turnsSlice(*l, runtime.NumCPU()))
 	}
-	if why := whole(*l, slice, w, on); why != "" {
+	why := whole(*l, slice, w, on)
+	if why == "" && !f.asked && slices.Contains(on, kubernetes.Name) {
+		why = "--on " + kubernetes.Name + ": the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)"
+	}
+	if why != "" {
 		if f.whole == nil {
 			f.whole = map[string]string{}
 		}

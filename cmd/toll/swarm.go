@@ -23,13 +23,13 @@ type swarmFlags struct {
 }
 
 func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringSliceVar(&f.nodes, "nodes", nil, "swarm: the nodes, by name or ID: of the server, of the client (default the first two)")
+	fl.StringSliceVar(&f.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID: of the server, of the client (default the first two)")
 	f.addHow(fl)
 }
 
 // addHow adds how toll gets to the nodes, and they to toll.
 func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
-	fl.StringVar(&f.image, "image", "", "swarm: toll's image in a registry (default its own, which every node must have: see toll image)")
+	fl.StringVar(&f.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
 	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
 }
 

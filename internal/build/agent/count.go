@@ -123,7 +123,7 @@ func (n NAT) in(at space) reader {
 	return func() (sample.Counters, error) {
 		var now []netip.AddrPort
 		err := at.Do(func() (err error) {
-			now, err = conntrack.Rewritten(conntrack.Rewrite{Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As})
+			now, err = conntrack.Rewritten(conntrack.Rewrite{Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As, Source: n.Source})
 			return needs(capNet, err)
 		})
 		if err != nil {

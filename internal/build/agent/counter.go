@@ -1,6 +1,10 @@
 package agent
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/conntrack"
+)
 
 // Counter is something on an agent's machine that counts, in a network namespace:
 // exactly one of the kinds is set.
@@ -37,6 +41,8 @@ type NAT struct {
 	// are any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
+	// Source is what rules must have made of who dialled, whatever the address.
+	Source conntrack.Source `json:"source,omitempty"`
 }
 
 // ESP is what the ESP states between two machines have carried, whatever their

@@ -300,6 +300,12 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Settings, err = s.inspect(*o.Inspect)
 	case o.Box != nil:
 		a.Engine, err = s.box(*o.Box)
+	case o.Knock != nil:
+		o.Knock.knock()
+	case o.Lookup != "":
+		a.Addrs, a.Took, err = lookup(o.Lookup)
+	case o.Proxy:
+		a.Text, err = s.kubeProxy()
 	case o.Route != nil:
 		err = s.here.Do(func() error {
 			w, err := link.WayTo(*o.Route)

@@ -70,6 +70,9 @@ type request struct {
 	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
 	Box      *boxRequest   `json:"box,omitempty"`
 	Cards    string        `json:"cards,omitempty"` // of this device
+	Knock    *Knock        `json:"knock,omitempty"`
+	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
+	Proxy    bool          `json:"kube_proxy,omitempty"` // what it is on this node
 }
 
 // startOrder starts a process.
@@ -113,6 +116,9 @@ type answer struct {
 	Way        *link.Way         `json:"way,omitempty"`
 	Engine     string            `json:"engine,omitempty"`
 	Cards      *cardsAnswer      `json:"cards,omitempty"`
+	Addrs      []netip.Addr      `json:"addrs,omitempty"`
+	Took       time.Duration     `json:"took,omitempty"` // to look a name up, in ns
+	Text       string            `json:"text,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
@@ -167,7 +173,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil, o.Box != nil, o.Cards != ""} {
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil,
+		o.Box != nil, o.Cards != "", o.Knock != nil, o.Lookup != "", o.Proxy} {
 		if is {
 			n++
 		}
@@ -181,6 +188,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
 	case o.Route != nil && !o.Route.IsValid():
 		return o, fmt.Errorf("%w: a route to no address", errNonsense)
+	case o.Knock != nil && (!o.Knock.To.IsValid() || o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
+		return o, fmt.Errorf("%w: nowhere to knock", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
 	case o.Box != nil:
@@ -217,7 +226,7 @@ func parseAnswer(line []byte) (answer, error) {
 	if (a.ID == 0) == (a.Exit == nil) {
 		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
 	}
-	a.Error, a.Lacks, a.Remedy, a.Engine = clean(a.Error), clean(a.Lacks), clean(a.Remedy), clean(a.Engine)
+	a.Error, a.Lacks, a.Remedy, a.Engine, a.Text = clean(a.Error), clean(a.Lacks), clean(a.Remedy), clean(a.Engine), clean(a.Text)
 	if a.Exit != nil {
 		a.Exit.Error = clean(a.Exit.Error)
 	}

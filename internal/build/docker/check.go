@@ -25,7 +25,11 @@ import (
 func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
-		return &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
+		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
+		if m, _ := mode.Find(s.Mode); m.Kubernetes {
+			u.Remedy = "--on kubernetes"
+		}
+		return u
 	}
 	if r.lacks != nil {
 		return r.lacks

@@ -106,7 +106,7 @@ var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
 // listed are its modes.
 func (b bench) listed() string {
 	var out []string
-	for _, m := range mode.All() {
+	for _, m := range mode.OfDocker() {
 		elsewhere := !slices.Contains(withBoth, m.Name) &&
 			slices.ContainsFunc(benches, func(o bench) bool { return slices.Contains(o.modes, m.Name) })
 		if slices.Contains(b.modes, m.Name) || b.modes == nil && recipes[m.Name].build != nil && !elsewhere {

@@ -30,6 +30,11 @@ const keptLabel = "io.bridgetoll.image"
 // repository is the first part of the names of a run's images.
 const repository = "bridgetoll"
 
+// NodeRepository is the first part of the name of the image that nodes of a cluster are given. They
+// may ask a registry for an image even if they have it. There is no such registry, so the request
+// fails at once.
+const NodeRepository = "127.0.0.1:1/bridgetoll"
+
 // InImage is the program's file in the image.
 const InImage = "/toll"
 

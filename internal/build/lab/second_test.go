@@ -17,7 +17,7 @@ import (
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
 	others := []mode.Name{mode.Host, mode.Bridge, mode.BridgeDefault} // in which nothing is for one port
-	for _, m := range mode.All() {
+	for _, m := range mode.OfDocker() {
 		if !m.PerPort && !slices.Contains(others, m.Name) {
 			continue
 		}

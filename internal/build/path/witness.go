@@ -35,6 +35,9 @@ type Hop struct {
 	Name   string // device, rule or process
 	Where  string // "machine A", "container"
 	Expect Expect
+	// Others says that it is a device of a machine on which others' traffic is usual: it must
+	// have counted the load, and may have counted more.
+	Others bool
 	// Clients are those whose bytes cross it: indexes into Path.Clients; nil is
 	// all.
 	Clients []int
@@ -107,7 +110,7 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 func (h Hop) judge(c sample.Counters, m Moved) string {
 	switch h.Expect {
 	case CarriesBoth:
-		return carried("both ways", c.ForwardBytes, c.ForwardPackets, m.forward().plus(m.backward()))
+		return h.carried("both ways", c.ForwardBytes, c.ForwardPackets, m.forward().plus(m.backward()))
 	case Matches:
 		return matched("hit", c.Hits, m)
 	case Relays:
@@ -126,10 +129,10 @@ func (h Hop) judge(c sample.Counters, m Moved) string {
 // carries returns what contradicts that every byte of both directions was
 // counted, or "".
 func (h Hop) carries(c sample.Counters, m Moved) string {
-	if s := carried("to the server", c.ForwardBytes, c.ForwardPackets, m.forward()); s != "" {
+	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, m.forward()); s != "" {
 		return s
 	}
-	if s := carried("to the client", c.BackwardBytes, c.BackwardPackets, m.backward()); s != "" {
+	if s := h.carried("to the client", c.BackwardBytes, c.BackwardPackets, m.backward()); s != "" {
 		return s
 	}
 	// Even if all payload goes one way, its acknowledgements come back.
@@ -142,13 +145,15 @@ func (h Hop) carries(c sample.Counters, m Moved) string {
 
 // carried checks one direction. A hop that counts no packets, as a proxy's
 // sockets, is judged by its bytes alone.
-func carried(way string, bytes, packets uint64, f flow) string {
+func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	most := f.packets()
 	switch {
 	case bytes < uint64(f.arrived):
 		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, f.arrived)
 	case packets > 0 && packets < uint64(f.trips):
 		return fmt.Sprintf("counted %d packets %s, the load made %d trips", packets, way, f.trips)
+	case h.Others:
+		return ""
 	case float64(packets) > most:
 		return fmt.Sprintf("counted %d packets %s, the load can have sent %.0f: other traffic shares the path", packets, way, most)
 	case float64(bytes) > f.bytes(packets):

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -39,7 +38,7 @@ func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, be
 	}
 	for i := range p.Clients {
 		got := p.Route(i)
-		if !slices.ContainsFunc(ways, func(r mode.Route) bool { return slices.Equal(got.Hops, r.Hops) }) {
+		if !m.Fits(spec.From, spec.To, got.Hops) {
 			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, ways[0]), p.Close())
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // addressesTaken gives node 2 a network of its own with the subnet that the swarm,
 // which gives its networks one after another, gives next: toll goes on to another.
-func addressesTaken(t *testing.T, c *cluster, toll string) {
+func addressesTaken(t *testing.T, c *testCluster, toll string) {
 	t.Helper()
 	c.run(t, 1, "docker", "network", "create", "-d", "overlay", "before")
 	var (

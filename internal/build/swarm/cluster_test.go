@@ -60,16 +60,16 @@ echo ready
 exec sleep infinity
 `
 
-// cluster is such a swarm.
-type cluster struct {
+// testCluster is such a swarm.
+type testCluster struct {
 	dir string
 	pid string // of its first process
 }
 
 // newCluster boots a swarm of n nodes of an engine, for the whole test.
-func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *cluster {
+func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
 	t.Helper()
-	c := &cluster{dir: t.TempDir()}
+	c := &testCluster{dir: t.TempDir()}
 	var (
 		said bytes.Buffer
 		out  io.Reader
@@ -105,13 +105,13 @@ func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *cluster {
 }
 
 // log is the end of a node's dockerd's.
-func (c *cluster) log(node int) string {
+func (c *testCluster) log(node int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("%s/%d/log", c.dir, node))
 	return string(b[max(0, len(b)-3000):])
 }
 
 // on is a command on a node; node 0 is the switch.
-func (c *cluster) on(node int, args ...string) *exec.Cmd {
+func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	enter := []string{"-t", c.pid, "-n", "-m", "-p"}
 	if node > 0 {
 		pid, _ := os.ReadFile(fmt.Sprintf("%s/%d/pid", c.dir, node))
@@ -123,7 +123,7 @@ func (c *cluster) on(node int, args ...string) *exec.Cmd {
 }
 
 // run runs a command on a node and returns what it printed.
-func (c *cluster) run(t *testing.T, node int, args ...string) string {
+func (c *testCluster) run(t *testing.T, node int, args ...string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	cmd := c.on(node, args...)
@@ -135,7 +135,7 @@ func (c *cluster) run(t *testing.T, node int, args ...string) string {
 }
 
 // toll runs toll on a node and returns its exit code and what it said.
-func (c *cluster) toll(t testing.TB, node int, program string, args ...string) (code int, out, errOut string) {
+func (c *testCluster) toll(t testing.TB, node int, program string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	cmd := c.on(node, append([]string{program}, args...)...)

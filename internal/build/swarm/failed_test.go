@@ -7,13 +7,14 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
 // What engines say of a task that will not run, and what toll makes of it.
 func TestFailedTasks(t *testing.T) {
 	const (
-		own   = Repository + ":717559831413"
+		own   = dockerapi.NodeRepository + ":717559831413"
 		asked = "registry.example:5000/net/toll:1"
 		none  = "does not have toll's image " + own
 		never = "cannot get the image "

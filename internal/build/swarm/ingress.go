@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -60,16 +61,16 @@ func (s *site) publishIngress() error {
 		return err
 	}
 	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
-	s.inspectsOf(outer.agent, ingressBox, outer.where, inner.device.Name, outer.device.Name)
-	s.server.to = append(s.server.to, server.addr)
+	s.inspectsOf(outer.Agent, ingressBox, outer.Where, inner.Device.Name, outer.Device.Name)
+	s.server.to = append(s.server.to, server.Addr)
 	port := dial.Port() // the same all the way: the task redirects it to the server's
-	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.addr, port)}
-	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.addr, port), As: inner.addr}
+	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
+	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.deviceHop(mode.HopBridge, bridge, false),
 		// Its own statistics are of all services of the swarm.
-		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.where, Expect: path.Matches,
-			Read: outer.agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
+		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
+			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
 		task.switched(way.port, task.port), server.hop(true)})
 }
 
@@ -103,7 +104,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 		return nil, nil, fmt.Errorf("node %s: the namespace of the routing mesh is not on %s and a bridge", e.Name, subnet)
 	}
 	for _, b := range []*box{inner, outer} {
-		b.agent, b.where = a, "ingress_sbox on node "+e.Name
+		b.Agent, b.Where = a, "ingress_sbox on node "+e.Name
 	}
 	return inner, outer, nil
 }
@@ -116,9 +117,9 @@ func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) 
 			switch {
 			case !p.Addr().Is4() || p.Addr().IsLoopback() || p.IsSingleIP():
 			case subnet.Contains(p.Addr()):
-				inner = &box{device: d, addr: p.Addr()}
+				inner = &box{&cluster.Box{Device: d, Addr: p.Addr()}}
 			default:
-				outer = &box{device: d, addr: p.Addr()}
+				outer = &box{&cluster.Box{Device: d, Addr: p.Addr()}}
 			}
 		}
 	}

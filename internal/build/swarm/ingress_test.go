@@ -42,7 +42,7 @@ func TestLegsOfTheMesh(t *testing.T) {
 				if b == nil {
 					return ""
 				}
-				return b.device.Name + " " + b.addr.String()
+				return b.Device.Name + " " + b.Addr.String()
 			}
 			inner, outer := legsOf(tt.devices, subnet)
 			if text(inner) != tt.inner || text(outer) != tt.outer {

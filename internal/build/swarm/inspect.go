@@ -1,29 +1,21 @@
 package swarm
 
 import (
-	"errors"
 	"net/netip"
-	"slices"
-	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// spot is a network namespace of the path, and an agent that can read it.
-type spot struct {
-	agent *agent.Agent
-	at    agent.Spot
-}
-
 // inspects adds a namespace that has nothing but the run's paths in it.
 func (s *site) inspects(a *agent.Agent, file, where string) {
-	s.spots = append(s.spots, spot{a, agent.Spot{Namespace: file, Where: where}})
+	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
 
 // inspectsOf adds devices of a namespace that the path shares with others.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
-	s.spots = append(s.spots, spot{a, agent.Spot{Namespace: file, Where: where, Devices: devices}})
+	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
 
 // inspectable lets the path be inspected. Of the nodes themselves their cards are
@@ -39,26 +31,12 @@ func (s *site) inspectable() {
 		to = append(to, e.to...)
 	}
 	for i := range s.spots {
-		if at := &s.spots[i].at; len(at.Devices) > 0 {
+		if at := &s.spots[i].At; len(at.Devices) > 0 {
 			at.To = to
 		}
 	}
 	spots := s.spots
-	s.path.Inspect = func() ([]path.Setting, error) { return inspect(spots) }
-}
-
-// inspect reads all namespaces at once: each agent may be far away.
-func inspect(spots []spot) ([]path.Setting, error) {
-	var (
-		wg   sync.WaitGroup
-		read = make([][]path.Setting, len(spots))
-		errs = make([]error, len(spots))
-	)
-	for i, s := range spots {
-		wg.Go(func() { read[i], errs[i] = s.agent.Inspect(s.at) })
-	}
-	wg.Wait()
-	return slices.Concat(read...), errors.Join(errs...)
+	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
 // guard refuses the path if something is there already that may take packets past

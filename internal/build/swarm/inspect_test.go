@@ -17,7 +17,7 @@ const (
 
 // settings are read on the nodes: what is put on a path there fails its cells, and
 // what may take packets past its hops refuses it.
-func settings(t *testing.T, c *cluster, toll string) {
+func settings(t *testing.T, c *testCluster, toll string) {
 	compare := func(args ...string) []string {
 		return append([]string{toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3", "--load", "rr", "--quiet"}, args...)
 	}

@@ -25,7 +25,7 @@ type meshRun struct {
 }
 
 // begin starts it on its node.
-func (c *cluster) begin(t *testing.T, r *meshRun, args ...string) {
+func (c *testCluster) begin(t *testing.T, r *meshRun, args ...string) {
 	t.Helper()
 	r.said, r.over = &bytes.Buffer{}, make(chan struct{})
 	r.cmd = c.on(r.node, args...)
@@ -54,7 +54,7 @@ func (r *meshRun) ended() bool {
 var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
 // start starts one on a node and waits for its first visits.
-func (c *cluster) start(t *testing.T, node int, toll, dir string) *meshRun {
+func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
 	r := &meshRun{node: node, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
 	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
@@ -98,7 +98,7 @@ func (r *meshRun) goesOn(t *testing.T) {
 }
 
 // interrupt ends it as Ctrl-C does.
-func (r *meshRun) interrupt(t *testing.T, c *cluster) {
+func (r *meshRun) interrupt(t *testing.T, c *testCluster) {
 	t.Helper()
 	c.run(t, r.node, "pkill", "-INT", "-f", r.mark)
 	if !testwait.Met(patience, r.ended) {
@@ -112,7 +112,7 @@ func (r *meshRun) interrupt(t *testing.T, c *cluster) {
 }
 
 // settles waits until all nodes are ready again.
-func (c *cluster) settles(t *testing.T) {
+func (c *testCluster) settles(t *testing.T) {
 	t.Helper()
 	var out []byte
 	if !testwait.Met(patience, func() bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -18,7 +19,7 @@ import (
 
 // host are tasks with their nodes' networks.
 func (s *site) host() error {
-	at := netip.AddrPortFrom(s.server.Addr, drawPort())
+	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
 	s.serve(s.server.agent.As("container on node "+s.server.Name), at, s.client.agent.As("container on node "+s.client.Name), at)
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
@@ -39,7 +40,7 @@ func (s *site) publishNAT() error {
 	if err != nil {
 		return err
 	}
-	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.addr, serverPort)}
+	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.Addr, serverPort)}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
 		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)})
 }
@@ -76,7 +77,7 @@ func (e *end) dnatHop(n *agent.NAT) path.Hop {
 func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
-		s.serve(server.agent, listen, s.client.agent, dial)
+		s.serve(server.Agent, listen, s.client.agent, dial)
 		s.path.Hops = last
 		return nil
 	}
@@ -88,10 +89,10 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 	if err != nil {
 		return err
 	}
-	s.serve(server.agent, listen, client.agent, dial)
-	masqueraded := &agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.addr, As: s.client.Addr}
+	s.serve(server.Agent, listen, client.Agent, dial)
+	masqueraded := &agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr, As: s.client.Addr}
 	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.deviceHop(mode.HopBridge, bridge, true),
-		{Kind: mode.HopSNAT, Name: fmt.Sprintf("%s → %s", client.addr, s.client.Addr), Where: "node " + s.client.Name, Expect: path.Matches,
+		{Kind: mode.HopSNAT, Name: fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), Where: "node " + s.client.Name, Expect: path.Matches,
 			Read: s.client.agent.Read(agent.Counter{NAT: masqueraded})}}, last)
 	return nil
 }
@@ -99,23 +100,18 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 // bridgeOf is the bridge on the node that has the task's pair as a port. The task
 // is younger than what is known of the node.
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
-	if !slices.ContainsFunc(e.devices, b.paired) {
-		s.run.forget(e.agent)
+	if !slices.ContainsFunc(e.devices, b.Paired) {
+		s.run.devices.Forget(e.agent)
 		var err error
-		if e.devices, err = s.run.devices(s.ctx, e.agent, ""); err != nil {
+		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
 			return "", err
 		}
 	}
-	if i := slices.IndexFunc(e.devices, b.paired); i >= 0 && e.devices[i].Master != "" {
-		e.own, e.to = append(e.own, e.devices[i].Master, e.devices[i].Name), append(e.to, b.addr)
+	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 && e.devices[i].Master != "" {
+		e.own, e.to = append(e.own, e.devices[i].Master, e.devices[i].Name), append(e.to, b.Addr)
 		return e.devices[i].Master, nil
 	}
-	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.where, e.Name)
-}
-
-// paired reports whether a device is the other end of the task's pair.
-func (b *box) paired(d agent.Interface) bool {
-	return d.Index == b.device.Peer && d.Kind == b.device.Kind
+	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
 }
 
 // overlay are tasks on a network across the nodes, without or with encryption.
@@ -148,7 +144,7 @@ func (s *site) overlay() error {
 	for _, b := range []*sandbox{here, there} {
 		s.inspects(b.agent, b.namespace, b.where())
 	}
-	s.serve(server.agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.agent, netip.AddrPortFrom(server.addr, serverPort))
+	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.Agent, netip.AddrPortFrom(server.Addr, serverPort))
 	between := []path.Hop{s.wireHop()}
 	if kind == encrypted {
 		if between, err = s.encryption(); err != nil {
@@ -190,7 +186,7 @@ func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	devices, err := s.run.devices(s.ctx, a, namespace)
+	devices, err := s.run.devices.Of(s.ctx, a, namespace)
 	if err != nil {
 		return nil, nil, fmt.Errorf("node %s, %s: %w", e.Name, what, err)
 	}
@@ -209,14 +205,14 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	out := &sandbox{node: e.Name, agent: a, namespace: namespace}
 	for _, d := range devices {
 		switch {
-		case d.Index == b.device.Peer:
+		case d.Index == b.Device.Peer:
 			out.port, out.bridge = d.Name, d.Master
 		case d.Kind == "vxlan":
 			out.vxlan = d.Name
 		}
 	}
 	if out.port == "" || out.vxlan == "" {
-		return nil, fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s", e.Name, b.where)
+		return nil, fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s", e.Name, b.Where)
 	}
 	return out, nil
 }

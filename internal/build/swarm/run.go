@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/swarm"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
@@ -29,7 +30,7 @@ type run struct {
 	image     string
 	end       undo.Stack
 	until     time.Time // of removals' patience
-	known     sync.Map  // devices of namespaces
+	devices   cluster.Devices
 
 	espMu sync.Mutex      // guards following
 	noESP map[string]bool // by the node's ID: it had none, and is not waited for again

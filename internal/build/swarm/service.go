@@ -227,7 +227,7 @@ func (r *run) makeImage(ctx context.Context) error {
 		r.image = r.swarm.Image
 		return nil
 	}
-	name, archive, err := dockerapi.Archive(r.swarm.Program, Repository)
+	name, archive, err := dockerapi.Archive(r.swarm.Program, dockerapi.NodeRepository)
 	if err != nil {
 		return err
 	}
@@ -251,11 +251,6 @@ func (r *run) makeImage(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Repository is the first part of the image's name. Nodes ask a registry for an
-// image even if they have it. There is no such registry, so the request fails at
-// once.
-const Repository = "127.0.0.1:1/bridgetoll"
 
 // uses reports whether a container of the run is still there because the engine
 // has not yet released it.

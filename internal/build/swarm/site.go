@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -26,7 +26,7 @@ type site struct {
 	path *path.Path
 
 	server, client *end
-	spots          []spot // that the recipe adds
+	spots          []cluster.Spot // that the recipe adds
 }
 
 // end is a node that the path is on.
@@ -105,14 +105,12 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 		return nil, err
 	}
 	e := &end{Node: n, agent: a}
-	if e.devices, err = s.run.devices(s.ctx, a, ""); err != nil {
+	if e.devices, err = s.run.devices.Of(s.ctx, a, ""); err != nil {
 		return nil, err
 	}
-	for _, d := range e.devices {
-		if slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == n.Addr }) {
-			e.card = d
-			return e, nil
-		}
+	var ok bool
+	if e.card, ok = cluster.Card(e.devices, n.Addr); ok {
+		return e, nil
 	}
 	return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm's address of node %s, %s, is on none of its network cards: it is behind NAT, or the engine runs in a container",
 		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
@@ -130,41 +128,8 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 	return a, nil
 }
 
-// namespace is one of an agent's.
-type namespace struct {
-	agent *agent.Agent
-	file  string // "": its own
-}
-
-// devices are those of a network namespace of an agent's. They are asked for once:
-// the tasks stay for the whole run.
-func (r *run) devices(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
-	if known, ok := r.known.Load(namespace{a, file}); ok {
-		return known.([]agent.Interface), nil
-	}
-	got, err := a.Interfaces(ctx, file)
-	if err == nil {
-		r.known.Store(namespace{a, file}, got)
-	}
-	return got, err
-}
-
-// forget makes the next caller that needs an agent's own devices read them again.
-func (r *run) forget(a *agent.Agent) { r.known.Delete(namespace{a, ""}) }
-
 // box is a task of the path.
-type box struct {
-	agent  *agent.Agent
-	device agent.Interface // on the path's network
-	addr   netip.Addr
-	where  string
-}
-
-// port is a task's device, which several paths may have.
-type port struct {
-	agent  *agent.Agent
-	device string
-}
+type box struct{ *cluster.Box }
 
 // box finds the task of a role on a node, and its device whose address is within
 // one of the networks; any but a loopback one if there is none.
@@ -177,33 +142,26 @@ func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, err
 	if err != nil {
 		return nil, err
 	}
-	devices, err := s.run.devices(s.ctx, a, "")
+	devices, err := s.run.devices.Of(s.ctx, a, "")
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range devices {
-		for _, p := range d.Addrs {
-			if p.Addr().Is4() && within(p) {
-				s.inspects(a, "", a.Name())
-				return &box{a, d, p.Addr(), a.Name()}, nil
-			}
-		}
+	b := cluster.Find(a, devices, within)
+	if b == nil {
+		return nil, fmt.Errorf("%s: %w", a.Name(), errNoAddress)
 	}
-	return nil, fmt.Errorf("%s: %w", a.Name(), errNoAddress)
+	s.inspects(a, "", a.Name())
+	return &box{b}, nil
 }
 
 var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
 
 // hop is the task's own device.
-func (b *box) hop(server bool) path.Hop {
-	return path.Hop{Kind: mode.HopVeth, Name: b.device.Name, Where: b.where, Shared: port{b.agent, b.device.Name},
-		Read: b.agent.Read(agent.Counter{Device: &agent.Device{Name: b.device.Name, ForwardRx: server}})}
-}
+func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
 // deviceHop is a device in a node's own namespace.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
-	return path.Hop{Kind: kind, Name: name, Where: "node " + e.Name,
-		Read: e.agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+	return cluster.DeviceHop(e.agent, "node "+e.Name, kind, name, forwardRx)
 }
 
 // wireHop is the server's network card.
@@ -213,13 +171,6 @@ func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.se
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.agent}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.agent}}
-}
-
-// drawPort draws a port of a node's own. Whether it is free cannot be asked; what
-// listens on a fixed one is below, and dials from one above.
-func drawPort() uint16 {
-	const first, count = 20000, 10000
-	return first + uint16(rand.N(count))
 }
 
 // describe notes what a result must say of the path's devices.

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(asAgent(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "image" {
-		if _, archive, err := dockerapi.Archive("", Repository); err == nil {
+		if _, archive, err := dockerapi.Archive("", dockerapi.NodeRepository); err == nil {
 			_, _ = os.Stdout.Write(archive)
 		}
 		os.Exit(0)
@@ -67,7 +67,7 @@ func asAgent(args []string) int {
 const testVersion = "test"
 
 // test runs a test of this program on node 1.
-func (c *cluster) test(t *testing.T, tester, name string) {
+func (c *testCluster) test(t *testing.T, tester, name string) {
 	t.Helper()
 	cmd := c.on(1, tester, "-test.run", name, "-test.v")
 	cmd.Env = append(cmd.Env, besideEnv+"=1")
@@ -79,7 +79,7 @@ func (c *cluster) test(t *testing.T, tester, name string) {
 }
 
 // isAs waits until what could be left is what it was before.
-func (c *cluster) isAs(t *testing.T, before, after string) {
+func (c *testCluster) isAs(t *testing.T, before, after string) {
 	t.Helper()
 	now := ""
 	if !testwait.Met(patience, func() bool { now = c.run(t, 1, "sh", "-c", left); return now == before }) {
@@ -99,7 +99,7 @@ func TestSwarm(t *testing.T) {
 	toll, tester := pathtest.Toll(t), pathtest.StaticSelf(t)
 	for _, e := range pathtest.Engines(t) { // one after the other: nodes that are slow are to be so by the test's doing
 		t.Run(e.Name, func(t *testing.T) {
-			for name, test := range map[string]func(*testing.T, *cluster, string, string){"measures": measures, "goes on": goesOn} {
+			for name, test := range map[string]func(*testing.T, *testCluster, string, string){"measures": measures, "goes on": goesOn} {
 				t.Run(name, func(t *testing.T) { // on swarms of their own, for which they mostly wait
 					t.Parallel()
 					test(t, newCluster(t, e, 3, 3), toll, tester)
@@ -110,7 +110,7 @@ func TestSwarm(t *testing.T) {
 }
 
 // measures tests what toll measures in a swarm.
-func measures(t *testing.T, c *cluster, toll, tester string) {
+func measures(t *testing.T, c *testCluster, toll, tester string) {
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
@@ -182,7 +182,7 @@ func measures(t *testing.T, c *cluster, toll, tester string) {
 }
 
 // slowNode measures a mesh whose node 3 is slow, and nothing else is; but a busy machine may be.
-func slowNode(u testing.TB, c *cluster, toll string) {
+func slowNode(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
 	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms", "--format", "json")
 	var report struct {
@@ -209,7 +209,7 @@ func slowNode(u testing.TB, c *cluster, toll string) {
 }
 
 // goesOn tests runs whose swarm loses a node, a leader, or toll itself.
-func goesOn(t *testing.T, c *cluster, toll, _ string) {
+func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	dir := t.TempDir() // of results
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
@@ -285,14 +285,14 @@ func goesOn(t *testing.T, c *cluster, toll, _ string) {
 
 // loses measures a mesh in which one packet in a hundred from node 3 to node 2 is lost,
 // which is named, though nothing need be slow by it.
-func loses(t *testing.T, c *cluster, toll string) {
+func loses(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 2, "sh", "-c", "nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
 		"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
 	defer c.run(t, 2, "nft", "delete", "table", "ip", "loses")
 	testwait.Unhindered(t, 2*patience, func(u testing.TB) { lossyLink(u, c, toll) })
 }
 
-func lossyLink(u testing.TB, c *cluster, toll string) {
+func lossyLink(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
 	_, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "6", "--window", "300ms", "--load", "bulk", "--format", "json")
 	var report struct {

@@ -29,6 +29,13 @@ const (
 	Overlay          Name = "overlay"
 	OverlayEncrypted Name = "overlay-encrypted"
 	Netkit           Name = "netkit"
+
+	Pod           Name = "pod"
+	HostPort      Name = "hostport"
+	ClusterIP     Name = "clusterip"
+	NodePort      Name = "nodeport"
+	NodePortLocal Name = "nodeport-local"
+	Headless      Name = "headless"
 )
 
 // catalogue lists the modes in the order in which they are shown: from the one without
@@ -483,5 +490,91 @@ var catalogue = []Mode{
 			{From: FromContainer, To: ToContainer, Below: Routed, Part: netkitPairs},
 			{From: FromRemote, To: ToContainer, Below: Routed, Part: netkitPair},
 		},
+	},
+	{
+		Name:          Pod,
+		Summary:       "a pod's own address, by the cluster's network plug-in",
+		Docker:        "none (Kubernetes: the pod's IP)",
+		Short:         "pod IP",
+		GivesUp:       "nothing; every pod of the cluster reaches every port, but for network policies",
+		PortIsolation: true,
+		Kubernetes:    true,
+		Routes:        podRoutes,
+		Rungs: []Rung{
+			{From: FromHost, To: ToContainer, Below: Host, Part: "a network namespace of its own, by the cluster's network plug-in"},
+			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, joined by the cluster's network plug-in"},
+			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, by the cluster's network plug-in"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each node, joined by the cluster's network plug-in"},
+		},
+	},
+	{
+		Name:          Headless,
+		Summary:       "a pod's own address, which the cluster's DNS server gave for a service's name",
+		Docker:        "none (Kubernetes: Service with clusterIP None)",
+		Short:         "headless service",
+		GivesUp:       "nothing; every pod of the cluster reaches every port, but for network policies",
+		PortIsolation: true,
+		Kubernetes:    true,
+		Routes:        []Route{podRoutes[1], podRoutes[3]},
+		Apart:         []Apart{ofPods(FromHost), ofPods(FromRemote)},
+		Rungs: []Rung{
+			{From: FromContainer, To: ToContainer, Below: Pod, Part: "a name that was looked up before", Unseen: true},
+			{From: FromRemoteContainer, To: ToContainer, Below: Pod, Part: "a name that was looked up before", Unseen: true},
+		},
+	},
+	{
+		Name:          ClusterIP,
+		Summary:       "a service's address, which the client's node rewrites to the pod's (kube-proxy)",
+		Docker:        "none (Kubernetes: Service of type ClusterIP)",
+		Short:         "cluster IP",
+		GivesUp:       "nothing",
+		PortIsolation: true,
+		PerPort:       true,
+		Kubernetes:    true,
+		Routes: []Route{
+			{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
+			{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
+			{FromRemote, ToContainer, []HopKind{HopDNAT, HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopDNAT, HopWire, HopBridge, HopVeth}},
+		},
+		Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, ToContainer, Pod, "NAT of a service's address on the client's node"),
+	},
+	{
+		Name:          HostPort,
+		Summary:       "a port of the pod's node, rewritten to the pod's (the plug-in portmap, or the network's own)",
+		Docker:        "none (Kubernetes: hostPort)",
+		Short:         "host port",
+		GivesUp:       "nothing; the port of the node is taken",
+		PortIsolation: true,
+		PerPort:       true,
+		Kubernetes:    true,
+		Routes:        portRoutes(HopDNAT),
+		Rungs:         aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a port of the server's node"),
+	},
+	{
+		Name:          NodePortLocal,
+		Summary:       "a service's port on the pod's node, which keeps the client's address",
+		Docker:        "none (Kubernetes: NodePort, externalTrafficPolicy: Local)",
+		Short:         "node port (local)",
+		GivesUp:       "nothing; nodes without a pod of the service do not answer",
+		PortIsolation: true,
+		PerPort:       true,
+		Kubernetes:    true,
+		Routes:        portRoutes(HopDNAT)[2:],
+		Apart:         []Apart{ofTheNode(FromHost), ofTheNode(FromContainer)},
+		Rungs:         aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a service's port on the server's node"),
+	},
+	{
+		Name:          NodePort,
+		Summary:       "a service's port on any node, which rewrites the client's address, too",
+		Docker:        "none (Kubernetes: NodePort, externalTrafficPolicy: Cluster)",
+		Short:         "node port",
+		GivesUp:       "nothing; the server sees the node's address, not the client's",
+		PortIsolation: true,
+		PerPort:       true,
+		Kubernetes:    true,
+		Routes:        portRoutes(HopDNAT, HopSNAT),
+		Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod, "NAT of a service's port on the server's node, and of the client's address"),
+			aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, NodePortLocal, "NAT of the client's address, too")...),
 	},
 }

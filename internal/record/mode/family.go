@@ -111,3 +111,46 @@ var overlayApart = []Apart{
 	{From: FromRemote, Why: "an overlay's network is in a namespace of its own, which no machine is a part of",
 		Around: "--from remote-container, or publish the port"},
 }
+
+// The ways of Kubernetes's modes are those of a network plug-in with a bridge on each node and
+// routes between them. Others lack some of the hops, or have more: see Mode.Fits.
+
+var podRoutes = []Route{
+	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+	{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
+	{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+}
+
+// portRoutes are the ways to a port of the server's node, with what it is rewritten by.
+func portRoutes(rewritten ...HopKind) []Route {
+	way := func(first ...HopKind) []HopKind {
+		return slices.Concat(first, rewritten, []HopKind{HopBridge, HopVeth})
+	}
+	return []Route{
+		{FromHost, ToAddress, way()},
+		{FromContainer, ToAddress, way(HopVeth)},
+		{FromRemote, ToAddress, way(HopWire)},
+		{FromRemoteContainer, ToAddress, way(HopVeth, HopBridge, HopWire)},
+	}
+}
+
+// aboveAll are the rungs of a mode above another one, from each of the placements.
+func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
+	var out []Rung
+	for _, p := range from {
+		out = append(out, Rung{From: p, To: to, Below: below, Part: part})
+	}
+	return out
+}
+
+// ofTheNode says why a policy for clients from outside is not measured from the node itself.
+func ofTheNode(from Placement) Apart {
+	return Apart{From: from, Why: "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
+		Around: "nodeport; or --from remote,remote-container"}
+}
+
+// ofPods says why a service's name is not looked up on a node.
+func ofPods(from Placement) Apart {
+	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one", Around: "--from container,remote-container"}
+}

@@ -60,6 +60,9 @@ func checkPart(t *testing.T, p Placement, r Rung, route Route, below Rung) {
 	if same := slices.Equal(route.Hops, from.Hops); same != r.Unseen {
 		t.Errorf("%s (%s) has the hops of %s (%s): %t; its row says %t", r.Mode, route, below.Mode, from, same, r.Unseen)
 	}
+	if strings.Contains(r.Part, "the cluster's network plug-in") { // each has other hops
+		return
+	}
 	for _, h := range route.Hops {
 		if !slices.Contains(from.Hops, h) && !strings.Contains(r.Part, hopWords[h]) {
 			t.Errorf("%s has the hop %s and %s has not, but the part is %q", r.Mode, h, below.Mode, r.Part)

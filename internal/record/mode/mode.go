@@ -141,6 +141,7 @@ const (
 	HopVXLAN    HopKind = "vxlan"
 	HopESP      HopKind = "ESP" // the transforms (xfrm states) of one machine
 	HopNetkit   HopKind = "netkit"
+	HopTunnel   HopKind = "tunnel" // between nodes, of another kind than VXLAN: Geneve, IPIP, WireGuard
 )
 
 // Route is one way to reach a mode's server.
@@ -189,6 +190,8 @@ type Mode struct {
 	// Usual is true for the modes that are compared if none is named: what
 	// Docker offers without further programs, each in its most common form.
 	Usual bool
+	// Kubernetes is true for the modes that only a Kubernetes cluster has.
+	Kubernetes bool
 
 	Routes []Route
 	// Otherwise are the routes that an engine with the other setting of userland-proxy
@@ -269,6 +272,33 @@ func (m Mode) Ways(p Placement, t Target) []Route {
 	return out
 }
 
+// optional are the hops that a cluster's network plug-in has or lacks, or that cannot be read there.
+var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
+
+// Fits reports whether a path from p to t has the hops that the catalogue says. Those of a mode of
+// Kubernetes's begin and end as it says; between them, plug-ins differ.
+func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
+	for _, r := range m.Ways(p, t) {
+		if slices.Equal(r.Hops, hops) || m.Kubernetes && slices.Equal(essential(r.Hops), essential(hops)) {
+			return true
+		}
+	}
+	return false
+}
+
+// essential are the hops that every network plug-in has.
+func essential(hops []HopKind) (out []HopKind) {
+	for _, h := range hops {
+		if h == HopNetkit { // instead of the veth pair
+			h = HopVeth
+		}
+		if !slices.Contains(optional, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // Label names the mode and, where the mode has several targets from p, the
 // target too, and the tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
 func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
@@ -335,6 +365,11 @@ func Placements() []Placement { return slices.Clone(placements) }
 
 // All are the modes in the order in which they are shown.
 func All() []Mode { return slices.Clone(catalogue) }
+
+// OfDocker are the modes that are not Kubernetes's alone.
+func OfDocker() []Mode {
+	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes })
+}
 
 // Usual are the names of the modes that are compared if none is named.
 func Usual() []Name {

@@ -13,7 +13,7 @@ import (
 
 var (
 	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
-		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit}
+		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel}
 	// devices are what a container with a network of its own has.
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
@@ -100,7 +100,7 @@ func TestRoutesAreConsistent(t *testing.T) {
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
-	if r.From == FromRemote && first != HopWire {
+	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP { // which the client's own machine rewrites
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
 	remote := r.From == FromRemote || r.From == FromRemoteContainer
@@ -123,7 +123,7 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		}
 		return
 	}
-	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress, NATAlias}, HopIPVS: {PublishIngress}} {
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort, NodePortLocal}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
@@ -373,6 +373,37 @@ func TestPhrase(t *testing.T) {
 		m, _ := Find(tt.mode)
 		if got := m.Phrase(FromHost, tt.to, ""); got != tt.want {
 			t.Errorf("%s to %s: %q, want %q", tt.mode, tt.to, got, tt.want)
+		}
+	}
+}
+
+// Docker's modes have exactly the hops that the catalogue says; of Kubernetes's, plug-ins choose
+// what is between the pods.
+func TestFits(t *testing.T) {
+	for _, tt := range []struct {
+		mode Name
+		from Placement
+		to   Target
+		hops []HopKind
+		want bool
+	}{
+		{Bridge, FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}, true},
+		{Bridge, FromContainer, ToContainer, []HopKind{HopVeth, HopVeth}, false},
+		{Publish, FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopVXLAN, HopWire, HopVXLAN, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopTunnel, HopWire, HopTunnel, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopNetkit, HopWire, HopNetkit}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire}, false},
+		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopProxy, HopVeth}, false},
+		{Pod, FromRemoteContainer, ToContainer, nil, false},
+		{ClusterIP, FromRemote, ToContainer, []HopKind{HopWire, HopVeth}, true},
+		{ClusterIP, FromRemote, ToAddress, []HopKind{HopWire, HopVeth}, false},
+	} {
+		m, _ := Find(tt.mode)
+		if got := m.Fits(tt.from, tt.to, tt.hops); got != tt.want {
+			t.Errorf("%s from %s to %s by %v: %t", tt.mode, tt.from, tt.to, tt.hops, got)
 		}
 	}
 }

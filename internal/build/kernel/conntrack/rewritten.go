@@ -19,6 +19,22 @@ type Rewrite struct {
 	// From is the address that dialled, and As the one that the answers go to;
 	// invalid addresses are any.
 	From, As netip.Addr
+	// Source says what is to have become of the client's own address.
+	Source Source
+}
+
+// Source is what rules made of a client's address.
+type Source string
+
+// Any is whatever they did.
+const (
+	Any     Source = ""
+	Kept    Source = "kept"
+	Changed Source = "changed"
+)
+
+func (s Source) is(f *netlink.ConntrackFlow) bool {
+	return s == Any || f.Reverse.DstIP.Equal(f.Forward.SrcIP) == (s == Kept)
 }
 
 // Rewritten lists the connections that rules rewrote, also those that have ended
@@ -42,7 +58,7 @@ func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	for _, f := range flows {
 		if f.Forward.Protocol == number && at(f.Forward.DstIP, f.Forward.DstPort) == plain(to) &&
 			at(f.Reverse.SrcIP, f.Reverse.SrcPort) == plain(now) &&
-			is(f.Forward.SrcIP, r.From) && is(f.Reverse.DstIP, r.As) {
+			is(f.Forward.SrcIP, r.From) && is(f.Reverse.DstIP, r.As) && r.Source.is(f) {
 			out = append(out, at(f.Forward.SrcIP, f.Forward.SrcPort))
 		}
 	}

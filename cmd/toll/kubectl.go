@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
+)
+
+// toll is a plug-in of kubectl when it is called by the first name: kubectl then has the command
+// toll. By the second one kubectl's shell completion asks it for words (kubectl 1.26 and later).
+const (
+	kubectlName     = "kubectl-toll"
+	kubectlComplete = "kubectl_complete-toll"
+
+	// kubectlEnv says that kubectl started us. It is ours: kubectl tells its plug-ins nothing.
+	kubectlEnv = "BRIDGETOLL_KUBECTL"
+)
+
+// asKubectl makes a command line that kubectl calls its plug-in with one of toll. Others stay as they are.
+func asKubectl(argv []string) ([]string, error) {
+	if len(argv) == 0 {
+		return argv, nil
+	}
+	args := argv[1:]
+	switch filepath.Base(argv[0]) {
+	case kubectlName:
+	case kubectlComplete:
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	default:
+		return argv, nil
+	}
+	return append([]string{pluginCommand}, args...), os.Setenv(kubectlEnv, "1")
+}
+
+// forKubectl makes the cluster the default of commands that can measure there.
+func forKubectl(root *cobra.Command) {
+	if os.Getenv(kubectlEnv) == "" {
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + root.Name()}
+	for _, c := range append(root.Commands(), root) {
+		f := c.Flags().Lookup("on")
+		if f == nil {
+			continue
+		}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			_ = list.Replace([]string{kubernetes.Name}) // a list of words takes any
+			f.DefValue = f.Value.String()
+		}
+	}
+}

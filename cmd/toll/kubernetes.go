@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// kubernetesFlags are the flags of runs on a Kubernetes cluster. Those that a swarm has, too, are its.
+type kubernetesFlags struct {
+	all          *builderFlags
+	access       kubernetes.Access
+	unprivileged bool
+}
+
+func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
+	for _, name := range []string{"nodes", "image"} {
+		if shared := f.all.own[swarm.Name].Lookup(name); shared != nil {
+			fl.AddFlag(shared)
+		}
+	}
+	f.addHow(fl)
+}
+
+// addHow adds how toll gets to the cluster, and what it may do there.
+func (f *kubernetesFlags) addHow(fl *pflag.FlagSet) {
+	fl.StringVar(&f.access.Context, "context", "", "kubernetes: the kubeconfig's context (default the current one)")
+	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "", "kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
+	fl.StringVar(&f.access.Namespace, "namespace", "", "kubernetes: where pods and services are made (default the context's)")
+	fl.BoolVar(&f.unprivileged, "unprivileged", false, "kubernetes: only pods without any privilege; paths are witnessed at their ends only")
+}
+
+// shared are the flags that a swarm has, too.
+func (f *kubernetesFlags) shared() *swarmFlags { return f.all.of[swarm.Name].(*swarmFlags) }
+
+func (f *kubernetesFlags) check() error {
+	names := f.shared().nodes
+	if len(names) > 2 {
+		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", len(names)), "--nodes a,b; --nodes a for paths on one node")
+	}
+	if slices.Contains(names, "") {
+		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
+	}
+	return nil
+}
+
+func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
+	k := &kubernetes.Kubernetes{Access: f.access, Nodes: f.shared().nodes, Image: f.shared().image, Unprivileged: f.unprivileged, Version: version}
+	k.Most = 2 // a server's and a client's
+	defer func() { err = errors.Join(err, k.Close()) }()
+	return use(k)
+}
+
+// unprivileged reports whether a run is on a cluster alone, without any privilege.
+func (f *builderFlags) unprivileged() bool {
+	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
+	return ok && k.unprivileged && slices.Equal(f.on, []string{kubernetes.Name})
+}

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sit is the first process of a container in which agents are started from without: it ends when
+// none has come for so long, or when the last one has been gone for that long, so that the
+// container ends with its toll. While an agent is there it sleeps. It reaps what they leave.
+func Sit(ctx context.Context, patience time.Duration) error {
+	const looks = 300 * time.Millisecond
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	defer signal.Stop(children)
+	go func() {
+		for range children {
+			reap()
+		}
+	}()
+	for last := time.Now(); time.Since(last) < patience; {
+		pid, err := other()
+		if err != nil {
+			return err
+		}
+		if pid != 0 {
+			if err := ended(ctx, pid); err != nil {
+				return err
+			}
+			last = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return nil // as it was told to
+		case <-time.After(looks):
+		}
+	}
+	return nil
+}
+
+// reap takes leave of children that have ended.
+func reap() {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if pid <= 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// other is another process of the PID namespace that still runs; 0: there is none.
+func other() (int, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err == nil && pid != os.Getpid() && runs(n) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// runs reports whether a process has not ended: one that has still has a directory until it is reaped.
+func runs(pid string) bool {
+	exe, err := os.Readlink("/proc/" + pid + "/exe")
+	return exe != "" || err != nil && errors.Is(err, unix.EACCES)
+}
+
+// ended waits for a process to end.
+func ended(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return nil
+	case err != nil: // a kernel without: it is looked at now and then
+		const now = time.Second
+		select {
+		case <-ctx.Done():
+		case <-time.After(now):
+		}
+		return nil
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only waited for
+	// Its end makes it readable; a signal that ends this process may come meanwhile.
+	const most = 5000 // ms
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, most)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return nil
+		}
+	}
+	return nil
+}

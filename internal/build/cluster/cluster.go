@@ -1,0 +1,128 @@
+// Package cluster has what backends share whose paths are on the nodes of a cluster, where agents
+// read for them (see package agent): the devices there, hops, and settings.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Devices are those of agents' network namespaces, as they were when first asked for. The zero
+// value is ready.
+type Devices struct{ known sync.Map }
+
+// namespace is one of an agent's.
+type namespace struct {
+	agent *agent.Agent
+	file  string // "": its own
+}
+
+// Of are the devices of a namespace of an agent's, by its file; "" is the agent's own.
+func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
+	if known, ok := d.known.Load(namespace{a, file}); ok {
+		return known.([]agent.Interface), nil
+	}
+	got, err := a.Interfaces(ctx, file)
+	if err == nil {
+		d.known.Store(namespace{a, file}, got)
+	}
+	return got, err
+}
+
+// Forget makes the next caller that needs an agent's own devices read them again.
+func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
+
+// Box is a container of a path, with an agent in it.
+type Box struct {
+	Agent  *agent.Agent
+	Device agent.Interface // on the path's network
+	Addr   netip.Addr
+	Where  string
+}
+
+// port is a container's device, which several paths may have.
+type port struct {
+	agent  *agent.Agent
+	device string
+}
+
+// Find is the box of an agent on its device with an IPv4 address within the network; nil: there
+// is none.
+func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
+	for _, d := range devices {
+		for _, p := range d.Addrs {
+			if p.Addr().Is4() && within(p) {
+				return &Box{a, d, p.Addr(), a.Name()}
+			}
+		}
+	}
+	return nil
+}
+
+// Hop is the container's own device; what that receives goes to the server if toServer.
+func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
+	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name},
+		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: b.Device.Name, ForwardRx: toServer}})}
+}
+
+// Paired reports whether a device of the box's node is the other end of its pair.
+func (b *Box) Paired(d agent.Interface) bool {
+	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
+}
+
+// DeviceHop is a device in an agent's own namespace.
+func DeviceHop(a *agent.Agent, where string, kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: where, Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// Card is the device that has the address.
+func Card(devices []agent.Interface, addr netip.Addr) (agent.Interface, bool) {
+	i := slices.IndexFunc(devices, func(d agent.Interface) bool {
+		return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == addr })
+	})
+	if i < 0 {
+		return agent.Interface{}, false
+	}
+	return devices[i], true
+}
+
+// Spot is a network namespace of a path, and an agent that can read it.
+type Spot struct {
+	Agent *agent.Agent
+	At    agent.Spot
+}
+
+// Inspect reads all namespaces at once: each agent may be far away.
+func Inspect(spots []Spot) ([]path.Setting, error) {
+	var (
+		wg   sync.WaitGroup
+		read = make([][]path.Setting, len(spots))
+		errs = make([]error, len(spots))
+	)
+	for i, s := range spots {
+		wg.Go(func() { read[i], errs[i] = s.Agent.Inspect(s.At) })
+	}
+	wg.Wait()
+	return slices.Concat(read...), errors.Join(errs...)
+}
+
+// DrawPort draws a port of a node's own. Whether it is free cannot be asked; what listens on a
+// fixed one is below, and dials from one above.
+func DrawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// SwitchHop is a bridge as a switch between two of its ports: what it sent out of them.
+func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
+	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
+}

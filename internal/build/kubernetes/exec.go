@@ -1,0 +1,254 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	wstransport "k8s.io/client-go/transport/websocket"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+)
+
+// The stream of an exec must be silent while a window is measured. client-go's own executor pings
+// every 5 s, and for its protocol, v5, the API server itself pings the node's kubelet every 5 s. Of
+// v4 the API server passes on the bytes alone, and so it does of SPDY; neither needs a ping.
+const execProtocol = "v4.channel.k8s.io"
+
+// The channels of that protocol: each message begins with its own.
+const (
+	stdin = iota
+	stdout
+	stderr
+	status
+)
+
+const (
+	// execLimit bounds how long an exec stream may take to begin.
+	execLimit = 30 * time.Second
+	// writeLimit bounds how long the stream may take no byte.
+	writeLimit = 60 * time.Second
+	// piece bounds a message, in bytes.
+	piece = 32 << 10
+	// mostTaken bounds a message that comes, in bytes; the kubelet's have some ten kB.
+	mostTaken = 4 << 20
+)
+
+// stream is the standard input and output of a command in a pod.
+type stream struct {
+	io.Reader // what it prints
+	write     func([]byte) (int, error)
+	close     func() error
+	said      *local.Tail // its standard error
+
+	mu  sync.Mutex // guards following
+	end error      // how the command ended, if the server told
+}
+
+func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
+func (s *stream) Close() error                { return s.close() }
+
+// ended is how the command did, with the last that it said; nil: well, or it is not known.
+func (s *stream) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end
+}
+
+func (s *stream) endWith(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		s.end = err
+	}
+}
+
+// exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
+func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
+	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
+	s, err := c.execWebSocket(ctx, to)
+	if httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
+		return c.execSPDY(to)
+	}
+	if denied(err) {
+		err = answered(err)
+	}
+	return s, c.explain(ctx, "get", "pods/exec", err)
+}
+
+// answered is a refusal that comes as text, as that of a WebSocket does, as the answer that it was.
+func answered(err error) error {
+	var f *httpstream.UpgradeFailureError
+	_ = errors.As(err, &f) // denied has looked
+	text := f.Cause.Error()
+	what, reason, code := metav1.Status{Status: metav1.StatusFailure, Message: text}, metav1.StatusReasonForbidden, http.StatusForbidden
+	switch {
+	case strings.Contains(text, "forbidden"):
+	case strings.Contains(text, "Unauthorized"):
+		reason, code = metav1.StatusReasonUnauthorized, http.StatusUnauthorized
+	default:
+		reason, code = metav1.StatusReasonNotFound, http.StatusNotFound
+	}
+	what.Reason, what.Code = reason, int32(code)
+	return &apierrors.StatusError{ErrStatus: what}
+}
+
+// denied reports whether a server said no to what was asked, and not to how.
+func denied(err error) bool {
+	var f *httpstream.UpgradeFailureError
+	if !errors.As(err, &f) {
+		return false
+	}
+	text := f.Cause.Error()
+	return strings.Contains(text, "forbidden") || strings.Contains(text, "Unauthorized") || strings.Contains(text, "not found")
+}
+
+func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
+	transport, holder, err := wstransport.RoundTripperFor(rest.CopyConfig(c.config))
+	if err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, execLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limit, http.MethodGet, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := wstransport.Negotiate(transport, holder, req, execProtocol)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(mostTaken)
+	printed, out := io.Pipe()
+	s := &stream{Reader: printed, said: &local.Tail{}}
+	var mu sync.Mutex // one message at a time
+	s.write = func(b []byte) (n int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for len(b) > 0 {
+			part := b[:min(len(b), piece)]
+			if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+				return n, err
+			}
+			if err := conn.WriteMessage(websocket.BinaryMessage, append([]byte{stdin}, part...)); err != nil {
+				return n, broken(err)
+			}
+			n, b = n+len(part), b[len(part):]
+		}
+		return n, nil
+	}
+	s.close = sync.OnceValue(func() error {
+		_ = printed.Close()
+		return conn.Close()
+	})
+	go func() { _ = out.CloseWithError(s.receive(conn, out)) }()
+	return s, nil
+}
+
+// receive takes messages until the stream ends.
+func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
+	for {
+		_, message, err := conn.ReadMessage()
+		switch {
+		case websocket.IsCloseError(err, websocket.CloseNormalClosure):
+			return io.EOF
+		case err != nil:
+			s.endWith(broken(err))
+			return io.EOF
+		case len(message) == 0:
+			continue
+		}
+		switch channel, rest := message[0], message[1:]; channel {
+		case stdout:
+			if _, err := out.Write(rest); err != nil {
+				return err // nobody reads any more
+			}
+		case stderr:
+			_, _ = s.said.Write(rest)
+		case status:
+			s.endWith(s.parse(rest))
+		}
+	}
+}
+
+// parse reads how a command ended.
+func (s *stream) parse(text []byte) error {
+	var how metav1.Status
+	if err := json.Unmarshal(text, &how); err != nil {
+		return fmt.Errorf("the command ended: %s", said(string(text)))
+	}
+	if how.Status == metav1.StatusSuccess {
+		return nil
+	}
+	return s.told(how.Message)
+}
+
+// told is how a command ended, with the last words of its own.
+func (s *stream) told(message string) error {
+	if last := said(s.said.String()); last != "" {
+		return fmt.Errorf("%s: %s", said(message), last)
+	}
+	return errors.New(said(message))
+}
+
+// execSPDY is for where WebSockets do not get through.
+func (c *Client) execSPDY(to string) (*stream, error) {
+	tlsConfig, err := rest.TLSConfigFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := c.config.Proxy
+	if proxy == nil {
+		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	}
+	upgrade, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy}) // without pings
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.HTTPWrappersForConfig(c.config, upgrade)
+	if err != nil {
+		return nil, err
+	}
+	u, err := http.NewRequest(http.MethodPost, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	executor, err := remotecommand.NewSPDYExecutorForTransports(transport, upgrade, http.MethodPost, u.URL)
+	if err != nil {
+		return nil, err
+	}
+	printed, out := io.Pipe()
+	heard, in := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stream{Reader: printed, write: in.Write, said: &local.Tail{}}
+	s.close = sync.OnceValue(func() error {
+		_ = in.Close()
+		cancel()
+		return printed.Close()
+	})
+	go func() {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
+		if err != nil && ctx.Err() == nil {
+			s.endWith(s.told(err.Error()))
+		}
+		_ = heard.Close()
+		_ = out.CloseWithError(io.EOF)
+	}()
+	return s, nil
+}

@@ -1,0 +1,99 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// What an API server says, and what toll makes of it: who reads it knows what to do.
+func TestExplain(t *testing.T) {
+	c := &Client{Server: "https://192.0.2.1:6443", Namespace: "perf"}
+	gr := schema.GroupResource{Resource: pods}
+	forbidden := func(text string) error { return apierrors.NewForbidden(gr, "x", errors.New(text)) }
+	dial := func(err error) error { return &url.Error{Op: "Get", URL: c.Server, Err: err} }
+	for _, tt := range []struct {
+		name, verb      string
+		err             error
+		missing, remedy string
+	}{
+		{"expired", "list", apierrors.NewUnauthorized("Unauthorized"), "(401)", "log in again"},
+		{"rbac", "create", forbidden(`User "u" cannot create resource "pods" in API group "" in the namespace "perf"`), "you may not create pods in namespace perf (403)", "toll kubernetes manifest"},
+		{"pod-security", "create", forbidden(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`), "forbids the pod (Pod Security)", "--unprivileged"},
+		{"quota", "create", forbidden("exceeded quota: small, requested: pods=1, used: pods=2"), "no quota left", "--namespace"},
+		{"webhook", "create", forbidden("admission webhook \"policy\" denied the request: \x1b[31mno"), "the cluster refuses to create pods", "policy"},
+		{"refused", "list", dial(syscall.ECONNREFUSED), "cannot be reached", "kubectl cluster-info"},
+		{"silent", "list", dial(context.DeadlineExceeded), "does not answer", "kubectl cluster-info"},
+		{"certificate", "list", dial(errors.New("tls: failed to verify certificate: x509: unknown authority")), "is not trusted", "certificate-authority"},
+		{"plug-in", "list", dial(errors.New("getting credentials: exec: executable aws not found")), "credential plug-in fails", "log in again"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := c.explain(t.Context(), tt.verb, pods, tt.err)
+			var u *path.UnsupportedError
+			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.missing) || !strings.Contains(u.Remedy, tt.remedy) || strings.ContainsRune(err.Error(), '\x1b') {
+				t.Errorf("error %v, hint %+v", err, u)
+			}
+		})
+	}
+	if err := c.explain(t.Context(), "get", pods, apierrors.NewNotFound(gr, "x")); !apierrors.IsNotFound(err) {
+		t.Errorf("that there is none: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("stopped by signal")
+	cancel(why)
+	if err := c.explain(ctx, "get", pods, dial(context.Canceled)); !errors.Is(err, why) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// Why a pod does not come, or has gone.
+func TestFailedPods(t *testing.T) {
+	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc", client: &Client{Namespace: "perf"}}
+	n := Node{Name: "n1", Arch: "arm64"}
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+	}
+	ended := func(reason string, code int32) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}}}}
+	}
+	for _, tt := range []struct {
+		name         string
+		status       corev1.PodStatus
+		says, remedy string
+	}{
+		{"runs", corev1.PodStatus{Phase: corev1.PodRunning}, "", ""},
+		{"creating", waiting("ContainerCreating", ""), "", ""},
+		{"no-image", waiting("ErrImagePull", "connection refused"), "node n1 does not have toll's image", "toll image | ssh n1 ctr -n k8s.io images import -"},
+		{"other-machine", waiting("RunContainerError", "exec /toll: exec format error"), "node n1 is arm64", "--image"},
+		{"unschedulable", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: Insufficient memory"}}},
+			"node n1 does not take the pod: 0/2 nodes are available", "describe node n1"},
+		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, "Evicted The node was low", ""},
+		{"killed", ended("OOMKilled", 137), "OOMKilled (exit code 137)", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := r.failed(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "toll-x"}, Status: tt.status}, n)
+			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %q", err, tt.says)
+			}
+			var u *path.UnsupportedError
+			if tt.remedy != "" && (!errors.As(err, &u) || !strings.Contains(u.Remedy, tt.remedy)) {
+				t.Errorf("hint %+v, want %q", u, tt.remedy)
+			}
+		})
+	}
+	r.backend.Image = "example.org/toll"
+	if err := r.failed(&corev1.Pod{Status: waiting("ImagePullBackOff", "denied")}, n); err == nil || !strings.Contains(fmt.Sprint(err), "cannot get the image") {
+		t.Errorf("of a registry: %v", err)
+	}
+}

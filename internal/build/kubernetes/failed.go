@@ -1,0 +1,96 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+// failed says why a pod will not run; nil: it may.
+func (r *run) failed(p *corev1.Pod, n Node) error {
+	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		return fmt.Errorf("node %s: the pod %s ended: %s", n.Name, p.Name, ending(p))
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not take the pod: %s", n.Name, said(c.Message)), Remedy: "kubectl describe node " + n.Name}
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			if err := r.waits(w, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// waits says why a container will not start; nil: it may.
+func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
+	switch w.Reason {
+	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+		if r.backend.Image == "" {
+			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image, w.Reason)
+			u.Remedy = "toll image | ssh " + n.Name + " ctr -n k8s.io images import -; or --image with its name in a registry"
+		}
+		return u
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+		if strings.Contains(w.Message, "exec format error") {
+			u.Missing = fmt.Sprintf("node %s is %s, and toll's image is for another kind of machine", n.Name, cmp.Or(n.Arch, "another machine"))
+			u.Remedy = "--image with one for all kinds; or --nodes with nodes of one kind"
+		}
+		return u
+	}
+	return nil
+}
+
+// ending is how a pod ended, in words.
+func ending(p *corev1.Pod) string {
+	words := said(strings.TrimSpace(strings.Join([]string{p.Status.Reason, p.Status.Message}, " ")))
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			words = strings.TrimSpace(words + " " + said(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, t.Message)))
+		}
+	}
+	return cmp.Or(strings.TrimSpace(words), string(p.Status.Phase))
+}
+
+// late says of a pod that did not come in time what it does.
+func (r *run) late(p *corev1.Pod, n Node) error {
+	state := strings.ToLower(cmp.Or(string(p.Status.Phase), "not there"))
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			state += ": " + said(strings.TrimSpace(w.Reason+" "+w.Message))
+		}
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s did not start the pod %s within %s: it is %s", n.Name, p.Name, joinTimeout, state),
+		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
+}
+
+// whyLeft says why an agent has gone, as far as the cluster knows.
+func (r *run) whyLeft(b *body, n Node, err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
+	defer cancel()
+	var now corev1.Pod
+	switch got := r.client.get(ctx, pods, b.pod.Name, &now); {
+	case apierrors.IsNotFound(got):
+		return fmt.Errorf("%w; its pod was removed: evicted, drained or deleted", err)
+	case got != nil:
+		return err
+	case now.DeletionTimestamp != nil:
+		return fmt.Errorf("%w; its pod is being removed: evicted, drained or deleted", err)
+	case now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded:
+		return fmt.Errorf("%w; its pod ended: %s", err, ending(&now))
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Name is the backend's name.
+const Name = "kubernetes"
+
+// Kubernetes is the backend. The zero value is ready, but for Version; Close ends it.
+type Kubernetes struct {
+	Access
+	// Nodes are those of the run: first the server's, then the client's, for paths that name
+	// none. Empty: all nodes that take pods.
+	Nodes []string
+	// Most is how many nodes are used at most, the first ones; 0: all.
+	Most int
+	// Image is toll's image in a registry; "" is its own, which every node must have.
+	Image string
+	// Unprivileged makes only pods that may do nothing, and reads only what they count.
+	Unprivileged bool
+	// Version is toll's.
+	Version string
+	// Program is the static binary in the image; "" is this program.
+	Program string
+	// StateDir is where journals are kept; "" is the user's state directory.
+	StateDir string
+
+	mu  sync.Mutex // guards following
+	run *run
+	err error // why there is none
+}
+
+var _ path.Distant = (*Kubernetes)(nil)
+
+// Name is "kubernetes".
+func (k *Kubernetes) Name() string { return Name }
+
+// Distant is true: client and server may have clocks of their own.
+func (k *Kubernetes) Distant() bool { return true }
+
+// recipes build the modes that a cluster can have.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Host:          (*site).host,
+	mode.Shared:        (*site).shared,
+	mode.Pod:           (*site).pod,
+	mode.Headless:      (*site).headless,
+	mode.ClusterIP:     (*site).clusterIP,
+	mode.HostPort:      (*site).hostPort,
+	mode.NodePortLocal: (*site).nodePortLocal,
+	mode.NodePort:      (*site).nodePort,
+}
+
+// Modes are their names.
+func Modes() []string { return recipe.Names(recipes) }
+
+// Usual are the modes that are compared if none is named.
+func Usual(unprivileged bool) []string {
+	usual := []string{string(mode.Pod), string(mode.ClusterIP), string(mode.NodePort)}
+	if unprivileged {
+		return usual
+	}
+	return append([]string{string(mode.Host), string(mode.HostPort), string(mode.NodePortLocal)}, usual...)
+}
+
+// Check makes what the path needs and asks the nodes what is there. That stays until Close.
+func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
+	if err := k.refuse(spec); err != nil {
+		return err
+	}
+	p, err := k.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller knows for what
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// refuse refuses what no cluster can change.
+func (k *Kubernetes) refuse(s path.Spec) error {
+	if recipes[s.Mode] == nil {
+		all := Modes()
+		last := len(all) - 1
+		return &path.UnsupportedError{Missing: "Kubernetes has no pods in mode " + string(s.Mode),
+			Remedy: strings.Join(all[:last], ", ") + " or " + all[last] + "; or --on lab"}
+	}
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured on a cluster", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not in the image of toll's pods", Remedy: "toll run --on lab or docker"}
+	}
+	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote
+	if k.Unprivileged && (s.Mode == mode.Host || s.Mode == mode.HostPort || onNodes) {
+		what := "mode " + string(s.Mode) + " needs hostNetwork or hostPort"
+		if onNodes {
+			what = "a client on the node itself needs hostNetwork"
+		}
+		return &path.UnsupportedError{Missing: what + ", which --unprivileged leaves out", Remedy: "pod, clusterip or nodeport --from container,remote-container"}
+	}
+	if s.To.Six() {
+		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// Build builds the path.
+func (k *Kubernetes) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode], func(p *path.Path) (*site, error) {
+		r, err := k.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Channel = r.hub
+		at := &site{ctx: ctx, run: r, path: p}
+		return at, at.begin()
+	})
+}
+
+// Cluster brings an agent to each node of the run and says what they are. Of those that get none
+// it says why, by name.
+func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+	r, err := k.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	without = map[string]error{}
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex // guards without
+	)
+	all = make([]sample.Node, len(r.nodes))
+	for i, n := range r.nodes {
+		wg.Go(func() {
+			at := &site{ctx: ctx, run: r}
+			about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String()}
+			if e, err := at.end(n, serving); err != nil {
+				mu.Lock()
+				without[n.Name] = err
+				mu.Unlock()
+			} else {
+				hello := e.machine.Hello()
+				about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
+			}
+			all[i] = about
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	return all, without, nil
+}
+
+// start finds the cluster once; what came of it is remembered until Close.
+func (k *Kubernetes) start(ctx context.Context) (*run, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.run == nil && k.err == nil {
+		k.run, k.err = k.begin(ctx)
+		if ctx.Err() != nil { // not the cluster's fault
+			err := k.err
+			k.err = nil
+			return k.run, err
+		}
+	}
+	return k.run, k.err
+}
+
+// Close ends the agents and removes all that was made.
+func (k *Kubernetes) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.run
+	k.run, k.err = nil, nil
+	if r == nil {
+		return nil
+	}
+	return r.close()
+}
+
+// alone refuses a path between two nodes where the run has one.
+func (r *run) alone() error {
+	return &path.UnsupportedError{Missing: fmt.Sprintf("only node %s takes pods: there is no other machine", r.nodes[0].Name),
+		Remedy: "--from host,container; or --nodes with two"}
+}

@@ -1,0 +1,47 @@
+package kubernetes
+
+import (
+	"errors"
+	"io"
+	"net/http"
+)
+
+// maxAnswer bounds an answer of the API server's, in bytes. A node's object has some ten kB, and clusters
+// have some thousand nodes.
+const maxAnswer = 256 << 20
+
+// limited reads no more than so many bytes of an answer, which client-go would keep in memory however long it is.
+type limited struct {
+	http.RoundTripper
+	most int64
+}
+
+func limitAnswers(next http.RoundTripper) http.RoundTripper { return &limited{next, maxAnswer} }
+
+// RoundTrip asks, and bounds the answer. A stream's is none.
+func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && answer.Body != nil && answer.StatusCode != http.StatusSwitchingProtocols {
+		answer.Body = &bounded{answer.Body, l.most}
+	}
+	return answer, err
+}
+
+// bounded is a body of which so many bytes are left to be read.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n, errTooLong
+	}
+	return n, err
+}

@@ -1,0 +1,353 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// site is a path while it is built: one operation, to which the context belongs. What outlives
+// it, as counters do, has none of it.
+type site struct {
+	ctx  context.Context
+	run  *run
+	path *path.Path
+
+	server, client *end
+	spots          []cluster.Spot
+	unseen         []string // hops that are there and cannot be witnessed, and why
+}
+
+// end is a node that the path is on.
+type end struct {
+	Node
+	// machine is the agent that meters the node: that in its own namespace or, unprivileged, a
+	// pod's.
+	machine *agent.Agent
+	agent   *agent.Agent // in the node's own namespace; nil: unprivileged
+	devices []agent.Interface
+	card    agent.Interface // the device with the node's address
+	own     []string        // other devices of the node's that the path crosses
+	to      []netip.Addr    // that it leads to by them
+}
+
+// begin finds the nodes.
+func (s *site) begin() error {
+	server, client, err := s.pair()
+	if err != nil {
+		return err
+	}
+	// Services lead to every pod with a server, so the client's node has none.
+	other := calling
+	if s.path.Spec.Client != "" {
+		other = serving
+	}
+	if s.server, err = s.end(server, serving); err != nil {
+		return err
+	}
+	if s.client = s.server; client.Name != server.Name {
+		if s.client, err = s.end(client, other); err != nil {
+			return err
+		}
+	}
+	s.path.Machines = []path.Machine{s.server.machine}
+	if s.client.machine.Hello().Boot != s.server.machine.Hello().Boot {
+		s.path.Machines = append(s.path.Machines, s.client.machine)
+	}
+	return nil
+}
+
+// pair are the path's nodes.
+func (s *site) pair() (server, client Node, err error) {
+	all, spec := s.run.nodes, s.path.Spec
+	if spec.Client == "" {
+		if spec.From == mode.FromHost || spec.From == mode.FromContainer {
+			return all[0], all[0], nil
+		}
+		if len(all) < 2 {
+			return server, client, s.run.alone()
+		}
+		return all[0], all[1], nil
+	}
+	for name, to := range map[string]*Node{spec.Server: &server, spec.Client: &client} {
+		i := slices.IndexFunc(all, func(n Node) bool { return n.Name == name })
+		if i < 0 {
+			return server, client, fmt.Errorf("the run has no node %s", name)
+		}
+		*to = all[i]
+	}
+	return server, client, nil
+}
+
+// end asks a node's agent for its devices. Unprivileged, a pod of that role stands for the node.
+func (s *site) end(n Node, standIn role) (*end, error) {
+	e := &end{Node: n}
+	if s.run.backend.Unprivileged {
+		b, err := s.run.bodyOf(s.ctx, standIn, n)
+		if err != nil {
+			return nil, err
+		}
+		e.machine = b.agent
+		return e, nil
+	}
+	b, err := s.run.bodyOf(s.ctx, onNode, n)
+	if err != nil {
+		return nil, err
+	}
+	e.machine, e.agent = b.agent, b.agent
+	if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
+		return nil, err
+	}
+	var ok bool
+	if e.card, ok = cluster.Card(e.devices, n.Addr); !ok {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the cluster's address of node %s, %s, is on none of its network cards: it is behind NAT", n.Name, n.Addr), Remedy: "--nodes with others"}
+	}
+	return e, nil
+}
+
+func (e *end) where() string { return "node " + e.Name }
+
+// deviceHop is a device in a node's own namespace, which others' packets cross, too.
+func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	h := cluster.DeviceHop(e.agent, e.where(), kind, name, forwardRx)
+	h.Others = true
+	return h
+}
+
+// natHop is connections that the node's rules rewrite.
+func (e *end) natHop(kind mode.HopKind, name string, n agent.NAT) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: e.where(), Expect: path.Matches, Read: e.agent.Read(agent.Counter{NAT: &n})}
+}
+
+// box is a pod of the path.
+type box struct {
+	*cluster.Box
+	kind mode.HopKind
+	port hostPort
+	pair agent.Interface // the other end of its pair, in the node's namespace; without a name: none is known
+}
+
+// kinds are what a pod's device may be.
+var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
+
+// box finds the pod of a role on a node.
+func (s *site) box(kind role, e *end) (*box, error) {
+	body, err := s.run.bodyOf(s.ctx, kind, e.Node)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := s.run.devices.Of(s.ctx, body.agent, "")
+	if err != nil {
+		return nil, err
+	}
+	ip, err := netip.ParseAddr(body.pod.Status.PodIP)
+	if err != nil || !ip.Is4() {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod on node %s has no IPv4 address", e.Name), Remedy: "a cluster with IPv4, alone or beside IPv6"}
+	}
+	found := cluster.Find(body.agent, devices, func(p netip.Prefix) bool { return p.Addr() == ip })
+	if found == nil {
+		return nil, fmt.Errorf("%s: its address %s is on none of its devices", body.agent.Name(), ip)
+	}
+	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
+	if b.kind == "" {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod's device on node %s is %q: its network is none that toll knows", e.Name, found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
+	}
+	if e.agent == nil {
+		return b, nil
+	}
+	if !slices.ContainsFunc(e.devices, b.Paired) { // the pod is younger than what is known of the node
+		s.run.devices.Forget(e.agent)
+		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
+			return nil, err
+		}
+	}
+	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 {
+		b.pair = e.devices[i]
+		e.own, e.to = append(e.own, b.pair.Name), append(e.to, b.Addr)
+		if b.pair.Master != "" {
+			e.own = append(e.own, b.pair.Master)
+		}
+	}
+	return b, nil
+}
+
+// hop is the pod's own device.
+func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
+
+// bridged is the pod's bridge as its node's own device, which counts what goes between the node
+// and its pods; none if the pod is on no bridge.
+func (b *box) bridged(e *end, toServer bool) []path.Hop {
+	if e.agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
+		return nil
+	}
+	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
+}
+
+// switched is the bridge between two pods of a node: what it sent out of their ports.
+func (e *end) switched(client, server *box) []path.Hop {
+	if e.agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
+		return nil
+	}
+	sent := func(b *box) agent.Counter { return agent.Counter{Device: &agent.Device{Name: b.pair.Name}} }
+	return []path.Hop{cluster.SwitchHop(e.agent, e.where(), server.pair.Master, sent(client), sent(server))}
+}
+
+// kindOf is a device's.
+func (e *end) kindOf(name string) string {
+	for _, d := range e.devices {
+		if d.Name == name {
+			return d.Kind
+		}
+	}
+	return ""
+}
+
+// tunnels are the devices by which packets go to other nodes inside other packets, by their kinds.
+var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
+
+// ofCilium are its tunnels: its routes name a device that its programs go past.
+var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
+
+// between are the hops from the client's node to the server's, for packets to there and back.
+func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
+	if s.server.agent == nil || s.client.agent == nil {
+		return nil, nil
+	}
+	out, err := s.leaves(s.client, there)
+	if err != nil {
+		return nil, err
+	}
+	in, err := s.leaves(s.server, back)
+	if err != nil {
+		return nil, err
+	}
+	var hops []path.Hop
+	through, answers := tunnels[out.Kind], tunnels[in.Kind]
+	both := through != "" && answers != ""
+	if !both && (through != "" || answers != "") {
+		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different ways")
+	}
+	if both {
+		hops = append(hops, s.client.deviceHop(through, out.Name, false))
+		s.client.own, s.client.to = append(s.client.own, out.Name), append(s.client.to, there)
+	}
+	wire := in.Name
+	if answers != "" {
+		wire = s.server.card.Name
+	}
+	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
+	if both {
+		hops = append(hops, s.server.deviceHop(answers, in.Name, true))
+		s.server.own, s.server.to = append(s.server.own, in.Name), append(s.server.to, back)
+	}
+	return hops, nil
+}
+
+// leaves is the device by which packets leave a node for an address of another one.
+func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
+	way, err := e.agent.Route(s.ctx, to)
+	if err != nil {
+		return agent.Interface{}, fmt.Errorf("%s has no route to %s: %w", e.where(), to, err)
+	}
+	find := func(name string) (agent.Interface, bool) {
+		i := slices.IndexFunc(e.devices, func(d agent.Interface) bool { return d.Name == name })
+		if i < 0 {
+			return agent.Interface{}, false
+		}
+		return e.devices[i], true
+	}
+	if way.Device == "cilium_host" {
+		for _, name := range ofCilium {
+			if d, ok := find(name); ok {
+				return d, nil
+			}
+		}
+		return e.card, nil
+	}
+	d, ok := find(way.Device)
+	if !ok || d.Kind == "veth" && d.Name != e.card.Name && e.card.Kind != "veth" || d.Name == "lo" {
+		return e.card, nil
+	}
+	return d, nil
+}
+
+// serve places the server, and the client, which dials it there.
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.machine}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.machine}}
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.describe()
+	s.inspectable()
+	path.Share(s.path, func(h path.Hop) bool {
+		return h.Expect != path.Matches && (h.Where == s.client.where() || h.Where == s.server.where())
+	})
+	return nil
+}
+
+// inspectable lets the path be inspected: of the nodes, what it crosses there. Programs that may
+// take packets past a device are usual on a cluster; they are said, and not refused: each pod's
+// own device and the nodes' cards count all the same.
+func (s *site) inspectable() {
+	if s.server.agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+		return
+	}
+	ends := []*end{s.client, s.server}
+	if s.client == s.server {
+		ends = ends[1:]
+	}
+	to := []netip.Addr{s.server.Addr, s.client.Addr}
+	for _, e := range ends {
+		to = append(to, e.to...)
+	}
+	for _, e := range ends {
+		devices := slices.Compact(slices.Sorted(slices.Values(append([]string{e.card.Name}, e.own...))))
+		s.spots = append(s.spots, cluster.Spot{Agent: e.agent, At: agent.Spot{Where: e.where(), Devices: devices, To: to}})
+	}
+	spots := s.spots
+	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
+}
+
+// describe notes what a result must say of the cluster and its devices.
+func (s *site) describe() {
+	f := s.path.Facts
+	f["server node"], f["client node"] = s.server.fact(), s.client.fact()
+	f["cluster"] = fmt.Sprintf("Kubernetes %s, namespace %s", said(s.run.version), s.run.client.Namespace)
+	if s.run.backend.Image != "" {
+		f["image"] = s.run.image
+	}
+	if s.run.backend.Unprivileged {
+		s.unseen = append(s.unseen, "all between the pods (--unprivileged)")
+	}
+	for i, why := range s.unseen {
+		f[cmp.Or(map[int]string{0: "not witnessed"}[i], fmt.Sprintf("not witnessed (%d)", i+1))] = why
+	}
+	if s.path.Spec.Client == "" {
+		maps.Copy(f, s.network())
+	}
+	seen := map[string]bool{}
+	for _, e := range []*end{s.server, s.client} {
+		names := append([]string{e.card.Name}, e.own...)
+		for _, d := range e.devices {
+			if id := e.Name + " " + d.Name; slices.Contains(names, d.Name) && !seen[id] {
+				seen[id] = true
+				d.Where = e.where()
+				s.path.Links = append(s.path.Links, d.Link)
+			}
+		}
+	}
+}
+
+func (e *end) fact() string {
+	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet, e.Runtime, e.machine.Hello().Kernel))
+}
