@@ -136,7 +136,7 @@ func joined(t *testing.T, p plugin) *apiserver {
 		shell(t, machines+"\n"+p.node, "nN", n, "wN", "w"+own, ".N", "."+own, "0N", "0"+own, ".O", "."+other, "0O", "0"+other)
 	}
 	t.Cleanup(func() {
-		shell(t, `ip link del sw; for n in $(ls /run/netns); do ip netns del $n; done`)
+		shell(t, `for l in w1 w2 sw; do ip link del $l; done; for n in $(ls /run/netns); do ip netns del $n; done`)
 	})
 	s := newAPIServer(t, "n1", "n2")
 	spaces := map[string]string{} // of pods; guarded by s.mu

@@ -499,6 +499,7 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; every pod of the cluster reaches every port, but for network policies",
 		PortIsolation: true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        podRoutes,
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: Host, Part: "a network namespace of its own, by the cluster's network plug-in"},
@@ -515,6 +516,7 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; every pod of the cluster reaches every port, but for network policies",
 		PortIsolation: true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        []Route{podRoutes[1], podRoutes[3]},
 		Apart:         []Apart{ofPods(FromHost), ofPods(FromRemote)},
 		Rungs: []Rung{
@@ -531,6 +533,7 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		PerPort:       true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes: []Route{
 			{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
@@ -548,6 +551,7 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		PerPort:       true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT),
 		Rungs:         aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a port of the server's node"),
 	},
@@ -560,6 +564,7 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		PerPort:       true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT)[2:],
 		Apart:         []Apart{ofTheNode(FromHost), ofTheNode(FromContainer)},
 		Rungs:         aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a service's port on the server's node"),
@@ -573,6 +578,7 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		PerPort:       true,
 		Kubernetes:    true,
+		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT, HopSNAT),
 		Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod, "NAT of a service's port on the server's node, and of the client's address"),
 			aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, NodePortLocal, "NAT of the client's address, too")...),
