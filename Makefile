@@ -66,7 +66,7 @@ QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = build/swarm build/docker build/lab build/peer fast
+PLACES = build/swarm build/docker build/lab build/peer build/kubernetes fast
 .PHONY: test-places
 test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
