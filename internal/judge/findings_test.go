@@ -54,6 +54,18 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// What nobody could read is not called witnessed.
+func TestFindingsOfUnreadHops(t *testing.T) {
+	f := judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File
+	for i := range f.Header.Paths {
+		if p := &f.Header.Paths[i]; p.Mode == string(mode.PublishNAT) {
+			p.Facts = map[string]string{sample.FactNotWitnessed: "all between the pods (--unprivileged)"}
+		}
+	}
+	wantFinding(t, Judge(f).Base(), "Every row was witnessed: its bytes were counted wherever toll could read counters."+
+		" Not witnessed: of publish-nat :addr and publish-nat :lo, all between the pods (--unprivileged).")
+}
+
 func TestFindingsAreByPlacement(t *testing.T) {
 	var cells []sample.Cell
 	for _, from := range []mode.Placement{mode.FromContainer, mode.FromRemote} {

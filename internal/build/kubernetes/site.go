@@ -1,17 +1,18 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // site is a path while it is built: one operation, to which the context belongs. What outlives
@@ -329,8 +330,8 @@ func (s *site) describe() {
 	if s.run.backend.Unprivileged {
 		s.unseen = append(s.unseen, "all between the pods (--unprivileged)")
 	}
-	for i, why := range s.unseen {
-		f[cmp.Or(map[int]string{0: "not witnessed"}[i], fmt.Sprintf("not witnessed (%d)", i+1))] = why
+	if len(s.unseen) > 0 {
+		f[sample.FactNotWitnessed] = strings.Join(s.unseen, "; ")
 	}
 	if s.path.Spec.Client == "" {
 		maps.Copy(f, s.network())

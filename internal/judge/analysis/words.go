@@ -2,18 +2,38 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Witnessed says that of every row.
+// Witnessed says that of every row, and of which rows not all is.
 func Witnessed(r *Report) string {
-	if len(r.Failed) == 0 {
-		return "Every row was witnessed: its bytes were counted on each hop of its path."
+	said := "Every row was witnessed: its bytes were counted on each hop of its path."
+	if len(r.Failed) > 0 {
+		said = fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
 	}
-	return fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
+	unseen := map[string][]string{} // rows, by what of them is not witnessed
+	for _, c := range r.Cells {
+		if why := c.Facts[sample.FactNotWitnessed]; why != "" && !slices.Contains(unseen[why], c.Label()) {
+			unseen[why] = append(unseen[why], c.Label())
+		}
+	}
+	if len(unseen) == 0 {
+		return said
+	}
+	said = strings.Replace(said, "on each hop of its path", "wherever toll could read counters", 1) + " Not witnessed:"
+	for i, why := range slices.Sorted(maps.Keys(unseen)) {
+		if i > 0 {
+			said += ";"
+		}
+		said += fmt.Sprintf(" of %s, %s", printable.List(unseen[why]), why)
+	}
+	return said + "."
 }
 
 // Placements are from where cells are reached, in the cells' order.

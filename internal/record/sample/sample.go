@@ -230,6 +230,9 @@ type Path struct {
 	Cards []CardName `json:"cards,omitempty"`
 }
 
+// FactNotWitnessed is a path's fact that says which of its hops nobody could read, and why.
+const FactNotWitnessed = "not witnessed"
+
 // Link is a network device on a path.
 type Link struct {
 	Name     string          `json:"name"`
