@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
@@ -96,7 +97,11 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "baseline":
 		return oneOf(modeWords, many)
 	case "mode":
-		return oneOf(func() []string { return append(swarm.Modes(), peer.Modes()...) }, many)
+		return oneOf(func() []string {
+			all := slices.Concat(swarm.Modes(), kubernetes.Modes(), peer.Modes())
+			slices.Sort(all)
+			return slices.Compact(all)
+		}, many)
 	case "pin":
 		return oneOf(func() []string { return []string{"auto", "none"} }, many)
 	case "measure":

@@ -53,10 +53,15 @@ func (f *kubernetesFlags) check() error {
 }
 
 func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	k := &kubernetes.Kubernetes{Access: f.access, Nodes: f.shared().nodes, Image: f.shared().image, Unprivileged: f.unprivileged, Version: version}
+	k := f.backend(f.shared())
 	k.Most = 2 // a server's and a client's
 	defer func() { err = errors.Join(err, k.Close()) }()
 	return use(k)
+}
+
+// backend is the cluster, with the nodes and the image of those flags.
+func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
+	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Version: version}
 }
 
 // unprivileged reports whether a run is on a cluster alone, without any privilege.

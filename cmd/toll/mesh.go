@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
@@ -28,10 +29,11 @@ type meshFlags struct {
 	mode   string
 	sweeps int
 	atOnce int
-	swarm  swarmFlags
+	swarm  swarmFlags // nodes and image are those of a Kubernetes cluster, too
+	kube   kubernetesFlags
 	peers  meshPeers
 
-	ofSwarm, ofPeers *pflag.FlagSet // the flags of these
+	ofSwarm, ofKube, ofPeers *pflag.FlagSet // the flags of these
 }
 
 func newMesh(e env) *cobra.Command {
@@ -41,16 +43,20 @@ func newMesh(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "mesh",
-		Short: "Find the slow nodes and links of a Docker Swarm, or of machines by ssh",
-		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm, or
-every two machines that ssh reaches. In each round every node is in one pair, so N
+		Short: "Find the slow nodes and links of a cluster, or of machines by ssh",
+		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm or a
+Kubernetes cluster, or every two machines that ssh reaches. In each round every node is in one pair, so N
 nodes take N-1 rounds. It prints a table of nodes × nodes, and names the nodes that
 are slow to all others, and the links that are slow though their nodes are not.
 On a swarm it runs on a manager; every node must have toll's image (see toll image).
+On Kubernetes --mode host is the nodes' own network, and --mode pod that of the pods: a
+link that is slow in both is slow, one that is slow in the second only is the network
+plug-in's.
 With --peers toll starts itself there by ssh, and the machines dial each other.`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
   toll mesh --on swarm --budget 5m --save mesh.jsonl
+  toll mesh --on kubernetes --mode pod
   toll mesh --peers a,b,me@c:2222
   toll mesh --peers localhost,a,b --peers-network 10.0.0.0/24`,
 		Args: noArguments,
@@ -63,15 +69,22 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: swarm or peer")
-	m.ofSwarm, m.ofPeers = pflag.NewFlagSet(swarm.Name, pflag.ContinueOnError), pflag.NewFlagSet(peer.Name, pflag.ContinueOnError)
-	m.ofSwarm.SortFlags, m.ofPeers.SortFlags = false, false
-	m.ofSwarm.StringSliceVar(&m.swarm.nodes, "nodes", nil, "swarm: the nodes, by name or ID (default all that take tasks)")
+	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: swarm, kubernetes or peer")
+	of := func(name string) *pflag.FlagSet {
+		out := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		out.SortFlags = false
+		return out
+	}
+	m.ofSwarm, m.ofKube, m.ofPeers = of(swarm.Name), of(kubernetes.Name), of(peer.Name)
+	m.ofSwarm.StringSliceVar(&m.swarm.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID (default all that take tasks)")
 	m.swarm.addHow(m.ofSwarm)
+	m.kube.addHow(m.ofKube)
 	m.peers.add(m.ofPeers)
-	fl.AddFlagSet(m.ofSwarm)
-	fl.AddFlagSet(m.ofPeers)
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", ")+" (of peers always "+strings.Join(peer.Modes(), ", ")+")")
+	for _, own := range []*pflag.FlagSet{m.ofSwarm, m.ofKube, m.ofPeers} {
+		fl.AddFlagSet(own)
+	}
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", ")+
+		"; of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+"; of peers always "+strings.Join(peer.Modes(), ", "))
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
@@ -199,17 +212,23 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 	if !all.Changed("on") && all.Changed(meshPeersFlag) {
 		on = []string{peer.Name}
 	}
-	refuse := func(other *pflag.FlagSet, of string) error {
-		if flag := given(other, func(string) bool { return true }); flag != "" {
-			return usage(fmt.Errorf("--%s is for %s only", flag, of), "--on "+of+", or leave --"+flag+" out")
+	refuse := func(other *pflag.FlagSet, but ...string) error {
+		flag := given(other, func(name string) bool { return !slices.Contains(but, name) })
+		if flag == "" {
+			return nil
 		}
-		return nil
+		return usage(fmt.Errorf("--%s is for %s only", flag, other.Name()), "--on "+other.Name()+", or leave --"+flag+" out")
 	}
 	switch {
 	case slices.Equal(on, []string{swarm.Name}):
-		return swarm.Name, cmp.Or(refuse(m.ofPeers, peer.Name), m.swarm.read())
+		return swarm.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofKube), m.swarm.read())
+	case slices.Equal(on, []string{kubernetes.Name}):
+		if m.kube.unprivileged && !all.Changed("mode") {
+			m.mode = string(mode.Pod)
+		}
+		return kubernetes.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofSwarm, "nodes", "image"), m.swarm.read())
 	case !slices.Equal(on, []string{peer.Name}):
-		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, or --peers a,b,c")
+		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, --on kubernetes, or --peers a,b,c")
 	}
 	if !all.Changed("mode") {
 		m.mode = string(mode.Native)
@@ -217,13 +236,16 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 	if !slices.Contains(peer.Modes(), m.mode) {
 		return "", usage(fmt.Errorf("--mode %s: between machines that ssh reaches a mesh is measured without containers", m.mode), "leave --mode out, or --on swarm")
 	}
-	return peer.Name, cmp.Or(refuse(m.ofSwarm, swarm.Name), m.peers.check())
+	return peer.Name, cmp.Or(refuse(m.ofSwarm), refuse(m.ofKube), m.peers.check())
 }
 
 // backend is that of the nodes.
 func (m *meshFlags) backend(on string) cluster {
-	if on == peer.Name {
+	switch on {
+	case peer.Name:
 		return m.peers.backend()
+	case kubernetes.Name:
+		return m.kube.backend(&m.swarm)
 	}
 	return m.swarm.backend()
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func names(figures map[string]float64) (out []string) {
 }
 
 func TestChat(t *testing.T) {
-	connections := 0
+	var connections atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/models" {
 			io.WriteString(w, `{"data":[{"id":"tiny"}]}`)
@@ -75,7 +76,7 @@ func TestChat(t *testing.T) {
 	}))
 	s.Config.ConnState = func(_ net.Conn, to http.ConnState) {
 		if to == http.StateNew {
-			connections++
+			connections.Add(1)
 		}
 	}
 	s.Start()
@@ -85,16 +86,17 @@ func TestChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	before := 0
+	before := int64(0)
 	for i := range 3 {
 		got, err := c.Visit(context.Background(), brief)
 		if err != nil || strings.Join(names(got), ",") != "connecting,first token,response,token gap" || got["response"] < 0.004 || got["token gap"] < 0.001 {
 			t.Errorf("%v, %v", got, err)
 		}
-		if i > 0 && connections != before+1 { // the first visit also checks
-			t.Errorf("visit %d made %d connections", i, connections-before)
+		now := connections.Load()
+		if i > 0 && now != before+1 { // the first visit also checks
+			t.Errorf("visit %d made %d connections", i, now-before)
 		}
-		before = connections
+		before = now
 	}
 	if len(c.Metrics) != 4 || c.Metrics[0].Unit != "s" || c.Metrics[0].Higher {
 		t.Errorf("%+v", c.Metrics)

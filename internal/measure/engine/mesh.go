@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -132,10 +133,14 @@ func blame(err error, p *path.Path, spec path.Spec) error {
 }
 
 // MeshSpec is the path between two nodes in a mode: from the other machine, or if
-// the mode has no such route, from a container there.
+// the mode has no such route or is of pods, from a container there.
 func MeshSpec(name mode.Name) (path.Spec, error) {
 	m, _ := mode.Find(name)
-	for _, from := range []mode.Placement{mode.FromRemote, mode.FromRemoteContainer} {
+	from := []mode.Placement{mode.FromRemote, mode.FromRemoteContainer}
+	if m.Kubernetes {
+		slices.Reverse(from)
+	}
+	for _, from := range from {
 		if routes := m.RoutesFrom(from); len(routes) > 0 {
 			return path.Spec{Mode: name, From: from, To: routes[0].To}, nil
 		}
