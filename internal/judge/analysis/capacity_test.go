@@ -235,6 +235,7 @@ func TestPathMTU(t *testing.T) {
 		{"clamped", at(1360, 52, 1500, "eth0", 1500), whole, mode.Routed, "segments are 1360 bytes: the path carries packets of 1412, the client's eth0 says 1500: something"},
 		{"loopback", at(32741, 52, 65535, "lo", 65536), at(65483, 52, 65535, "lo", 65536), mode.Routed, ""},
 		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, ""},
+		{"past-docker-proxy", at(1448, 52, 1500, "lo", 65536), whole, mode.Routed, ""},
 		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed, ""},
 		{"small-windows", at(1148, 52, 1500, "eth0", 1500), whole, tuned, ""},
 	} {

@@ -55,8 +55,9 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 	return out
 }
 
-// Narrow reports whether the path carries less than the end's device.
-func (s Segments) Narrow() bool { return s.MTU > 0 && s.Packet < min(s.MTU, mostIP) }
+// Narrow reports whether the path carries less than the end's device. The loopback device's
+// says nothing: who dials it may be led to a container.
+func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
 // narrowWarning names a path that carries smaller packets than one of its ends.
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
