@@ -38,17 +38,14 @@ test: deps ## install what the tests need and run all of them
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
-# What waits for nothing but a CPU gets what the others leave: the linters and the pure packages, and in its time the VM, whose clock
-# counts instructions: left to the end it would have one of two cores to itself. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
+# What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
+# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
 # and bounds how many of its tests measure at once; the others take a minute, one package at a time.
-IDLE = check
+IDLE = test-vm check
 LAST = test-toll test-loops
-.PHONY: test-linked nice-test-vm $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
+.PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 4 --no-print-directory --output-sync=target $(LAST:%=last-%) nice-test-vm $(IDLE:%=idle-%)
-
-nice-test-vm:
-	nice $(MAKE) --no-print-directory test-vm
+	$(MAKE) -j 4 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
 
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
