@@ -71,7 +71,7 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{file: filepath.Join(statePath(dir), id+journalSuffix), open: map[Entry]bool{},
+	return &Journal{file: filepath.Join(StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 

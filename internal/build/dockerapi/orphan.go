@@ -122,7 +122,7 @@ func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner
 // which the others are returned. The caller closes them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
-	js.dir, err = openStateDir(statePath(dir))
+	js.dir, err = openStateDir(StatePath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return js, nil
 	}

@@ -15,8 +15,9 @@ import (
 // write there.
 type stateDir struct{ *os.File }
 
-// statePath is where journals are: the user's state directory.
-func statePath(given string) string {
+// StatePath is where journals are, a Swarm's and a cluster's, too: the user's state
+// directory, or given if that is not "" (tests).
+func StatePath(given string) string {
 	if given != "" {
 		return filepath.Clean(given) // behind a slash a link would be followed
 	}

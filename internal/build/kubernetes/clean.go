@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
@@ -60,7 +61,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 
 // journals are the namespaces that those of dead runs name, each once, and the given one.
 func (c *Clean) journals() (places []*found, err error) {
-	dir := StateDir(c.StateDir)
+	dir := dockerapi.StatePath(c.StateDir)
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 )
 
 // Journal says where a run makes objects. It is written before the first one, and removed when
@@ -31,27 +33,12 @@ const JournalSuffix = ".kubernetes"
 // maxJournal bounds a journal, in bytes.
 const maxJournal = 64 << 10
 
-// StateDir is where journals are; given is what a test says, or "".
-func StateDir(given string) string {
-	if given != "" {
-		return filepath.Clean(given)
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "bridgetoll")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "/run/bridgetoll" // a service has no home
-	}
-	return filepath.Join(home, ".local", "state", "bridgetoll")
-}
-
 // journalFile is a journal that is open and locked.
 type journalFile struct{ f *os.File }
 
 // write writes a run's journal and locks it.
 func (j Journal) write(dir string) (*journalFile, error) {
-	dir = StateDir(dir)
+	dir = dockerapi.StatePath(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}

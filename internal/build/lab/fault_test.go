@@ -27,7 +27,7 @@ func TestFaultAtEachStep(t *testing.T) {
 		if slices.Contains(asOthers, m.Name) {
 			continue
 		}
-		r := longest(m)
+		r := pathtest.Longest(m)
 		t.Run(string(m.Name), func(t *testing.T) {
 			l := started(t, &Lab{})
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}

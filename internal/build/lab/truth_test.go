@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,12 +56,6 @@ func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	if err := l.Check(context.Background(), spec); err != nil {
 		t.Skip(err)
 	}
-}
-
-// longest is the mode's last route that is not measured on request only.
-func longest(m mode.Mode) mode.Route {
-	usual := slices.DeleteFunc(slices.Clone(m.Routes), mode.Route.OnRequest)
-	return usual[len(usual)-1]
 }
 
 // truths are the kernel's own view of each mode, as ip, bridge and nft print

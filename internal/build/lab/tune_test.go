@@ -229,7 +229,7 @@ func congestionOf(t *testing.T, l *Lab) (name string) {
 func TestTunesOnEveryMode(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, m := range pathtest.Modes(t) {
-		r := longest(m)
+		r := pathtest.Longest(m)
 		if vm() && slices.Contains(r.Hops, mode.HopOVS) {
 			continue // on an emulated CPU a switch of its own for each path takes too long
 		}

@@ -101,6 +101,9 @@ func lastUsual(m mode.Mode) int {
 	return len(m.Routes) - 1
 }
 
+// Longest is that route: the mode's last one that is not measured on request only.
+func Longest(m mode.Mode) mode.Route { return m.Routes[lastUsual(m)] }
+
 // modesEnv chooses the modes to test: "rare" are those that some kernels lack parts for
 // (see test/vm/run), "" is all.
 const (
