@@ -32,7 +32,7 @@ var commandGroups = []named{
 
 // flagGroups are the flags by what they decide.
 var flagGroups = []named{
-	{"What to measure", []string{"mode", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
+	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
@@ -202,7 +202,7 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 
 // valueNames are what stands for the value of a flag, by its name.
 var valueNames = map[string]string{
-	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
+	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
 	"control": "ADDRESS", "kubeconfig": "FILE", "context": "NAME", "namespace": "NAME", "account": "NAME", "peer": "HOST", "peers": "HOSTS", "peer-dial": "ADDRESS", "peers-network": "NETWORK", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
 	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "sweep": "OPTION=VALUES", "direction": "WHICH", "shape": "SHAPE", "procs": "CxP",

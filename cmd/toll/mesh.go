@@ -26,7 +26,8 @@ import (
 
 // meshFlags are the flags that only a mesh has.
 type meshFlags struct {
-	mode   string
+	mode   string   // or two, by commas
+	labels []string // keys
 	sweeps int
 	atOnce int
 	swarm  swarmFlags // nodes and image are those of a Kubernetes cluster, too
@@ -49,14 +50,15 @@ Kubernetes cluster, or every two machines that ssh reaches. In each round every 
 nodes take N-1 rounds. It prints a table of nodes × nodes, and names the nodes that
 are slow to all others, and the links that are slow though their nodes are not.
 On a swarm it runs on a manager; every node must have toll's image (see toll image).
-On Kubernetes --mode host is the nodes' own network, and --mode pod that of the pods: a
-link that is slow in both is slow, one that is slow in the second only is the network
-plug-in's.
+On Kubernetes each pair is measured on the pods' network and on the nodes' own, one right
+after the other (--mode pod,host): it says what the CNI costs on each link, and tells a slow
+link from a slow CNI. On a swarm --mode overlay,host does the same.
 With --peers toll starts itself there by ssh, and the machines dial each other.`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
   toll mesh --on swarm --budget 5m --save mesh.jsonl
-  toll mesh --on kubernetes --mode pod
+  toll mesh --on kubernetes
+  toll mesh --on kubernetes --mode pod --label example.org/rack
   toll mesh --peers a,b,me@c:2222
   toll mesh --peers localhost,a,b --peers-network 10.0.0.0/24`,
 		Args: noArguments,
@@ -79,12 +81,13 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 	m.ofSwarm.StringSliceVar(&m.swarm.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID (default all that take tasks)")
 	m.swarm.addHow(m.ofSwarm)
 	m.kube.addHow(m.ofKube)
+	m.ofKube.StringSliceVar(&m.labels, "label", nil, "kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
 	m.peers.add(m.ofPeers)
 	for _, own := range []*pflag.FlagSet{m.ofSwarm, m.ofKube, m.ofPeers} {
 		fl.AddFlagSet(own)
 	}
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes: "+strings.Join(swarm.Modes(), ", ")+
-		"; of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+"; of peers always "+strings.Join(peer.Modes(), ", "))
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes, or one and host, which it is held against: "+strings.Join(swarm.Modes(), ", ")+
+		"; of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+" (default pod,host); of peers always "+strings.Join(peer.Modes(), ", "))
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
@@ -113,9 +116,13 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	if err != nil {
 		return err
 	}
-	between, err := engine.MeshSpec(req.Mode)
-	if err != nil {
-		return err
+	var between []path.Spec
+	for _, name := range meshModes(req) {
+		spec, err := engine.MeshSpec(name)
+		if err != nil {
+			return err
+		}
+		between = append(between, spec)
 	}
 	// What no nodes can mend is said before any is asked.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
@@ -140,10 +147,18 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 			with = append(with, n.Name)
 		}
 	}
-	if err := checkMesh(ctx, s, between, with); err != nil {
+	for _, spec := range between {
+		if err := checkMesh(ctx, s, spec, with); err != nil {
+			return err
+		}
+	}
+	if req.NotWitnessed, err = unseen(ctx, s, between[0], with); err != nil {
 		return err
 	}
 	req.Nodes = nodes
+	if req.On == kubernetes.Name {
+		req.Labels = m.meshLabels(nodes)
+	}
 	p, err := plan.Mesh(req)
 	if err != nil {
 		return badMesh(err)
@@ -157,6 +172,56 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return f.out.print(e, planDocument(p, nil))
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// meshModes are the request's, first the one that is held against the other.
+func meshModes(r plan.MeshRequest) []mode.Name {
+	if r.Beside == "" {
+		return []mode.Name{r.Mode}
+	}
+	return []mode.Name{r.Mode, r.Beside}
+}
+
+// parseMeshModes reads --mode: one, or two of which one is host.
+func parseMeshModes(text string) (name, beside mode.Name, err error) {
+	const example = "--mode pod, --mode host or --mode pod,host"
+	words := strings.Split(text, ",")
+	if name, err = parseOne(words[0], mode.ParseName); err != nil || len(words) == 1 {
+		return name, "", err
+	}
+	if beside, err = parseOne(words[1], mode.ParseName); err != nil {
+		return "", "", err
+	}
+	if name == mode.Host {
+		name, beside = beside, name
+	}
+	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // of which one is held against the other
+		return "", "", usage(fmt.Errorf("--mode %s: a mesh has one mode, or another one and host, which it is held against", text), example)
+	}
+	return name, beside, nil
+}
+
+// meshLabels are the keys of labels that tell the nodes apart, as they are shown: the larger place
+// first, then those that were named.
+func (m *meshFlags) meshLabels(nodes []sample.Node) (keys []string) {
+	for _, key := range append(kubernetes.PlaceLabels(), m.labels...) {
+		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
+		if has && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// unseen says which hops nobody could read on the path between the first two nodes that have one, and why.
+func unseen(ctx context.Context, s path.Builder, spec path.Spec, nodes []string) (string, error) {
+	for i := range nodes[1:] {
+		spec.Server, spec.Client = nodes[i], nodes[i+1]
+		if p, err := s.Build(ctx, spec); err == nil {
+			return p.Facts[sample.FactNotWitnessed], p.Close()
+		}
+	}
+	return "", ctx.Err()
 }
 
 // badMesh refuses a request that cannot be planned.
@@ -193,7 +258,7 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 	if given.Changed("rounds") {
 		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
 	}
-	if r.Mode, err = parseOne(m.mode, mode.ParseName); err != nil {
+	if r.Mode, r.Beside, err = parseMeshModes(m.mode); err != nil {
 		return r, err
 	}
 	wire, err := parseWire("")
@@ -223,8 +288,14 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 	case slices.Equal(on, []string{swarm.Name}):
 		return swarm.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofKube), m.swarm.read())
 	case slices.Equal(on, []string{kubernetes.Name}):
-		if m.kube.unprivileged && !all.Changed("mode") {
+		if !all.Changed("mode") {
 			m.mode = string(mode.Pod)
+			if !m.kube.unprivileged {
+				m.mode += "," + string(mode.Host)
+			}
+		}
+		if slices.Contains(m.labels, "") {
+			return "", usage(errors.New("--label: one has no name"), "--label topology.kubernetes.io/zone")
 		}
 		return kubernetes.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofSwarm, "nodes", "image"), m.swarm.read())
 	case !slices.Equal(on, []string{peer.Name}):
@@ -245,7 +316,9 @@ func (m *meshFlags) backend(on string) cluster {
 	case peer.Name:
 		return m.peers.backend()
 	case kubernetes.Name:
-		return m.kube.backend(&m.swarm)
+		k := m.kube.backend(&m.swarm)
+		k.Labels = m.labels
+		return k
 	}
 	return m.swarm.backend()
 }

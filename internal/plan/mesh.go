@@ -13,16 +13,20 @@ import (
 
 // MeshRequest is what the user asked for of a mesh.
 type MeshRequest struct {
-	Nodes     []sample.Node // at least two, of different names
-	Mode      mode.Name     // of the containers; "": host
-	On        string        // the backend
-	Loads     []sample.Load // rr, bulk or both
-	Sweeps    int           // 0: until Precision or Budget
-	AtOnce    int           // pairs that are measured at a time, at most; 0: as many as a round has
-	Budget    float64       // seconds
-	Precision float64       // relative
-	Pin       string
-	Seed      uint64
+	Nodes  []sample.Node // at least two, of different names
+	Mode   mode.Name     // of the containers; "": host
+	Beside mode.Name     // that every visit is made in, too, to be held against; "": none
+	Labels []string      // keys of the nodes' labels, as they are shown
+	// NotWitnessed says which hops of a path of Mode nobody can read, and why.
+	NotWitnessed string
+	On           string        // the backend
+	Loads        []sample.Load // rr, bulk or both
+	Sweeps       int           // 0: until Precision or Budget
+	AtOnce       int           // pairs that are measured at a time, at most; 0: as many as a round has
+	Budget       float64       // seconds
+	Precision    float64       // relative
+	Pin          string
+	Seed         uint64
 }
 
 // MinSweeps is how many sweeps a mesh needs before it can end by precision. The
@@ -39,7 +43,7 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 		r.Mode = mode.Host
 	}
 	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget, Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
-		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
+		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), Beside: string(r.Beside), Labels: r.Labels, NotWitnessed: r.NotWitnessed, On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
 	if err := r.check(); err != nil {
 		return p, err
 	}
@@ -73,6 +77,8 @@ func (r MeshRequest) check() error {
 		return fmt.Errorf("a mesh takes two nodes at least, and there is %d", n)
 	case n > sample.MaxNodes:
 		return fmt.Errorf("%d nodes, at most %d can be measured", n, sample.MaxNodes)
+	case r.Beside != "" && r.Beside == r.Mode:
+		return fmt.Errorf("mode %s beside itself", r.Mode)
 	case r.Sweeps < 0:
 		return fmt.Errorf("%d sweeps: must not be negative", r.Sweeps)
 	case r.AtOnce < 0:
@@ -103,6 +109,8 @@ func (r MeshRequest) check() error {
 type Phase struct {
 	Load  sample.Load
 	Pairs []sample.Pair
+	// Beside says that it is measured in the mesh's second mode.
+	Beside bool
 }
 
 // MeshRounds is how many tournament rounds a sweep of the plan has.
@@ -111,7 +119,8 @@ func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 // MeshRound is a tournament round of a sweep, both counted from 0: its phases,
 // one after the other, in an order shuffled by the seed. Each pair is in one phase
 // of each load, or of one that is measured both ways in two, with client and
-// server exchanged.
+// server exchanged. With two modes each phase is made in both, one right after the
+// other, so that what drifts does so for both; they take turns in coming first.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
@@ -120,15 +129,27 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	}
 	var all []Phase
 	for _, l := range p.Loads {
-		all = append(all, Phase{l, pairs})
+		all = append(all, Phase{Load: l, Pairs: pairs})
 		if sample.BothWays(l.Kind) {
-			all = append(all, Phase{l, back})
+			all = append(all, Phase{Load: l, Pairs: back})
 		}
 	}
 	const stream = 1 << 63 // not that of the schedule
 	rng := rand.New(rand.NewPCG(p.Seed^stream, uint64(sweep)<<32|uint64(round)))
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return split(all, p.Mesh.AtOnce)
+	all = split(all, p.Mesh.AtOnce)
+	if p.Mesh.Beside == "" {
+		return all
+	}
+	// The phases are shuffled, so each load and direction is as often in an odd place.
+	both := make([]Phase, 0, len(all)+len(all))
+	for i, ph := range all {
+		ph.Beside = (i+round+sweep)%2 == 0
+		both = append(both, ph)
+		ph.Beside = !ph.Beside
+		both = append(both, ph)
+	}
+	return both
 }
 
 // split makes phases of at most so many pairs; 0: as they are.
@@ -139,7 +160,7 @@ func split(phases []Phase, most int) []Phase {
 	var out []Phase
 	for _, ph := range phases {
 		for len(ph.Pairs) > most {
-			out = append(out, Phase{ph.Load, ph.Pairs[:most]})
+			out = append(out, Phase{Load: ph.Load, Pairs: ph.Pairs[:most]})
 			ph.Pairs = ph.Pairs[most:]
 		}
 		out = append(out, ph)
@@ -159,6 +180,9 @@ func meshRoundTime(p sample.Plan) float64 {
 		visits := 1.0
 		if sample.BothWays(l.Kind) {
 			visits = 2
+		}
+		if p.Mesh.Beside != "" {
+			visits += visits
 		}
 		t += visits * (l.Warmup + l.Window + meshOverhead)
 	}

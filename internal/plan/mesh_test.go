@@ -148,6 +148,43 @@ func TestMeshRounds(t *testing.T) {
 	}
 }
 
+// With two modes every phase is made in both, one right after the other, and each comes first half of the time.
+func TestMeshOfTwoModes(t *testing.T) {
+	one, err := Mesh(meshRequest(6, func(r *MeshRequest) { r.AtOnce = 2 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := Mesh(meshRequest(6, func(r *MeshRequest) { r.AtOnce, r.Mode, r.Beside = 2, "pod", "host" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, all := 0, 0
+	for sweep := range 4 {
+		for round := range MeshRounds(one) {
+			alone, both := MeshRound(one, sweep, round), MeshRound(two, sweep, round)
+			if len(both) != 2*len(alone) {
+				t.Fatalf("%d phases, want twice %d", len(both), len(alone))
+			}
+			for i, ph := range alone {
+				a, b := both[2*i], both[2*i+1]
+				if a.Beside == b.Beside || !slices.Equal(a.Pairs, ph.Pairs) || !slices.Equal(b.Pairs, ph.Pairs) || a.Load.Kind != ph.Load.Kind || b.Load.Kind != ph.Load.Kind {
+					t.Errorf("sweep %d, round %d: %+v and %+v for %+v", sweep, round, a, b, ph)
+				}
+				all++
+				if a.Beside {
+					first++
+				}
+			}
+		}
+	}
+	if 2*first != all || SweepTime(two) != 2*SweepTime(one) {
+		t.Errorf("%d of %d phases begin with the second mode; %v and %v s", first, all, SweepTime(one), SweepTime(two))
+	}
+	if _, err := Mesh(meshRequest(2, func(r *MeshRequest) { r.Mode, r.Beside = "host", "host" })); err == nil {
+		t.Error("a mode beside itself is planned")
+	}
+}
+
 // Which load comes first in a round is drawn, and by the seed.
 func TestMeshPhasesAreShuffled(t *testing.T) {
 	p, err := Mesh(meshRequest(4, nil))

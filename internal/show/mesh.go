@@ -28,21 +28,33 @@ const worstNodes = 10
 func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
 	for _, t := range meshMetrics {
-		x, ok := m.Metrics[t.metric]
-		switch {
-		case !ok:
-		case t.none != nil && t.none(x.Slowest):
-			out[len(out)-1].Add(faint("Retransmitted: 0.00 % on all links.", document.Words))
-		default:
-			out = append(out, linkSection(r, m, x, t))
+		for _, of := range bothOf(m) {
+			x, ok := of.Metrics[t.metric]
+			switch {
+			case !ok:
+			case t.none != nil && t.none(x.Slowest):
+				out[len(out)-1].Add(faint("Retransmitted"+networkOf(m, of)+": 0.00 % on all links.", document.Words))
+			default:
+				s := linkSection(of, x, t)
+				s.Title = document.Strongly(fmt.Sprintf("%s%s, %s", t.title, networkOf(m, of), t.unit)).Then("  "+describeLoad(r, x.Load), document.Faint)
+				out = append(out, s)
+			}
 		}
+		out = append(out, costSections(m, t)...)
 	}
-	out = append(out, nodeSections(m)...)
+	for _, of := range bothOf(m) {
+		out = append(out, nodeSections(of, networkOf(m, of))...)
+	}
+	out = append(out, groupSections(m)...)
+	out = append(out, nodesAre(r, m)...)
 	return append(out, meshFoot(r, m)...)
 }
 
 // meshFacts are what was measured, meshRun for how long.
 func meshFacts(m *mesh.Mesh) string {
+	if m.Beside != nil {
+		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"), m.On, m.Mode, m.Beside.Mode)
+	}
 	return fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
 }
 
@@ -79,8 +91,8 @@ const leastShown = 0.00005
 
 // linkSection has the links' values in one metric: each, or if they do not fit, the
 // best and the worst.
-func linkSection(r *analysis.Report, m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
-	s := document.Section{Title: document.Strongly(fmt.Sprintf("%s, %s", t.title, t.unit)).Then("  "+describeLoad(r, x.Load), document.Faint)}
+func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
+	var s document.Section
 	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
 		t.worst, t.text(x.Slowest), t.link(x.SlowestLink))
 	if len(x.Matrix) > 0 {
@@ -147,13 +159,13 @@ var meshEffects = []struct{ name, head string }{
 }
 
 // nodeSections say what each node does to its links; of many, those of the worst.
-func nodeSections(m *mesh.Mesh) []document.Section {
+func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	nodes := slices.Clone(m.Nodes)
-	title := "Nodes, ratio to what is typical"
+	title := "Nodes" + network + ", ratio to what is typical"
 	if len(nodes) > worstNodes {
 		slices.SortStableFunc(nodes, func(a, b mesh.Node) int { return cmp.Compare(badness(b), badness(a)) })
 		nodes = nodes[:worstNodes]
-		title = fmt.Sprintf("The %d slowest nodes, ratio to what is typical", worstNodes)
+		title = fmt.Sprintf("The %d slowest nodes%s, ratio to what is typical", worstNodes, network)
 	}
 	node := texts("", "node")
 	node.Cut, node.Least = document.CutMiddle, leastName
@@ -237,6 +249,9 @@ func meshFailed(f mesh.Failed) string {
 		what = "no visit of " + f.Load + " succeeded"
 	case f.Left:
 		what = "left"
+	}
+	if f.Mode != "" {
+		what += " by the " + mesh.Network(f.Mode)
 	}
 	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
 }

@@ -256,10 +256,10 @@ func TestClusterFaults(t *testing.T) {
 	}{
 		{"pod-deleted", func(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"}, podsOf(t, string(calling))...)...)
-		}, nil, []string{"its pod was removed", "its pod is being removed", "is gone since", "n2 left"}},
+		}, nil, []string{"was deleted", "is being removed", "n2 left"}},
 		{"drained", func(t *testing.T) {
 			c.kubectl(t, "drain", "n2", "--force", "--ignore-daemonsets", "--grace-period=1")
-		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, []string{"its pod was removed", "its pod is being removed", "node n2 left"}},
+		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, []string{"was deleted", "is being removed", "node n2 left"}},
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
@@ -76,6 +78,9 @@ func TestFailedPods(t *testing.T) {
 		{"creating", waiting("ContainerCreating", ""), "", ""},
 		{"no-image", waiting("ErrImagePull", "connection refused"), "node n1 does not have toll's image", "toll image | ssh n1 ctr -n k8s.io images import -"},
 		{"other-machine", waiting("RunContainerError", "exec /toll: exec format error"), "node n1 is arm64", "--image"},
+		{"image-for-others", waiting("ErrImagePull", "failed to pull: no match for platform in manifest: not found"), "node n1 is arm64, and the image", "manifest list"},
+		{"ended-at-once", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason: "StartError", Message: "exec /toll: exec format error"}}}}}, "node n1 is arm64, and the image", "manifest list"},
 		{"unschedulable", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: Insufficient memory"}}},
 			"node n1 does not take the pod: 0/2 nodes are available", "describe node n1"},
 		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, "Evicted The node was low", ""},
@@ -95,5 +100,82 @@ func TestFailedPods(t *testing.T) {
 	r.backend.Image = "example.org/toll"
 	if err := r.failed(&corev1.Pod{Status: waiting("ImagePullBackOff", "denied")}, n); err == nil || !strings.Contains(fmt.Sprint(err), "cannot get the image") {
 		t.Errorf("of a registry: %v", err)
+	}
+}
+
+// A pod that was deleted, evicted or killed for its memory in a run is reported as that.
+func TestWhyPodsLeave(t *testing.T) {
+	now := metav1.Now()
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
+		change(p)
+		return p
+	}
+	for want, p := range map[string]*corev1.Pod{
+		"its pod toll-x was deleted": nil,
+		"its pod toll-x is being removed: evicted, EvictionByEvictionAPI: by the eviction API": pod(func(p *corev1.Pod) {
+			p.DeletionTimestamp = &now
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "by the eviction API"}}
+		}),
+		"its pod toll-x was ended: Evicted The node was low on resource": pod(func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory"
+		}),
+		"its pod toll-x was ended: OOMKilled (exit code 137)": pod(func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}}
+		}),
+	} {
+		s := newAPIServer(t, "n1")
+		if p != nil {
+			s.pods[p.Name] = p
+		}
+		r := &run{client: s.connect()}
+		b := &body{pod: pod(func(*corev1.Pod) {})}
+		if got := r.whyLeft(b, Node{Name: "n1"}, errors.New("stream ended")); !strings.HasPrefix(got.Error(), want) || !strings.Contains(got.Error(), "stream ended") {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A node of another architecture gets no pod of toll's own image, and one of an image that the user
+// names; of a mesh the others go on.
+func TestNodeOfAnotherArchitecture(t *testing.T) {
+	s := newAPIServer(t, "n1", "n2")
+	for i := range s.nodes {
+		s.nodes[i].Status.NodeInfo.Architecture = "s390x"
+	}
+	k := &Kubernetes{Access: s.access(), Version: testVersion, StateDir: t.TempDir()}
+	key, err := agent.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.run = &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
+	for _, n := range s.nodes {
+		k.run.nodes = append(k.run.nodes, nodeOf(n))
+	}
+	nodes, without, err := k.Cluster(t.Context())
+	if err != nil || len(nodes) != 2 || len(without) != 2 {
+		t.Fatalf("%v, %v, %v", nodes, without, err)
+	}
+	var u *path.UnsupportedError
+	if err := without["n1"]; !errors.As(err, &u) || !strings.Contains(u.Missing, "node n1 is s390x, and toll's own image is for "+runtime.GOARCH) || !strings.Contains(u.Remedy, "--image") {
+		t.Errorf("got %v", err)
+	}
+	if got := s.verbs(pods); len(got) > 0 {
+		t.Errorf("it asked to %v pods", got)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := (&run{backend: &Kubernetes{Image: "example.org/toll"}}).otherArch(Node{Arch: "s390x"}); err != nil {
+		t.Errorf("an image for all: %v", err)
+	}
+}
+
+func TestLabelsOfNodes(t *testing.T) {
+	n := nodeOf(worker("a", func(n *corev1.Node) { n.Labels["example.org/row"] = "7\x1b[m" }))
+	got := n.labelled([]string{"example.org/row", "nobody/has"})
+	if len(got) != 3 || got[corev1.LabelTopologyZone] != "zone-1" || got["topology.rook.io/rack"] != "r7" || strings.ContainsRune(got["example.org/row"], '\x1b') {
+		t.Errorf("%q", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 
 // failed says why a pod will not run; nil: it may.
 func (r *run) failed(p *corev1.Pod, n Node) error {
+	if err := r.forOther(p, n); err != nil {
+		return err
+	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return fmt.Errorf("node %s: the pod %s ended: %s", n.Name, p.Name, ending(p))
 	}
@@ -33,6 +38,38 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 	return nil
 }
 
+// otherArch refuses a node that toll's own image is not for: that is of this machine's kind. An image
+// that the user names may be for several.
+func (r *run) otherArch(n Node) error {
+	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and toll's own image is for %s", n.Name, said(n.Arch), runtime.GOARCH), Remedy: otherKinds}
+}
+
+const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
+
+// notForIt are what runtimes say of an image that is for another kind of machine.
+var notForIt = []string{"exec format error", "no match for platform in manifest", "no matching manifest for", "no image found in manifest list for architecture"}
+
+// forOther says of a container that does not start that its image is for another kind of machine; nil: that
+// is not why.
+func (r *run) forOther(p *corev1.Pod, n Node) error {
+	for _, c := range p.Status.ContainerStatuses {
+		words := ""
+		if w := c.State.Waiting; w != nil {
+			words = w.Message
+		}
+		if t := c.State.Terminated; t != nil {
+			words += t.Message
+		}
+		if slices.ContainsFunc(notForIt, func(s string) bool { return strings.Contains(words, s) }) {
+			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and the image %s is not for it", n.Name, cmp.Or(said(n.Arch), "another kind of machine"), said(r.image)), Remedy: otherKinds}
+		}
+	}
+	return nil
+}
+
 // waits says why a container will not start; nil: it may.
 func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
@@ -45,10 +82,6 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		return u
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":
 		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
-		if strings.Contains(w.Message, "exec format error") {
-			u.Missing = fmt.Sprintf("node %s is %s, and toll's image is for another kind of machine", n.Name, cmp.Or(n.Arch, "another machine"))
-			u.Remedy = "--image with one for all kinds; or --nodes with nodes of one kind"
-		}
 		return u
 	}
 	return nil
@@ -84,13 +117,23 @@ func (r *run) whyLeft(b *body, n Node, err error) error {
 	var now corev1.Pod
 	switch got := r.client.get(ctx, pods, b.pod.Name, &now); {
 	case apierrors.IsNotFound(got):
-		return fmt.Errorf("%w; its pod was removed: evicted, drained or deleted", err)
+		return fmt.Errorf("its pod %s was deleted: by somebody, or since the node drains (%w)", b.pod.Name, err)
 	case got != nil:
 		return err
 	case now.DeletionTimestamp != nil:
-		return fmt.Errorf("%w; its pod is being removed: evicted, drained or deleted", err)
+		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err)
 	case now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded:
-		return fmt.Errorf("%w; its pod ended: %s", err, ending(&now))
+		return fmt.Errorf("its pod %s was ended: %s (%w)", b.pod.Name, ending(&now), err)
 	}
 	return err
+}
+
+// evicted is who is removing a pod, as its condition says since Kubernetes 1.26.
+func evicted(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return said(strings.TrimSpace("evicted, " + c.Reason + ": " + c.Message))
+		}
+	}
+	return "deleted by somebody, or since the node drains"
 }

@@ -28,6 +28,8 @@ type Kubernetes struct {
 	Image string
 	// Unprivileged makes only pods that may do nothing, and reads only what they count.
 	Unprivileged bool
+	// Labels are keys of the nodes' labels that Cluster tells beside PlaceLabels.
+	Labels []string
 	// Version is toll's.
 	Version string
 	// Program is the static binary in the image; "" is this program.
@@ -145,7 +147,7 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 	for i, n := range r.nodes {
 		wg.Go(func() {
 			at := &site{ctx: ctx, run: r}
-			about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String()}
+			about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(), Labels: n.labelled(k.Labels)}
 			if e, err := at.end(n, serving); err != nil {
 				mu.Lock()
 				without[n.Name] = err
@@ -153,6 +155,13 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 			} else {
 				hello := e.machine.Hello()
 				about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
+				if e.agent != nil {
+					// What is not known of them fails no mesh.
+					about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name)
+					for i := range about.Cards {
+						about.Cards[i].Where = e.where()
+					}
+				}
 			}
 			all[i] = about
 		})

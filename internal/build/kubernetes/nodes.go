@@ -62,6 +62,25 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 // rackLabels are what clusters call a node's rack; there is no standard one.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
+// PlaceLabels are the keys of the labels that say where a node is: the larger place first.
+func PlaceLabels() []string {
+	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
+}
+
+// labelled are those of the node's labels that say where it is, and those of these keys; nil if it has none.
+func (n Node) labelled(keys []string) map[string]string {
+	var out map[string]string
+	for _, key := range append(PlaceLabels(), keys...) {
+		if v := n.Labels[key]; v != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = said(v)
+		}
+	}
+	return out
+}
+
 func nodeOf(n corev1.Node) Node {
 	i := n.Status.NodeInfo
 	out := Node{Name: n.Name, Kubelet: i.KubeletVersion, Kernel: i.KernelVersion, Runtime: i.ContainerRuntimeVersion, Arch: i.Architecture,

@@ -137,6 +137,9 @@ var errClosed = errors.New("the run is over")
 
 // makePod makes a pod, and waits until it runs.
 func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*corev1.Pod, error) {
+	if err := r.otherArch(n); err != nil {
+		return nil, err
+	}
 	r.making.Lock()
 	name := r.name(string(kind))
 	r.making.Unlock()

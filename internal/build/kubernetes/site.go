@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -24,7 +25,14 @@ type site struct {
 
 	server, client *end
 	spots          []cluster.Spot
+	used           []used   // pods
 	unseen         []string // hops that are there and cannot be witnessed, and why
+}
+
+// used is a pod that the path needs.
+type used struct {
+	body *body
+	node Node
 }
 
 // end is a node that the path is on.
@@ -97,6 +105,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 			return nil, err
 		}
 		e.machine = b.agent
+		s.used = append(s.used, used{b, n})
 		return e, nil
 	}
 	b, err := s.run.bodyOf(s.ctx, onNode, n)
@@ -104,6 +113,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 		return nil, err
 	}
 	e.machine, e.agent = b.agent, b.agent
+	s.used = append(s.used, used{b, n})
 	if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
 		return nil, err
 	}
@@ -145,6 +155,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.used = append(s.used, used{body, e.Node})
 	devices, err := s.run.devices.Of(s.ctx, body.agent, "")
 	if err != nil {
 		return nil, err
@@ -315,8 +326,32 @@ func (s *site) inspectable() {
 		devices := slices.Compact(slices.Sorted(slices.Values(append([]string{e.card.Name}, e.own...))))
 		s.spots = append(s.spots, cluster.Spot{Agent: e.agent, At: agent.Spot{Where: e.where(), Devices: devices, To: to}})
 	}
-	spots := s.spots
-	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
+	spots, pods, r, most := s.spots, s.used, s.run, 0
+	s.path.Inspect = func() ([]path.Setting, error) {
+		all, err := cluster.Inspect(spots)
+		if err != nil || len(all) < most { // a pod's devices go before its stream does
+			if left := r.lost(pods); left != nil {
+				return nil, left
+			}
+		}
+		most = max(most, len(all))
+		return all, err
+	}
+}
+
+// lost says of the first pod that has gone why; nil if none has.
+func (r *run) lost(all []used) error {
+	for _, u := range all {
+		was := u.body.agent.Err()
+		err := was
+		if err == nil {
+			err = errors.New("it does not run any more")
+		}
+		if why := r.whyLeft(u.body, u.node, err); was != nil || why != err { //nolint:errorlint // the same one: nothing was found
+			return &path.LeftError{Node: u.node.Name, Err: why}
+		}
+	}
+	return nil
 }
 
 // describe notes what a result must say of the cluster and its devices.

@@ -91,6 +91,10 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 			about.Address, about.Kernel, about.CPUs, about.Boot = m.addrs[0].String(), hello.Kernel, hello.CPUs, hello.Boot
 			if i := slices.IndexFunc(m.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) }); i >= 0 {
 				about.MTU = m.devices[i].MTU
+				about.Cards, _, _ = m.agent.Cards(ctx, m.devices[i].Name) // what is not known of them fails no mesh
+				for j := range about.Cards {
+					about.Cards[j].Where = "peer " + m.name
+				}
 			}
 		}
 		all = append(all, about)

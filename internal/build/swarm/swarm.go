@@ -146,6 +146,10 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 		} else {
 			hello := e.agent.Hello()
 			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
+			about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name) // what is not known of them fails no mesh
+			for i := range about.Cards {
+				about.Cards[i].Where = "node " + n.Name
+			}
 		}
 		all = append(all, about)
 	}

@@ -92,6 +92,9 @@ func (j *Run) failure(i int) Failed {
 	c, t := j.Series[i].Cell, j.troubles[i]
 	f := Failed{Cell: c, Evidence: seen(t.last)}
 	switch {
+	case len(t.changes) > 0 && lostEnd(t.changes) != nil:
+		c := lostEnd(t.changes)
+		f.Reason, f.Evidence = "an end of its path was lost", fmt.Sprintf("%s: %s, since round %d", c.Where, c.Is, c.Round+1)
 	case len(t.changes) > 0:
 		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
 	case t.good+t.bad+t.starved == 0:

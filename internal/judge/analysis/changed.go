@@ -39,3 +39,13 @@ func sayChange(c sample.Change) string {
 	}
 	return fmt.Sprintf("%s %s %s %s and %s since round %d", c.What, at, c.Where, was, is, c.Round+1)
 }
+
+// lostEnd is what says that an end has gone, and so its devices; nil: none has.
+func lostEnd(all []sample.Change) *sample.Change {
+	for i, c := range all {
+		if c.What == sample.ChangeLeft {
+			return &all[i]
+		}
+	}
+	return nil
+}

@@ -22,8 +22,12 @@ func (m *Mesh) answer() *analysis.Answer {
 			if f.Left {
 				what = " left in the middle of the run."
 			}
-			a.Add(f.Nodes[0] + what)
+			a.Add(f.Nodes[0] + strings.TrimSuffix(what, ".") + f.by() + ".")
 		}
+	}
+	if m.Beside != nil {
+		m.answerBeside(a)
+		return m.withoutResult(a)
 	}
 	const most = 3
 	all := m.subjects()
@@ -40,6 +44,11 @@ func (m *Mesh) answer() *analysis.Answer {
 	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
 		a.Add(were(n, "link") + " slow or lost packets in too few visits to be named: more sweeps (--sweeps, --budget) decide it.")
 	}
+	return m.withoutResult(a)
+}
+
+// withoutResult adds how many pairs have none.
+func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool { return len(f.Nodes) == 1 }); len(n) > 0 {
 		a.Add("Without a result: " + count(len(n), "pair") + ".")
 	}
@@ -125,4 +134,37 @@ func (m *Mesh) rate(x Fault) string {
 		return typical + " in what it sends"
 	}
 	return typical + " in what it receives"
+}
+
+// answerBeside says what is slow where two modes stand beside each other: a link, or only the mode.
+func (m *Mesh) answerBeside(a *analysis.Answer) {
+	const most = 3
+	said := 0
+	say := func(text string) {
+		if said++; said <= most {
+			a.Add(text)
+		}
+	}
+	for _, subject := range m.Beside.subjects() {
+		what := "Slow link: "
+		if subject[0].Metric == workload.RetransmissionRate {
+			what = "A link that loses packets: "
+		}
+		say(what + m.Beside.brief(subject))
+	}
+	for _, l := range loadsOfMesh {
+		for _, x := range m.Costs[l.metric].Faults {
+			say(m.sayCost(l.metric, x))
+		}
+	}
+	switch {
+	case said > most:
+		a.Add(fmt.Sprintf("And %d more.", said-most))
+	case said == 0:
+		a.Add(m.Beside.none())
+	}
+	if n := m.count(SlowUndecided); n > 0 {
+		a.Add(were(n, "link") + " slow by the " + Network(m.Mode) + ", and whether by the link or the " + m.upper() + " more sweeps (--sweeps, --budget) decide.")
+	}
+	a.Add(m.typicalCosts())
 }

@@ -48,7 +48,7 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	gone := make([]bool, len(nodes))
 	for i, t := range nodes {
 		// The node is not named: of two, it is unknown which one.
-		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsOfPair() || t.bad > 0 && t.good == 0)
+		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsInMode() || t.bad > 0 && t.good == 0)
 		if known := left[p.Mesh.Nodes[i].Name] && t.bad > 0; !known && !guess {
 			continue
 		}
@@ -110,13 +110,13 @@ func (m *Mesh) gone() []string {
 	for _, f := range m.Failed {
 		switch {
 		case len(f.Nodes) > 1 && f.Left:
-			out = append(out, fmt.Sprintf("%s and %s no longer reach each other: %s.", f.Nodes[0], f.Nodes[1], failedSince(f.Load, f.Visits)))
+			out = append(out, fmt.Sprintf("%s and %s no longer reach each other%s: %s.", f.Nodes[0], f.Nodes[1], f.by(), failedSince(f.Load, f.Visits)))
 		case len(f.Nodes) > 1:
-			out = append(out, fmt.Sprintf("%s and %s never reached each other: no visit of %s has a result.", f.Nodes[0], f.Nodes[1], f.Load))
+			out = append(out, fmt.Sprintf("%s and %s never reached each other%s: no visit of %s has a result.", f.Nodes[0], f.Nodes[1], f.by(), f.Load))
 		case f.Left:
-			out = append(out, fmt.Sprintf("%s left in the middle of the run: %s; its values are from before that.", f.Nodes[0], failedSince("", f.Visits)))
+			out = append(out, fmt.Sprintf("%s left in the middle of the run%s: %s; its values are from before that.", f.Nodes[0], f.by(), failedSince("", f.Visits)))
 		default:
-			out = append(out, fmt.Sprintf("%s never answered: it was not measured.", f.Nodes[0]))
+			out = append(out, fmt.Sprintf("%s never answered%s: it was not measured.", f.Nodes[0], f.by()))
 		}
 	}
 	return out

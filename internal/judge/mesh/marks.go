@@ -58,6 +58,9 @@ func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	return m
 }
 
+// has reports whether a fault explains a link.
+func (m marks) has(a, b int) bool { return m.all != nil && m.all[a][b] }
+
 func square(n int) [][]bool {
 	out := make([][]bool, n)
 	for i := range out {

@@ -83,28 +83,56 @@ func (r *Report) Complete() bool { return len(r.Mesh.Failed) == 0 }
 func Judge(f *sample.File) *Report {
 	p, base := f.Header.Plan, analysis.Blank(f)
 	r := &Report{Measured: base.Measured, Said: base.Said}
-	m := &Mesh{Mode: p.Mesh.Mode, On: p.Mesh.On, Sweeps: f.End.Sweeps, Nodes: []Node{}, Metrics: map[string]Metric{},
-		Faults: []Fault{}, Failed: failedOfMesh(p, f.Pairs)}
-	r.Mesh = m
-	fs := fitMesh(p, f.Pairs)
-	m.addNodes(p, f.Pairs)
+	own := judgeMode(p, p.Mesh.Mode, f.End.Sweeps, ofMode(f.Pairs, false))
+	m := own.mesh
+	r.Mesh, m.NotWitnessed = m, p.Mesh.NotWitnessed
+	r.Warnings = m.warnings(f, own.fits)
+	if p.Mesh.Beside != "" {
+		beside := judgeMode(p, p.Mesh.Beside, f.End.Sweeps, ofMode(f.Pairs, true))
+		m.Beside = beside.mesh
+		m.Failed = mergeFailed(m.Failed, m.Beside.Failed, m.Mode, m.Beside.Mode)
+		m.Beside.Failed = []Failed{}
+		m.addCosts(p, f.Pairs, own, beside)
+		for _, w := range m.Beside.warnings(f, beside.fits) {
+			if w.Text = "the " + Network(m.Beside.Mode) + ": " + w.Text; slices.Contains([]string{"few-sweeps", "doubtful", "doubtful-loss"}, w.Code) {
+				r.Warnings = append(r.Warnings, w)
+			}
+		}
+	}
+	r.Findings, r.Answer = m.findings(f), m.answer()
+	return r
+}
+
+// judged is what one mode of a mesh came to.
+type judged struct {
+	mesh *Mesh
+	fits fits
+	slow map[string]marks // by metric
+}
+
+// judgeMode judges the visits in one mode.
+func judgeMode(p sample.Plan, mode string, sweeps int, pairs []sample.PairVisit) judged {
+	m := &Mesh{Mode: mode, On: p.Mesh.On, Sweeps: sweeps, Nodes: []Node{}, Metrics: map[string]Metric{},
+		Faults: []Fault{}, Failed: failedOfMesh(p, pairs)}
+	out := judged{m, fitMesh(p, pairs), map[string]marks{}}
+	fs := out.fits
+	m.addNodes(p, pairs)
 	byFit, doubtful := model.Faults(fs.list()...)
 	m.Doubtful = doubtful
 	for i, metric := range fs.metrics {
-		m.judge(metric, fs.of[metric], byFit[i])
+		out.slow[metric] = m.judge(metric, fs.of[metric], byFit[i])
 	}
-	if lost := fitLoss(p, f.Pairs); lost != nil {
+	if lost := fitLoss(p, pairs); lost != nil {
 		// By itself: what loses in a visit makes it slow, too, and proves nothing twice.
 		byFit, m.DoubtfulLoss = model.Faults(lost)
 		m.judge(workload.RetransmissionRate, lost, byFit[0])
 	}
+	m.addGroups(p.Mesh.Labels, fs)
 	slices.SortStableFunc(m.Faults, func(a, b Fault) int {
 		rank := map[string]int{FaultGroup: 0, FaultNode: 1, FaultLink: 2}
 		return cmp.Compare(rank[a.Kind], rank[b.Kind])
 	})
-	r.Warnings = m.warnings(f, fs)
-	r.Findings, r.Answer = m.findings(f), m.answer()
-	return r
+	return out
 }
 
 func (fs fits) list() []*model.Fit {
@@ -148,7 +176,7 @@ func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit) {
 
 // judge adds what a metric says of nodes and links. That a link is slow is said in
 // one way everywhere: a fault explains it.
-func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) {
+func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks {
 	slow := markLinks(fit, faults)
 	switch metric {
 	case workload.Throughput:
@@ -161,6 +189,7 @@ func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) {
 	for _, x := range faults {
 		m.Faults = append(m.Faults, m.fault(metric, fit, x, slow))
 	}
+	return slow
 }
 
 func (m *Mesh) addEffects(metric, name string, effects []model.Effect, slow [][]bool) {
@@ -281,8 +310,15 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 
 // Converged reports whether what each node does to its links is known to
 // within the plan's precision (relative half-width of its interval), and the
-// sweeps are enough. Of two nodes, it is the link.
+// sweeps are enough, in both modes if it has two. Of two nodes, it is the link.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
+	if p.Mesh.Beside == "" {
+		return converged(p, pairs)
+	}
+	return converged(p, ofMode(pairs, false)) && converged(p, ofMode(pairs, true))
+}
+
+func converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	fs := fitMesh(p, pairs)
 	for _, metric := range fs.metrics {
 		fit := fs.of[metric]

@@ -20,7 +20,15 @@ type Mesh struct {
 	Doubtful int `json:"doubtful"`
 	// DoubtfulLoss is the same of links that lose packets.
 	DoubtfulLoss int      `json:"doubtful_loss,omitempty"`
-	Failed       []Failed `json:"failed"`
+	Failed       []Failed `json:"failed"` // in either mode
+	// Groups are the links by what the nodes' labels tell apart.
+	Groups []LabelGroup `json:"groups,omitempty"`
+	// NotWitnessed says which hops of the paths nobody could read, and why.
+	NotWitnessed string `json:"not_witnessed,omitempty"`
+	// Beside is the same of the mode beside it, without what failed; nil: there is none.
+	Beside *Mesh `json:"beside,omitempty"`
+	// Costs are what Mode costs against that mode, by metric: LatencyP50, Throughput.
+	Costs map[string]Cost `json:"costs,omitempty"`
 }
 
 // Empty reports whether nothing was measured.
@@ -30,7 +38,7 @@ func (m *Mesh) Empty() bool {
 			return false
 		}
 	}
-	return true
+	return m.Beside == nil || m.Beside.Empty()
 }
 
 // Node is a node and by how much its links are slower or faster than is
@@ -135,6 +143,7 @@ type Fault struct {
 type Failed struct {
 	Nodes  []string `json:"nodes"`
 	Load   string   `json:"load,omitempty"` // absent: all
+	Mode   string   `json:"mode,omitempty"` // of two; absent: all
 	Visits int      `json:"visits"`         // all of which failed, since it left
 	Left   bool     `json:"left,omitempty"` // it had a result before
 	Reason string   `json:"reason"`         // the last one

@@ -20,10 +20,19 @@ func (m *Mesh) findings(f *sample.File) []string {
 		return []string{"Nothing was measured."}
 	}
 	out := []string{"Every visit was witnessed: its bytes were counted on each hop of its path."}
+	if m.NotWitnessed != "" {
+		out[0] = "Every visit was witnessed: its bytes were counted wherever toll could read counters."
+	}
 	if bad := failedPairs(f.Pairs); bad > 0 {
 		out[0] = fmt.Sprintf("What is shown was witnessed; %d of %d visits failed and are left out.", bad, len(f.Pairs))
 	}
+	if m.NotWitnessed != "" {
+		out[0] += " Not witnessed: " + m.NotWitnessed + "."
+	}
 	out = append(out, m.gone()...)
+	if m.Beside != nil {
+		return append(out, m.costFindings()...)
+	}
 	for _, subject := range m.subjects() {
 		out = append(out, m.say(subject))
 	}

@@ -317,6 +317,9 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 
 // cards are the network cards of all paths, each once.
 func (r *run) cards() (out []sample.Card) {
+	if r.Plan.Mesh != nil {
+		return r.Plan.Mesh.Cards()
+	}
 	for _, k := range paths(r.Plan) {
 		if r.paths[k] == nil {
 			continue

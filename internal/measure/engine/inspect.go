@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -110,7 +111,10 @@ func (r *run) differences(ctx context.Context, k key) []sample.Difference {
 func (r *run) compare(k key) []sample.Difference {
 	built, ok := r.inspection.built[k]
 	now, err := r.paths[k].Inspect()
+	left := (*path.LeftError)(nil)
 	switch {
+	case errors.As(err, &left):
+		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft, Was: "there", Is: path.OneLine(left.Err)}}
 	case err != nil:
 		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}
 	case !ok:

@@ -78,7 +78,7 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
 		out[i] = sample.Visit{Turn: r.turn(round, 0)}
-		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind}
+		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind, Beside: phase.Beside}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
 				out[i].Failure = path.OneLine(err)
@@ -102,7 +102,7 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		}
 	}()
 	nodes := r.Plan.Mesh.Nodes
-	spec, err := MeshSpec(mode.Name(r.Plan.Mesh.Mode))
+	spec, err := MeshSpec(mode.Name(r.meshMode(v.Beside)))
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,14 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		came = true
 		return all.begin(ctx, far, n)
 	})
+}
+
+// meshMode is the mode of a visit, or of one beside it.
+func (r *run) meshMode(beside bool) string {
+	if beside {
+		return r.Plan.Mesh.Beside
+	}
+	return r.Plan.Mesh.Mode
 }
 
 // blame says of a visit's error which end's node has left meanwhile, if one has.
@@ -157,6 +165,6 @@ func (r *run) tellMesh(round, i int, phase plan.Phase) {
 		total = max(total, r.Plan.Budget)
 	}
 	r.Progress(Progress{Sweep: r.sweepsIn, Round: round, Rounds: plan.MeshRounds(r.Plan), Visit: i, Visits: r.Plan.VisitsOfPair(),
-		Cell: sample.Cell{Mode: r.Plan.Mesh.Mode, Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
+		Cell: sample.Cell{Mode: r.meshMode(phase.Beside), Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
 		Elapsed: r.elapsed(), Total: total})
 }

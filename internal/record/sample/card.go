@@ -123,6 +123,22 @@ func (p Path) check() error {
 	return nil
 }
 
+// Cards are those of the mesh's nodes, as many as a file holds. Of many nodes they are
+// told in brief, since a header is one line.
+func (m *Mesh) Cards() (out []Card) {
+	for _, n := range m.Nodes {
+		for _, c := range n.Cards {
+			if len(m.Nodes) > fullNodes {
+				c.Offloads, c.Sizes, c.Queues, c.Interrupts, c.RPS, c.XPS = nil, nil, nil, nil, nil, nil
+			}
+			if len(out) < maxCards {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
 // CardsOf are the cards that a path crosses, in the path's order.
 func (h Header) CardsOf(p Path) []Card {
 	var out []Card

@@ -10,6 +10,10 @@ type Difference struct {
 	Is    string `json:"is,omitempty"` // of both, empty: it was not there
 }
 
+// ChangeLeft is what has changed if an end of a path, such as a pod, has gone, and its devices
+// with it: the change says why.
+const ChangeLeft = "an end"
+
 // Change is a difference that was found during a run. What was measured between
 // the two readings may be of either, so none of its cells has a result.
 type Change struct {

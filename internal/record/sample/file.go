@@ -16,7 +16,7 @@ const (
 	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
 	maxVisits = 1_000_000
-	maxPairs  = 8_000_000 // visits to pairs, of 80 bytes each: five sweeps of MaxNodes nodes
+	maxPairs  = 8_000_000 // visits to pairs, of 88 bytes each: five sweeps of MaxNodes nodes
 	maxCPUs   = 4096
 	maxRate   = 1e15 // a second
 )

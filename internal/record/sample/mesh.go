@@ -18,21 +18,35 @@ type Node struct {
 	CPUs     int    `json:"cpus,omitempty"`    // online
 	MTU      int    `json:"mtu,omitempty"`     // of the device that its traffic leaves through
 	Boot     string `json:"boot_id,omitempty"` // of its kernel: nodes that have the same one are one machine
+	// Labels say where it is, by their keys: topology.kubernetes.io/zone.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Cards carry its traffic to the others. In a file they are the environment's.
+	Cards []Card `json:"-"`
 }
 
 // Mesh is what the plan of a mesh has in place of cells: each load over each
 // pair of Nodes, on paths of Mode built by On. A sweep visits every pair once,
 // in tournament rounds in which no node is in two pairs.
 type Mesh struct {
-	Nodes  []Node `json:"nodes"`
-	Mode   string `json:"mode"`
+	Nodes []Node `json:"nodes"`
+	Mode  string `json:"mode"`
+	// Beside is a second mode, in which every visit is made once more, next to that in
+	// Mode: what this costs is held against it. "": none.
+	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
-	Sweeps int    `json:"sweeps,omitempty"`  // fixed number of sweeps; 0: until precision or budget
-	AtOnce int    `json:"at_once,omitempty"` // pairs that are measured at a time, at most; 0: a whole round's
+	// Labels are the keys of Node.Labels, in the order in which they are shown.
+	Labels []string `json:"labels,omitempty"`
+	// NotWitnessed says which hops of a path of Mode nobody could read, and why: see FactNotWitnessed.
+	NotWitnessed string `json:"not_witnessed,omitempty"`
+	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number of sweeps; 0: until precision or budget
+	AtOnce       int    `json:"at_once,omitempty"` // pairs that are measured at a time, at most; 0: a whole round's
 }
 
 // MaxNodes bounds a mesh.
 const MaxNodes = 1024
+
+// maxLabels bounds by how many labels the nodes of a mesh are told apart.
+const maxLabels = 16
 
 // Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node
 // with itself, is none.
@@ -166,6 +180,10 @@ func (p Plan) checkMesh() error {
 		return fmt.Errorf("nodes in a study %q", p.Study)
 	case len(p.Cells) > 0:
 		return errors.New("a mesh with cells")
+	case p.Mesh.Beside != "" && p.Mesh.Beside == p.Mesh.Mode:
+		return errors.New("a mesh of one mode beside itself")
+	case len(p.Mesh.Labels) > maxLabels:
+		return fmt.Errorf("a mesh with %d labels, at most %d are read", len(p.Mesh.Labels), maxLabels)
 	case len(p.Mesh.Nodes) < 2 || len(p.Mesh.Nodes) > MaxNodes:
 		return fmt.Errorf("a mesh of %d nodes, from 2 to %d are read", len(p.Mesh.Nodes), MaxNodes)
 	}
@@ -180,6 +198,9 @@ func (p Plan) checkPair(v *Visit) error {
 	n := len(p.Mesh.Nodes)
 	if min(v.Pair[0], v.Pair[1]) < 0 || max(v.Pair[0], v.Pair[1]) >= n || v.Pair[0] == v.Pair[1] {
 		return fmt.Errorf("pair %v, the plan has %d nodes", v.Pair, n)
+	}
+	if v.Beside && p.Mesh.Beside == "" {
+		return errors.New("a visit in a second mode, but the plan has one")
 	}
 	if v.Cell != 0 {
 		return fmt.Errorf("a pair and cell %d", v.Cell)
@@ -196,8 +217,17 @@ func (p Plan) checkPair(v *Visit) error {
 	return fmt.Errorf("load %q is not in the plan", v.Load)
 }
 
-// VisitsOfPair is how many visits a pair has in a sweep.
+// VisitsOfPair is how many visits a pair has in a sweep, in all modes.
 func (p Plan) VisitsOfPair() int {
+	n := p.VisitsInMode()
+	if p.Mesh != nil && p.Mesh.Beside != "" {
+		n *= 2
+	}
+	return n
+}
+
+// VisitsInMode is how many visits a pair has in a sweep in each mode.
+func (p Plan) VisitsInMode() int {
 	n := 0
 	for _, l := range p.Loads {
 		n++

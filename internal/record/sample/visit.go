@@ -41,7 +41,9 @@ type PairTurn struct {
 	Sweep int    `json:"sweep,omitempty"` // from 0
 	Pair  Pair   `json:"pair,omitzero"`
 	Load  string `json:"load,omitempty"`
-	Left  string `json:"left,omitempty"` // the node that is known to have gone, which is why the visit failed
+	// Beside says that it was made in Mesh.Beside, not in Mesh.Mode.
+	Beside bool   `json:"beside,omitempty"`
+	Left   string `json:"left,omitempty"` // the node that is known to have gone, which is why the visit failed
 }
 
 // Ends are the two ends of the load, as they say.

@@ -12,6 +12,53 @@ import (
 // mesh lists every link that the report has, what all of them are like, what each node does to its own,
 // and what is slow.
 func (l *list) mesh(m *mesh.Mesh) {
+	l.meshMode(m)
+	if m.Beside != nil {
+		l.meshMode(m.Beside)
+	}
+	l.costs(m)
+}
+
+// costs lists what the mode costs on each link against the one beside it, and on all of them.
+func (l *list) costs(m *mesh.Mesh) {
+	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
+		c := m.Costs[name]
+		f := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}
+		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, RatioUnit, Ratio, m.Beside.Mode
+		all := f
+		all.Value, all.Low, all.High, all.N = c.Ratio, c.Low, c.High, len(c.Links)
+		l.add(all)
+		for _, x := range c.Links {
+			link := f
+			link.From, link.To, link.Value, link.Low, link.High, link.Verdict = x.Nodes[0], x.Nodes[1], x.Ratio, x.Low, x.High, m.Say(x.Verdict)
+			l.add(link)
+		}
+	}
+}
+
+// groups lists the medians of the links within and across what the nodes' labels tell apart.
+func (l *list) groups(of Figure, m *mesh.Mesh) {
+	for _, g := range m.Groups {
+		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {
+			x := g.Metrics[name]
+			f := of
+			f.Metric, f.Unit, f.Higher, f.Load = name, m.Metrics[name].Unit, m.Metrics[name].Higher, m.Metrics[name].Load
+			f.Statistic, f.Value, f.N, f.Note = Median, x.Median, x.Links, g.Label+": within"
+			if g.Across {
+				f.Note = g.Label + ": across"
+			}
+			if f.From, f.To = g.From, g.To; g.From != "" {
+				f.From, f.To = shortLabel(g.Label)+" "+g.From, shortLabel(g.Label)+" "+g.To
+			}
+			l.add(f)
+		}
+	}
+}
+
+// shortLabel is a label's key without who gave it its name: "zone".
+func shortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
+
+func (l *list) meshMode(m *mesh.Mesh) {
 	of := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		x := m.Metrics[name]
@@ -43,9 +90,13 @@ func (l *list) mesh(m *mesh.Mesh) {
 			l.add(f)
 		}
 	}
+	l.groups(of, m)
 	l.faults(of, m)
 	for _, x := range m.Failed {
 		f := of
+		if x.Mode != "" {
+			f.Mode = x.Mode
+		}
 		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "), x.Load, Failed, x.Reason
 		l.add(f)
 	}

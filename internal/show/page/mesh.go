@@ -36,6 +36,9 @@ var nodeEffects = []struct{ name, title string }{
 // meshGroups are the charts of a mesh.
 func meshGroups(m *mesh.Mesh) []group {
 	links, nodes := group{Title: "Links"}, group{Title: "Nodes"}
+	if m.Beside != nil {
+		links.Title, nodes.Title = "Links, "+mesh.Network(m.Mode), "Nodes, "+mesh.Network(m.Mode)
+	}
 	for _, t := range meshTitles {
 		if x, ok := m.Metrics[t.metric]; ok && len(x.Matrix) > 0 {
 			if c, ok := heatChart(m, x, t.title); ok {
@@ -49,10 +52,48 @@ func meshGroups(m *mesh.Mesh) []group {
 		}
 	}
 	var out []group
-	for _, g := range []group{links, nodes} {
+	for _, g := range []group{costGroup(m), links, nodes} {
 		if len(g.Charts) > 0 {
 			out = append(out, g)
 		}
+	}
+	if m.Beside != nil {
+		for _, g := range meshGroups(m.Beside) {
+			g.Title += ", " + mesh.Network(m.Beside.Mode)
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// costGroup shows what the mode costs on each link against the one beside it.
+func costGroup(m *mesh.Mesh) group {
+	out := group{Title: "What the " + m.Mode + " network costs"}
+	one := 1.0
+	for _, t := range meshTitles {
+		c, ok := m.Costs[t.metric]
+		if !ok || len(c.Links) == 0 {
+			continue
+		}
+		to := scaleFor(m.Metrics[t.metric].Unit, m.Metrics[t.metric].Median)
+		spec := intervals{Axis: "ratio of " + m.Mode + " to " + m.Beside.Mode, Line: &one}
+		var rows [][]string
+		for _, l := range c.Links {
+			name := l.Nodes[0] + " → " + l.Nodes[1]
+			text := l.String()
+			if v := m.Say(l.Verdict); v != "" {
+				text += ", " + v
+			}
+			spec.Rows = append(spec.Rows, intervalRow{Label: name, Value: short(l.Ratio), Low: l.Low, High: l.High, Text: text})
+			rows = append(rows, []string{name, three(l.Value * to.by), three(l.Beside * to.by), l.String(), m.Say(l.Verdict)})
+		}
+		x := chart{Kind: "interval", Title: t.title + ": " + m.Mode + " against " + m.Beside.Mode, Spec: spec,
+			Table: tableOf(rows, "link", m.Mode+", "+to.unit, m.Beside.Mode+", "+to.unit, "ratio", "verdict"),
+			How:   "A dot is a link's ratio of both networks, the bar its 95 % interval."}
+		if len(rows) > mostBars {
+			x.Kind, x.Spec = "", nil
+		}
+		out.Charts = append(out.Charts, x)
 	}
 	return out
 }

@@ -1,0 +1,314 @@
+package mesh
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Cost is what the mesh's mode costs in a metric: each of its visits is held against that
+// beside it, over the same link in the same sweep. A link that is slow in both modes costs
+// no more than others do; so what is slow here is not the link.
+type Cost struct {
+	Load string `json:"load"`
+	// Ratio is that of the mode to the one beside it: the median over the sweeps of their
+	// links' medians.
+	Ratio float64  `json:"ratio"`
+	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: of one sweep
+	High  *float64 `json:"high,omitempty"`
+	// NamedFrom is how many times more than is typical the mode must cost on a link to be
+	// told from the noise; nil: the noise is not known.
+	NamedFrom *float64 `json:"named_from,omitempty"`
+	// Links are those that have a result in both modes; of round trips each is there once. A
+	// large mesh lists those with a verdict.
+	Links []LinkCost `json:"links"`
+	// Faults are links and nodes where the mode costs more than is typical; their ratios
+	// are to that.
+	Faults []Fault `json:"faults"`
+}
+
+// LinkCost is what the mode costs on a link.
+type LinkCost struct {
+	Nodes  [2]string `json:"nodes"` // from, to
+	Value  float64   `json:"value"`
+	Beside float64   `json:"beside"` // in the other mode
+	Ratio  float64   `json:"ratio"`  // the median over the sweeps, without what all links drifted by
+	Low    *float64  `json:"low,omitempty"`
+	High   *float64  `json:"high,omitempty"`
+	// Verdict is "" if it is as its nodes make it.
+	Verdict Verdict `json:"verdict,omitempty"`
+}
+
+// String is the ratio with its interval.
+func (c LinkCost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
+
+// String is the ratio with its interval.
+func (c Cost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
+
+// Verdict says what makes a link slow.
+type Verdict string
+
+// The verdicts.
+const (
+	SlowLink Verdict = "link" // it is slow in the other mode, too
+	SlowMode Verdict = "mode" // only the mode is: it costs more there than on other links
+	SlowBoth Verdict = "both"
+	// SlowUndecided is slow in the mode; the noise hides which of the two it is.
+	SlowUndecided Verdict = "undecided"
+)
+
+// Say is the verdict in words: "slow link", "slow CNI".
+func (m *Mesh) Say(v Verdict) string {
+	switch v {
+	case SlowLink:
+		return "slow link"
+	case SlowMode:
+		return "slow " + m.upper()
+	case SlowBoth:
+		return "slow link and " + m.upper()
+	case SlowUndecided:
+		return "slow, undecided"
+	}
+	return ""
+}
+
+// upper is what the mesh's mode adds to the nodes' own network: on Kubernetes the CNI.
+func (m *Mesh) upper() string {
+	if m.Mode == string(mode.Pod) {
+		return "CNI"
+	}
+	return m.Mode
+}
+
+// Network is a mode's network in words.
+func Network(name string) string {
+	switch name {
+	case string(mode.Pod), string(mode.Host):
+		return name + " network"
+	}
+	return "network of mode " + name
+}
+
+// ofMode are the visits of one of the mesh's two modes.
+func ofMode(pairs []sample.PairVisit, beside bool) []sample.PairVisit {
+	return slices.DeleteFunc(slices.Clone(pairs), func(v sample.PairVisit) bool { return v.Beside != beside })
+}
+
+// turn is where two visits of a link stand beside each other.
+type turn struct {
+	sweep int
+	pair  sample.Pair
+	load  string
+}
+
+// addCosts holds the mesh's visits against those beside them.
+func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside judged) {
+	other := map[turn]float64{}
+	for _, v := range pairs {
+		if v.Beside && v.Failure == "" {
+			other[turn{v.Sweep, v.Pair, v.Load}] = v.Value
+		}
+	}
+	m.Costs = map[string]Cost{}
+	for _, l := range loadsOfMesh {
+		var visits []model.Visit
+		bySweep := map[int][]float64{}
+		for _, v := range pairs {
+			base, ok := other[turn{v.Sweep, v.Pair, v.Load}]
+			if v.Beside || v.Failure != "" || !ok || v.Load != l.load {
+				continue
+			}
+			ratio := v.Value / base
+			bySweep[v.Sweep] = append(bySweep[v.Sweep], ratio)
+			if l.higher {
+				ratio = 1 / ratio
+			}
+			visits = append(visits, model.Visit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: ratio})
+		}
+		if len(visits) == 0 {
+			continue
+		}
+		fit := model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
+		byFit, _ := model.Faults(fit)
+		c := Cost{Load: l.load, NamedFrom: number(fit.LeastLink()), Links: []LinkCost{}, Faults: []Fault{}}
+		var sweeps []float64
+		for _, all := range bySweep {
+			sweeps = append(sweeps, stats.Median(all))
+		}
+		slices.Sort(sweeps)
+		s := stats.Summarize(sweeps)
+		if c.Ratio = s.Median; s.N > 1 {
+			c.Low, c.High = number(s.Low), number(s.High)
+		}
+		slow := markLinks(fit, byFit[0])
+		for _, x := range byFit[0] {
+			c.Faults = append(c.Faults, m.fault(l.metric, fit, x, slow))
+		}
+		c.Links = m.linkCosts(l.metric, fit, slow, own, beside)
+		m.Costs[l.metric] = c
+	}
+}
+
+// linkCosts are what the mode costs on each link.
+func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside judged) []LinkCost {
+	out := []LinkCost{}
+	n := len(m.Nodes)
+	for a := range n {
+		for b := range n {
+			x := fit.Slowness(a, b)
+			if math.IsNaN(x) || a == b || !fit.Directed && b < a {
+				continue
+			}
+			half := math.Exp(fit.HalfWidth()) // NaN without noise
+			c := LinkCost{Nodes: [2]string{m.name(a), m.name(b)}, Value: valueOf(metric, own.fits.of[metric].Slowness(a, b)),
+				Beside: valueOf(metric, beside.fits.of[metric].Slowness(a, b))}
+			c.Ratio, c.Low, c.High = ratioTo(metric, x, x/half, x*half)
+			link, upper := beside.slow[metric].has(a, b), slow.has(a, b)
+			switch {
+			case link && upper:
+				c.Verdict = SlowBoth
+			case link:
+				c.Verdict = SlowLink
+			case upper:
+				c.Verdict = SlowMode
+			case own.slow[metric].has(a, b):
+				c.Verdict = SlowUndecided
+			}
+			if c.Verdict != "" || n <= matrixNodes {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// typicalCosts is a sentence about what the mode costs on most links.
+func (m *Mesh) typicalCosts() string {
+	var parts []string
+	for _, l := range loadsOfMesh {
+		c, ok := m.Costs[l.metric]
+		switch {
+		case !ok:
+		case l.metric == workload.LatencyP50:
+			parts = append(parts, fmt.Sprintf("round trips take %s times those of the %s", c, Network(m.Beside.Mode)))
+		default:
+			parts = append(parts, fmt.Sprintf("throughput is %s of it", c))
+		}
+	}
+	if len(parts) == 0 {
+		return "What the " + m.upper() + " costs is not known: no link has a result in both networks."
+	}
+	return fmt.Sprintf("What the %s costs on a typical link: %s.", m.upper(), strings.Join(parts, ", "))
+}
+
+// sayCost is a sentence about where the mode costs more than it does on most links.
+func (m *Mesh) sayCost(metric string, x Fault) string {
+	who := "on all links of " + x.Nodes[0]
+	switch {
+	case x.Kind == FaultLink && (metric == workload.LatencyP50 || x.Way == WayBoth):
+		who = fmt.Sprintf("between %s and %s", x.Nodes[0], x.Nodes[1])
+	case x.Kind == FaultLink:
+		who = fmt.Sprintf("from %s to %s", x.Nodes[0], x.Nodes[1])
+	case x.Kind == FaultGroup:
+		who = fmt.Sprintf("between %s and the others", List(x.Nodes))
+	case x.Way == WayOut:
+		who = "on what " + x.Nodes[0] + " sends"
+	case x.Way == WayIn:
+		who = "on what " + x.Nodes[0] + " receives"
+	}
+	what := "round trips take %s times as long as the %s costs elsewhere"
+	if metric == workload.Throughput {
+		what = "throughput is %s of what the %s leaves elsewhere"
+	}
+	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x, m.upper(), Network(m.Beside.Mode))
+}
+
+// costFindings say what makes links slow: the links themselves, or only the mode.
+func (m *Mesh) costFindings() []string {
+	out := []string{m.typicalCosts()}
+	for _, subject := range m.Beside.subjects() {
+		out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Beside.Mode), m.Beside.say(subject)))
+	}
+	named := len(m.Beside.Faults)
+	for _, l := range loadsOfMesh {
+		for _, x := range m.Costs[l.metric].Faults {
+			named++
+			out = append(out, m.sayCost(l.metric, x))
+		}
+	}
+	if n := m.count(SlowUndecided); n > 0 {
+		named++
+		out = append(out, fmt.Sprintf("By the %s %s slow, and whether by the link or the %s the noise hides: more sweeps decide it.", Network(m.Mode), were(n, "link"), m.upper()))
+	}
+	for _, subject := range m.subjects() { // lost packets are no slowness
+		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool { return x.Metric != workload.RetransmissionRate })
+		if len(lost) > 0 {
+			named++
+			out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Mode), m.say(lost)))
+		}
+	}
+	if named > 0 {
+		return out
+	}
+	return append(out, m.Beside.nothingSlow(), m.noCost())
+}
+
+// noCost says that the mode costs the same everywhere, as far as that is known.
+func (m *Mesh) noCost() string {
+	for _, l := range loadsOfMesh {
+		if c, ok := m.Costs[l.metric]; ok && c.NamedFrom == nil {
+			return fmt.Sprintf("Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
+		}
+	}
+	return fmt.Sprintf("The %s is named as slow on no link: it costs about the same on all.", m.upper())
+}
+
+// count is how many links have a verdict, in any metric, each once.
+func (m *Mesh) count(v Verdict) int {
+	seen := map[[2]string]bool{}
+	for _, c := range m.Costs {
+		for _, l := range c.Links {
+			if l.Verdict == v {
+				seen[[2]string{min(l.Nodes[0], l.Nodes[1]), max(l.Nodes[0], l.Nodes[1])}] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// mergeFailed puts what has no result in one mode or in both into one list.
+func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
+	out := []Failed{}
+	left := slices.Clone(beside)
+	for _, x := range own {
+		i := slices.IndexFunc(left, func(y Failed) bool { return sameNodes(x.Nodes, y.Nodes) && x.Load == y.Load })
+		if i < 0 {
+			x.Mode = ownMode
+		} else {
+			x.Visits += left[i].Visits
+			x.Left = x.Left || left[i].Left
+			left = slices.Delete(left, i, i+1)
+		}
+		out = append(out, x)
+	}
+	for _, y := range left {
+		y.Mode = besideMode
+		out = append(out, y)
+	}
+	return out
+}
+
+// by is the network in which something failed: " by the pod network"; "" if in all.
+func (f Failed) by() string {
+	if f.Mode == "" {
+		return ""
+	}
+	return " by the " + Network(f.Mode)
+}

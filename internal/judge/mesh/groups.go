@@ -1,0 +1,83 @@
+package mesh
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// LabelGroup are the links between nodes by a label that the cluster gave them, such as the
+// zone.
+type LabelGroup struct {
+	Label string `json:"label"` // its key
+	// Across says that their nodes differ in it.
+	Across bool `json:"across,omitempty"`
+	// From and To are its values; "": all of them together. A node without the label has NoLabel.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Metrics are LatencyP50 and Throughput.
+	Metrics map[string]GroupMetric `json:"metrics"`
+}
+
+// GroupMetric is what the links of a group are like.
+type GroupMetric struct {
+	Median float64 `json:"median"`
+	Links  int     `json:"links"` // of throughput, each way is one
+}
+
+// NoLabel is the value of a node that lacks the label.
+const NoLabel = "(none)"
+
+// labelOf is a node's value.
+func labelOf(n sample.Node, key string) string {
+	if v := n.Labels[key]; v != "" {
+		return v
+	}
+	return NoLabel
+}
+
+// addGroups finds the links within and across the values of each label that tells nodes apart.
+func (m *Mesh) addGroups(keys []string, fs fits) {
+	for _, key := range keys {
+		var values []string
+		for _, n := range m.Nodes {
+			if v := labelOf(n.Node, key); !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) < 2 { //nolint:mnd // of one value nothing differs
+			continue
+		}
+		slices.Sort(values)
+		add := func(g LabelGroup, in func(a, b string) bool) {
+			g.Label, g.Metrics = key, map[string]GroupMetric{}
+			for _, metric := range fs.metrics {
+				fit := fs.of[metric]
+				var all []float64
+				for a := range m.Nodes {
+					for b := range m.Nodes {
+						x := valueOf(metric, fit.Slowness(a, b))
+						if a != b && (fit.Directed || a < b) && !math.IsNaN(x) && in(labelOf(m.Nodes[a].Node, key), labelOf(m.Nodes[b].Node, key)) {
+							all = append(all, x)
+						}
+					}
+				}
+				if len(all) > 0 {
+					g.Metrics[metric] = GroupMetric{stats.Median(all), len(all)}
+				}
+			}
+			if len(g.Metrics) > 0 {
+				m.Groups = append(m.Groups, g)
+			}
+		}
+		add(LabelGroup{}, func(a, b string) bool { return a == b })
+		add(LabelGroup{Across: true}, func(a, b string) bool { return a != b })
+		for i, v := range values {
+			for j, w := range values[i:] {
+				add(LabelGroup{Across: j > 0, From: v, To: w}, func(a, b string) bool { return a == v && b == w || a == w && b == v })
+			}
+		}
+	}
+}
