@@ -39,19 +39,17 @@ test: deps ## install what the tests need and run all of them
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
-# The VM, whose time passes by instructions, runs from the start, beside what waits for daemons and namespaces; the linters and the
-# pure packages get the CPU time that all leave. Then what measures. Of that cmd/toll waits more than it works, and bounds how many of
-# its tests measure at once; the others take a minute, one package at a time.
+# What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
+# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
+# and bounds how many of its tests measure at once; the others take a minute, one package at a time.
+IDLE = test-vm check
 LAST = test-toll test-loops
-.PHONY: test-linked beside-vm idle-check $(LAST:%=last-%) $(LAST)
+.PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 5 --no-print-directory --output-sync=target beside-vm $(LAST:%=last-%) idle-check
+	$(MAKE) -j 4 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
 
-beside-vm:
-	nice -n 5 $(MAKE) --no-print-directory test-vm
-
-idle-check:
-	chrt --idle 0 $(MAKE) --no-print-directory check
+$(IDLE:%=idle-%): idle-%:
+	chrt --idle 0 $(MAKE) --no-print-directory $*
 
 $(LAST:%=last-%): last-%: test-places race
 	$(MAKE) --no-print-directory $*

@@ -23,7 +23,7 @@ import (
 
 // probe is the little traffic that `toll path` sends: enough to tell the
 // load's packets from an ARP request.
-var probe = sample.Load{Kind: workload.RR, Options: workload.RROptions{Messages: workload.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.01, Window: 0.05}
+var probe = sample.Load{Kind: workload.RR, Options: workload.RROptions{Messages: workload.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
 
 // pathFlags are the flags of toll path.
 type pathFlags struct {

@@ -205,7 +205,7 @@ func (p *pair) mesh(t *testing.T) {
 		want       []string
 	}{
 		{"twice", there + ",fd78::2 --dry-run", 3, []string{"fd78::2 is the same machine as 10.78.0.2", "toll: hint: name each machine once"}},
-		{"six", "localhost," + third + " --peers-network fd78::/64 --load rr --sweeps 1 --window 60ms --format json", 0, []string{`"address": "fd78::3"`, `"name": "localhost"`}},
+		{"six", "localhost," + third + " --peers-network fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0, []string{`"address": "fd78::3"`, `"name": "localhost"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, said := p.toll(t, "known", append([]string{"mesh", "--quiet", "--peers"}, strings.Fields(tt.args)...)...)
@@ -228,7 +228,7 @@ func (p *pair) mesh(t *testing.T) {
 		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
 		}
-		cmd := p.on("a", pathtest.Toll(t), "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "60ms", "--quiet")
+		cmd := p.on("a", pathtest.Toll(t), "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "300ms", "--quiet")
 		said := &bytes.Buffer{}
 		cmd.Stdout, cmd.Stderr = said, said
 		if err := cmd.Start(); err != nil {
@@ -278,7 +278,7 @@ func TestPeerOfContainers(t *testing.T) {
 		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"no-right", "path host --from remote-container --peer plain@" + there, 3, []string{"may not use the Docker daemon's socket", "toll: hint: --peer-sudo; or ssh as root"}},
-		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,
+		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 300ms --quiet --details", 0,
 			[]string{"·MASQ·wire·DNAT·b", "  wire·DNAT·b", "macvlan·wire·macvlan", "Every row was witnessed"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
