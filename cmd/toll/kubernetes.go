@@ -80,7 +80,7 @@ func (f *builderFlags) beside() bool {
 // besideModes are the modes that both have.
 func besideModes(unprivileged bool) (out []string) {
 	for _, m := range mode.OfLab() {
-		if slices.Contains(kubernetes.Modes(), string(m.Name)) && !(unprivileged && m.Name == mode.Host) {
+		if slices.Contains(kubernetes.Modes(), string(m.Name)) && (!unprivileged || m.Name != mode.Host) {
 			out = append(out, string(m.Name))
 		}
 	}
