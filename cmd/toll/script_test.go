@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// labs are places for those that measure in labs: three at a time. They wait for
+// labs are places for those that measure in labs: two at a time. They wait for
 // warm-ups and windows most of the time, and ask for no speed. More of them would keep
 // each other's loads off their CPUs.
-var labs = make(chan bool, 3)
+var labs = make(chan bool, 2)
 
 // others are places for those that wait more than they measure.
 var others = make(chan bool, 3)
