@@ -11,11 +11,14 @@ import (
 
 // Remote is another machine that all clients are on. They dial this one.
 type Remote struct {
-	Addr netip.Addr // of this machine, which they dial
+	Addr  netip.Addr // of this machine, which they dial; invalid: there is none
+	Addr6 netip.Addr // the same of IPv6
 	// Client places the client of a path, which dials this there, and lists the hops
 	// from it to this machine's card. It is on the segment, if there is one.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
 	Machine path.Machine // that it is on
+	// Route leads the other machine to a network of this one, until the path is closed.
+	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
 }
 
 // Segment is a network of both machines' cards, on which client and server have
@@ -26,9 +29,17 @@ type Segment struct {
 	Client       netip.Addr // its address there, which nobody else has
 }
 
+// at is the address that they dial.
+func (r *Remote) at(six bool) netip.Addr {
+	if six {
+		return r.Addr6
+	}
+	return r.Addr
+}
+
 // remotely are the modes that such clients reach: true, only from containers there.
-var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false,
-	mode.MacvlanBridge: true, mode.IPvlanL2: true}
+var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
+	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 // Remotely are their names.
 func Remotely() []string { return recipe.Names(remotely) }
@@ -46,13 +57,40 @@ func (r *Remote) refuse(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "the clients are on the other machine", Remedy: "--from remote,remote-container"}
 	case contained && s.From != mode.FromRemoteContainer:
 		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) + " get a network of their own on the wire, in which the other machine has no address", Remedy: "--from remote-container"}
+	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
+		return &path.UnsupportedError{Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
 		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
-	case !r.Addr.Is4() || s.To.Six():
-		return &path.UnsupportedError{Missing: "the servers' containers have IPv4, and the peer is to dial " + r.Addr.String(),
-			Remedy: "--peer-dial with an IPv4 address of this machine"}
+	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
+		return &path.UnsupportedError{Missing: "toll gives the client's container on the other machine no IPv6", Remedy: "--from remote, or -4"}
+	case s.Mode == mode.PublishProxy && !s.To.Six():
+		return &path.UnsupportedError{Missing: "over IPv4 rules lead another machine's packets past docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
+	case s.To.Six() && !r.Addr6.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv6 address on the wire to the other one", Remedy: "-4, or an address of a network that both machines have"}
+	case !s.To.Six() && !r.Addr.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv4 address on the wire to the other one", Remedy: "-6, or an address of a network that both machines have"}
 	}
 	return nil
+}
+
+// routedFrom makes the routed network of servers that the other machine dials, where neither of the two
+// has a network, and leads that one to it.
+func (s *site) routedFrom(r *Remote, options map[string]string) error {
+	e := s.engine
+	e.laying.Lock() // two would choose the same network
+	defer e.laying.Unlock()
+	subnet, err := s.freeSubnet()
+	if err != nil {
+		return err
+	}
+	s.userNetwork()
+	if s.network, err = s.makeNetwork(&s.path.Undo, "bridge", options, subnet, s.dual()); err != nil {
+		return err
+	}
+	if s.path.Spec.To.Six() {
+		subnet = s.network.subnet6
+	}
+	return r.Route(s.ctx, s.path, subnet)
 }
 
 // placeRemote places the client there, and returns the hops from it to this machine.
