@@ -181,6 +181,15 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 	if !fl.Changed("from") && beside {
 		f.from = []string{string(mode.FromContainer), string(mode.FromRemoteContainer)}
 	}
+	if f.outside() {
+		if !fl.Changed("from") {
+			f.from = []string{string(mode.FromRemote)}
+		}
+		if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") { // of the two modes that are left
+			f.baseline = string(mode.NodePortLocal)
+		}
+		return f.unpinned(fl)
+	}
 	if !fl.Changed("from") && !beside {
 		f.from = []string{string(mode.FromRemoteContainer)}
 		if fl.Lookup("baseline") != nil && !f.unprivileged() { // other studies have one placement

@@ -20,6 +20,7 @@ type kubernetesFlags struct {
 	all          *builderFlags
 	access       kubernetes.Access
 	unprivileged bool
+	outside      bool
 }
 
 func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
@@ -29,6 +30,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		}
 	}
 	f.addHow(fl)
+	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
 // addHow adds how toll gets to the cluster, and what it may do there.
@@ -44,6 +46,9 @@ func (f *kubernetesFlags) shared() *swarmFlags { return f.all.of[swarm.Name].(*s
 
 func (f *kubernetesFlags) check() error {
 	names := f.shared().nodes
+	if f.outside && !slices.Equal(f.all.on, []string{kubernetes.Name}) {
+		return usage(errors.New("--outside works only with --on kubernetes alone: elsewhere this machine has no such part"), "--on kubernetes, or leave --outside out")
+	}
 	if len(names) > 2 {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
@@ -62,13 +67,19 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.B
 
 // backend is the cluster, with the nodes and the image of those flags.
 func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
-	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Version: version}
+	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Outside: f.outside, Version: version}
 }
 
 // unprivileged reports whether a run on a cluster is without any privilege.
 func (f *builderFlags) unprivileged() bool {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
 	return ok && k.unprivileged && (slices.Equal(f.on, []string{kubernetes.Name}) || f.beside())
+}
+
+// outside reports whether the client of a run on a cluster is outside of that.
+func (f *builderFlags) outside() bool {
+	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
+	return ok && k.outside && slices.Equal(f.on, []string{kubernetes.Name})
 }
 
 // beside reports whether a cluster is held against the lab, which has what packets between pods cross
