@@ -19,6 +19,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/agent/box"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
@@ -136,7 +137,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	}()
 	engine := &box.Engine{}
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
-		Starts: []string{worker.Arg, program.Arg}, Engine: engine})
+		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine})
 	err = errors.Join(err, engine.Close())
 	if carrier.IsClosed() { // the stream is gone, and nobody hears what would be said
 		return nil

@@ -20,7 +20,7 @@ type chatFlags struct {
 	tokens                int
 	requests, sessions    int
 	stall, timeout        time.Duration
-	from                  []string
+	places                placeFlags
 	batch, noStream       bool
 }
 
@@ -28,7 +28,7 @@ type chatFlags struct {
 const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
-	fromFlag(fl, &f.from)
+	f.places.add(fl)
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
 	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
 	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
@@ -81,19 +81,15 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
-			w, from, err := fromPlaces(w, s.from)
-			if err != nil {
-				return err
-			}
 			key, err := secret("api-key-env", s.keyEnv)
 			if err != nil {
 				return err
 			}
-			chat, err := endpoint.NewChat(w, openai.Options{Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key, Timeout: s.timeout})
+			chat, from, err := s.places.ask(c.Flags(), endpoint.Client{Chat: &openai.Options{Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key, Timeout: s.timeout},
+				Whole: s.batch || s.noStream, Locate: serverLimits()}, w, example)
 			if err != nil {
-				return usage(err, example)
+				return err
 			}
-			chat.Whole, chat.Locate = s.batch || s.noStream, serverLimits()
 			return f.endpoints(c, e, chat, s.loads(), from)
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
@@ -22,16 +23,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// external are the endpoints of a command.
-type external interface {
-	engine.Endpoints
-	Names() []string
-	// Check has each endpoint answer once.
-	Check(ctx context.Context) error
+// places are from where endpoints are asked.
+type places struct {
+	from []*vantage.Vantage
+	peer *peer.Peer // of one that is distant; nil: none is
+}
+
+// reach brings an agent to the peer, which ends with close.
+func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
+	a, about, err := p.peer.Agent(ctx)
+	if err != nil {
+		return endpoint.Peer{}, err
+	}
+	return endpoint.Peer{Place: a, About: about, Err: a.Err}, nil
+}
+
+func (p places) close() error {
+	if p.peer == nil {
+		return nil
+	}
+	return p.peer.Close()
 }
 
 // endpoints runs a comparison of endpoints, with the loads.
-func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Load, from []*vantage.Vantage) (err error) {
+func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load, from places) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
@@ -53,7 +68,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Lo
 	if f.dryRun {
 		return f.out.print(e, planDocument(p, nil))
 	}
-	end, err := vantage.Open(c.Context(), "", from)
+	end, err := vantage.Open(c.Context(), "", from.from)
 	if err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
 			return stop
@@ -65,7 +80,8 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Lo
 			err = errors.Join(err, left)
 		}
 	}()
-	defer func() { err = errors.Join(err, ending(w)) }() // before the places are taken away
+	defer func() { err = errors.Join(err, from.close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }() // before the places are taken away
 	if err := w.Check(c.Context()); err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
 			return stop
@@ -76,28 +92,71 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w external, ls []sample.Lo
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 
-// fromFlag is where endpoints are asked from.
-func fromFlag(fl *pflag.FlagSet, words *[]string) {
-	fl.StringSliceVar(words, "from", []string{vantage.Here}, "from where, one or several: host, container:NAME (inside its network), network:NAME (a new container there)")
+// placeFlags are from where endpoints are asked, and by which address family.
+type placeFlags struct {
+	from       []string
+	ipv4, ipv6 bool
+	peer       peerFlags
 }
 
-// fromPlaces are the addresses from each place.
-func fromPlaces(at []endpoint.Address, words []string) ([]endpoint.Address, []*vantage.Vantage, error) {
-	var places []*vantage.Vantage
+func (f *placeFlags) add(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.from, "from", []string{vantage.Here}, "from where, one or several: host, container:NAME (inside its network), network:NAME (a new container there), remote (the peer)")
+	fl.BoolVarP(&f.ipv4, "ipv4", "4", false, "dial names over IPv4; with -6, over both, to see what IPv6 costs")
+	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial names over IPv6")
+	fl.StringVar(&f.peer.host, peerFlag, "", "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may be left out)")
+	f.peer.how.add(fl)
+}
+
+// ask makes what asks the endpoints from each of the places.
+func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address, example string) (endpoint.Asker, places, error) {
+	at, err := endpoint.ByFamily(at, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
+	if err != nil {
+		return nil, places{}, usage(err, "leave -4 and -6 out, or give an address")
+	}
+	at, from, err := fromPlaces(at, f.from, fl, &f.peer)
+	if err != nil {
+		return nil, from, err
+	}
+	c.Reach = from.reach
+	w, err := endpoint.New(c, at)
+	if err != nil {
+		return nil, from, usage(err, example)
+	}
+	return w, from, nil
+}
+
+// fromPlaces are the addresses from each place. A peer alone says that the place is there.
+func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *peerFlags) ([]endpoint.Address, places, error) {
+	if p.host != "" && !fl.Changed("from") {
+		words = []string{vantage.Remote}
+	}
+	var out places
 	for i, w := range words {
 		v, err := vantage.New(w)
 		if err == nil && slices.Contains(words[:i], w) {
 			err = fmt.Errorf("%s is named twice", w)
 		}
 		if err != nil {
-			return nil, nil, usage(fmt.Errorf("--from: %w", err), "")
+			return nil, out, usage(fmt.Errorf("--from: %w", err), "")
 		}
-		places = append(places, v)
+		out.from = append(out.from, v)
 	}
-	if len(places) == 0 {
-		return nil, nil, usage(errors.New("--from names no place"), "--from host")
+	if len(out.from) == 0 {
+		return nil, out, usage(errors.New("--from names no place"), "--from host")
 	}
-	return endpoint.From(at, places), places, nil
+	const example = "--peer [user@]HOST[:PORT], as for ssh"
+	switch distant := slices.ContainsFunc(out.from, (*vantage.Vantage).Distant); {
+	case distant && p.host == "":
+		return nil, out, usage(errors.New("--from remote is another machine: which one?"), example)
+	case !distant && (p.host != "" || p.how != peerHow{}):
+		return nil, out, usage(errors.New("--peer is where clients are, and --from names other places only"), "--from host,remote")
+	case distant:
+		if err := p.check(); err != nil {
+			return nil, out, err
+		}
+		out.peer = p.machine()
+	}
+	return endpoint.From(at, out.from), out, nil
 }
 
 // statusHint is what to do about a server's refusal; "" if nothing is known.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
@@ -43,6 +44,9 @@ func start(args []string) int {
 	}
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
+	}
+	if len(args) > 0 && args[0] == endpoint.Arg {
+		return internal(endpoint.Main(os.Stdin, os.Stdout, serverLimits()))
 	}
 	for _, b := range backends {
 		if b.inner == nil {

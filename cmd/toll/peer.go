@@ -76,7 +76,12 @@ func (f *peerFlags) check() (err error) {
 }
 
 func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	p := &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
+	p := f.machine()
 	defer func() { err = errors.Join(err, p.Close()) }()
 	return use(p)
+}
+
+// machine is the peer; check has read the flags.
+func (f *peerFlags) machine() *peer.Peer {
+	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
 }

@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/peer"
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -19,7 +20,7 @@ import (
 
 // runFromHelp and runToHelp are the two forms of where toll run's client runs and what it dials.
 const (
-	runFromHelp = "where the client runs: " + placesHelp + "; with --to HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's)"
+	runFromHelp = "where the client runs: " + placesHelp + "; with --to HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's), remote (--peer)"
 	runToHelp   = "what the client dials: " + targetsHelp + "; or [NAME=]HOST:PORT of a server that runs already, once for each route to it"
 	// runningExample is the form without a server.
 	runningExample = "toll run --client 'redis-benchmark -h {host} -p {port}' --to 127.0.0.1:6379"
@@ -40,7 +41,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	if len(f.to) == 0 {
 		return usage(fmt.Errorf("--from %s is for a server that runs already: which one? give --to HOST:PORT", strings.Join(f.from, ",")), "--to 127.0.0.1:6379")
 	}
-	l, err := p.clientAlone()
+	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
 	if err != nil {
 		return err
 	}
@@ -48,20 +49,25 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	if err != nil {
 		return usage(fmt.Errorf("--to: %w", err), "--to 127.0.0.1:6379, --to direct=172.17.0.2:6379")
 	}
-	at, from, err := fromPlaces(at, f.from)
+	there := f.of[peer.Name].(*peerFlags) //nolint:forcetypeassert // it is that backend's
+	at, from, err := fromPlaces(at, f.from, c.Flags(), there)
 	if err != nil {
 		return err
 	}
 	if !c.Flags().Changed("baseline") {
 		f.baseline = "" // the first route
 	}
-	w, err := endpoint.NewProgram(at, *workload.ExecOf(l).Program)
+	bar := newProgress(e.stderr, f.quiet)
+	w, err := endpoint.New(endpoint.Client{Program: workload.ExecOf(l).Program, Reach: from.reach, Progress: func(name string) { bar.first(name) }}, at)
 	if err != nil {
 		return err
 	}
-	bar := newProgress(e.stderr, f.quiet)
-	w.Progress = func(name string) { bar.first(name) }
 	return f.endpoints(c, e, w, []sample.Load{l}, from)
+}
+
+// elsewhere reports whether the client runs on the peer only.
+func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
+	return fl.Changed(peerFlag) && (!fl.Changed("from") || slices.Equal(f.from, []string{vantage.Remote}))
 }
 
 // fitsRunning refuses what only modes have that toll builds.
@@ -72,7 +78,11 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	}
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
-		f.own[b.name].VisitAll(func(x *pflag.Flag) { flags = append(flags, x.Name) })
+		f.own[b.name].VisitAll(func(x *pflag.Flag) {
+			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) { // where the client may be
+				flags = append(flags, x.Name)
+			}
+		})
 	}
 	for _, name := range flags {
 		if fl.Changed(name) {
@@ -87,15 +97,16 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	return nil
 }
 
-// clientAlone is the load of the flags without a server.
-func (f *programFlags) clientAlone() (l sample.Load, err error) {
+// clientAlone is the load of the flags without a server. Here says that the client runs on this
+// machine, where a recipe knows whether it is there.
+func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	var p sample.Program
 	if f.recipe != "" {
 		r, err := program.FindRecipe(f.recipe)
 		if err != nil {
 			return l, usage(err, "") // the error knows
 		}
-		if f.client == "" {
+		if f.client == "" && here {
 			if err := r.CheckClient(); err != nil {
 				return l, &failure{code: exitNothing, err: fmt.Errorf("recipe %s: %w", r.Name, err)}
 			}
@@ -123,12 +134,4 @@ func (f *programFlags) checkClient(p sample.Program) error {
 		return usage(errors.New("the client asks for {port2}: --to has one port"), "--client with the second port itself")
 	}
 	return f.checkBoth(p)
-}
-
-// ending closes what a comparison of endpoints holds, if it holds anything.
-func ending(w external) error {
-	if c, ok := w.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }

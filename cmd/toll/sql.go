@@ -19,11 +19,11 @@ type sqlFlags struct {
 	queries, sessions int
 	passwordEnv       string
 	timeout           time.Duration
-	from              []string
+	places            placeFlags
 }
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
-	fromFlag(fl, &f.from)
+	f.places.add(fl)
 	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each way to reach it: postgres:// mysql:// sqlserver://, without a password")
 	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
 	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
@@ -61,19 +61,15 @@ can read them.`,
 			if err != nil {
 				return err
 			}
-			w, from, err := fromPlaces(w, s.from)
-			if err != nil {
-				return err
-			}
 			password, err := secret("password-env", s.passwordEnv)
 			if err != nil {
 				return err
 			}
-			db, err := endpoint.NewSQL(w, database.Options{Query: s.query, Queries: s.queries, Password: password, Timeout: s.timeout})
+			db, from, err := s.places.ask(c.Flags(), endpoint.Client{SQL: &database.Options{Query: s.query, Queries: s.queries, Password: password, Timeout: s.timeout},
+				Locate: serverLimits()}, w, "")
 			if err != nil {
-				return usage(err, "")
+				return err
 			}
-			db.Locate = serverLimits()
 			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
 				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
 		},

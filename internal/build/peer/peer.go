@@ -14,6 +14,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 
@@ -194,6 +195,16 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Agent is the agent there, which ends with Close, and what reports say of its machine.
+func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
+	r, err := p.start(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	hello := r.agent.Hello()
+	return r.agent, fmt.Sprintf("%s, Linux %s, %d CPUs", p.Host.Name, hello.Kernel, hello.CPUs), r.left()
 }
 
 // Close ends the agent and the connection to it.

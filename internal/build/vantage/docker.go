@@ -39,7 +39,7 @@ type opener struct {
 }
 
 func (o *opener) open(ctx context.Context, v *Vantage) error {
-	if v.name == Here {
+	if v.name == Here || v.Distant() {
 		return nil
 	}
 	if o.daemon == nil {

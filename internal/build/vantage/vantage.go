@@ -32,8 +32,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
-// Here is the word for this machine.
-const Here = "host"
+// Here is the word for this machine, and Remote that for another one, where connections are
+// made by a toll that runs there.
+const (
+	Here   = "host"
+	Remote = "remote"
+)
 
 // Words that name a place, before its name.
 const (
@@ -58,17 +62,17 @@ func (e *Error) Error() string {
 func (e *Error) Hint() string  { return e.hint }
 func (e *Error) Unwrap() error { return e.err }
 
-// New reads the word for a place: host, container:NAME or network:NAME.
+// New reads the word for a place: host, container:NAME, network:NAME or remote.
 func New(word string) (*Vantage, error) {
 	for _, kind := range []string{inContainer, onNetwork} {
 		if name, ok := strings.CutPrefix(word, kind); ok && name != "" && len(name) <= maxName {
 			return &Vantage{name: word}, nil
 		}
 	}
-	if word == Here {
-		return Local(), nil
+	if word == Here || word == Remote {
+		return &Vantage{name: word}, nil
 	}
-	return nil, &Error{msg: fmt.Sprintf("%.80q is not a place: must be host, container:NAME or network:NAME", word), hint: "docker ps and docker network ls list the names"}
+	return nil, &Error{msg: fmt.Sprintf("%.80q is not a place: must be host, container:NAME, network:NAME or remote", word), hint: "docker ps and docker network ls list the names"}
 }
 
 // maxName bounds the name of a container or network.
@@ -86,6 +90,10 @@ func Local() *Vantage { return &Vantage{name: Here} }
 
 // Name is the word that it was opened with.
 func (v *Vantage) Name() string { return v.name }
+
+// Distant reports whether the place is another machine: nothing is connected or started from
+// it here.
+func (v *Vantage) Distant() bool { return v.name == Remote }
 
 // PID is of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }

@@ -59,7 +59,7 @@ type Options struct {
 	Password string        // never printed; "": none, or what the driver finds itself (PGPASSWORD, ~/.pgpass)
 	Timeout  time.Duration // of connecting, login included, and of each page; 0: 10 s
 	// Dial connects; nil: from this machine.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
 // Database is a database that can be asked. It is safe for concurrent use.

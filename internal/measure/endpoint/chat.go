@@ -37,7 +37,7 @@ func NewChat(at []Address, o openai.Options) (*Chat, error) {
 	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}, limit: responseTimeouts * o.Timeout}
 	for _, w := range at {
 		c.from[w.Name] = w.place()
-		o.Dial = w.place().Dial
+		o.Dial = w.dialler()
 		e, err := openai.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -65,7 +65,7 @@ func (c *Chat) Check(ctx context.Context) error {
 			}
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
-		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS, "from": elsewhere(c.from[name])} {
+		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS, "from": elsewhere(c.from[name]), familyFact: family(f.Remote.String())} {
 			if value != "" {
 				facts[fact] = value
 			}
@@ -76,6 +76,9 @@ func (c *Chat) Check(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Close does nothing: visits close what they open.
+func (c *Chat) Close() error { return nil }
 
 // Paths describes the endpoints as Check found them.
 func (c *Chat) Paths() []sample.Path { return paths(c.names, c.facts) }

@@ -32,7 +32,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
 // Address is where an endpoint is reached, as the command line has it.
 type Address struct {
 	Name, URL string
-	From      *vantage.Vantage // where its connections are made; nil: this machine
+	From      *vantage.Vantage `json:"-"` // where its connections are made; nil: this machine
 	Families  Families         // of which a name's addresses count
 }
 

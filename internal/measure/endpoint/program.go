@@ -21,10 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Families are the address families that names are looked up in; the zero value is IPv4, and
-// IPv6 for names without an address of that.
-type Families struct{ Four, Six bool }
-
 // Program is routes to a server that runs already, over which a foreign client runs.
 type Program struct {
 	client  sample.Program
@@ -63,15 +59,9 @@ func ParseRoutes(words []string, f Families) ([]Address, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%.80q: %w", w, err)
 		}
-		all := []Address{a}
-		addr, err := netip.ParseAddr(r.host)
-		switch literal := err == nil; {
-		case literal && f.Four != f.Six && addr.Is4() != f.Four:
-			return nil, fmt.Errorf("%s is an address of the other family than was asked for", r.host)
-		case !literal && f.Four && f.Six:
-			all = []Address{{Name: a.Name + "-ipv4", URL: a.URL, Families: Families{Four: true}}, {Name: a.Name + "-ipv6", URL: a.URL, Families: Families{Six: true}}}
-		case !literal:
-			all[0].Families = f
+		all, err := f.split(a, r.host)
+		if err != nil {
+			return nil, err
 		}
 		for _, a := range all {
 			if seen[a.Name] {
@@ -150,6 +140,7 @@ func (p *Program) Check(ctx context.Context) error {
 		if from := elsewhere(r.from); from != "" {
 			facts["from"] = from
 		}
+		facts[familyFact] = family(r.dial().String())
 		p.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
@@ -289,37 +280,6 @@ func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port
 
 // lookUp are the host's addresses of the families that count, at least one.
 func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {
-	all, took, err := r.from.LookUp(ctx, r.host)
-	if err != nil {
-		return nil, took, err
-	}
-	if addrs := r.only.of(all); len(addrs) > 0 {
-		return addrs, took, nil
-	}
-	family := "IPv4"
-	if r.only.Six {
-		family = "IPv6"
-	}
-	return nil, took, &familyError{r.host, family}
-}
-
-// familyError says that a name has no address of the family that was asked for.
-type familyError struct{ host, family string }
-
-func (e *familyError) Error() string { return e.host + " has no " + e.family + " address" }
-
-// Hint is a remedy.
-func (e *familyError) Hint() string { return "leave -4 and -6 out, or give an address" }
-
-// of are the addresses of the families, those of IPv4 first.
-func (f Families) of(all []netip.Addr) (out []netip.Addr) {
-	for _, four := range []bool{true, false} {
-		for _, a := range all {
-			asked := f.Four && four || f.Six && !four || f == Families{}
-			if a.Is4() == four && asked {
-				out = append(out, a)
-			}
-		}
-	}
-	return out
+	addrs, took, err := r.only.lookUp(ctx, r.from, r.host)
+	return addrs, took.LookUp, err
 }

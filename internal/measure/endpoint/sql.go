@@ -28,7 +28,7 @@ func NewSQL(at []Address, o database.Options) (*SQL, error) {
 	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}}
 	for _, w := range at {
 		s.from[w.Name] = w.place()
-		o.Dial = w.place().Dial
+		o.Dial = w.dialler()
 		d, err := database.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -51,7 +51,7 @@ func (s *SQL) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		facts := map[string]string{"url": d.String(), "server": f.Server}
-		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name])} {
+		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name]), familyFact: family(f.Remote)} {
 			if value != "" {
 				facts[fact] = value
 			}
@@ -62,6 +62,9 @@ func (s *SQL) Check(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Close does nothing: visits close what they open.
+func (s *SQL) Close() error { return nil }
 
 // Paths describes the endpoints as Check found them.
 func (s *SQL) Paths() []sample.Path { return paths(s.names, s.facts) }

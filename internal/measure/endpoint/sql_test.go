@@ -157,7 +157,7 @@ func TestSQLCheck(t *testing.T) {
 	for i, p := range s.Paths() {
 		e := []*elephant{one, two}[i]
 		if p.Mode != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
-			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || len(p.Facts) != 2 {
+			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
 			t.Errorf("%+v", p)
 		}
 	}

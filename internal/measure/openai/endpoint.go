@@ -42,7 +42,7 @@ type Options struct {
 	Key       string        // API key, never printed; "": none
 	Timeout   time.Duration // longest wait for a connection, and for each token; 0: 30 s
 	// Dial connects; nil: from this machine.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
 // Endpoint is where responses are asked for. Its sessions may be used at the same

@@ -1,0 +1,161 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Client is what asks endpoints: one of a language model's, a database's and a foreign one.
+type Client struct {
+	Chat    *openai.Options   `json:"chat,omitempty"`
+	Whole   bool              `json:"whole,omitempty"` // see Chat
+	SQL     *database.Options `json:"sql,omitempty"`
+	Program *sample.Program   `json:"program,omitempty"`
+	// Locate finds the server's end on this machine; nil: it is not known.
+	Locate Locate `json:"-"`
+	// Reach reaches the machine of the addresses whose place is distant. Nil if there is none.
+	Reach func(context.Context) (Peer, error) `json:"-"`
+	// Progress is told of each route before a foreign client runs over it for the first time.
+	// May be nil.
+	Progress func(name string) `json:"-"`
+}
+
+// Peer is another machine, on which this program runs what asks endpoints.
+type Peer struct {
+	path.Place
+	About string       // the machine, for reports
+	Err   func() error // why it is gone; nil: it is not
+}
+
+// Asker asks endpoints.
+type Asker interface {
+	Names() []string
+	// Check has each endpoint answer once.
+	Check(ctx context.Context) error
+	// Paths describes them, once they answered.
+	Paths() []sample.Path
+	// Visit makes a visit to one.
+	Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error
+	// Close ends what was started for them.
+	Close() error
+}
+
+// New reads the addresses; it does not connect. The caller calls Close.
+func New(c Client, at []Address) (Asker, error) {
+	a := &askers{of: map[string]Asker{}}
+	var near, far []Address
+	for _, x := range at {
+		if a.names = append(a.names, x.Name); x.place().Distant() {
+			far = append(far, x)
+		} else {
+			near = append(near, x)
+		}
+	}
+	if len(near) > 0 || len(far) == 0 {
+		asker, err := c.near(near)
+		if err != nil {
+			return nil, err
+		}
+		a.add(asker)
+	}
+	if len(far) > 0 {
+		if _, err := c.near(here(far)); err != nil { // what is wrong with an address is wrong there, too
+			return nil, err
+		}
+		a.add(newFar(c, far))
+	}
+	return a, nil
+}
+
+// here are the addresses without their places.
+func here(at []Address) []Address {
+	var out []Address
+	for _, a := range at {
+		a.From = nil
+		out = append(out, a)
+	}
+	return out
+}
+
+// near asks from this machine's places.
+func (c Client) near(at []Address) (Asker, error) {
+	switch {
+	case c.Chat != nil:
+		chat, err := NewChat(at, *c.Chat)
+		if err != nil {
+			return nil, err
+		}
+		chat.Whole, chat.Locate = c.Whole, c.Locate
+		return chat, nil
+	case c.SQL != nil:
+		db, err := NewSQL(at, *c.SQL)
+		if err != nil {
+			return nil, err
+		}
+		db.Locate = c.Locate
+		return db, nil
+	case c.Program != nil:
+		p, err := NewProgram(at, *c.Program)
+		if err != nil {
+			return nil, err
+		}
+		p.Progress = c.Progress
+		return p, nil
+	}
+	return nil, errors.New("no client of endpoints")
+}
+
+// askers are several as one.
+type askers struct {
+	names []string
+	all   []Asker
+	of    map[string]Asker // by the endpoints' names
+}
+
+func (a *askers) add(x Asker) {
+	a.all = append(a.all, x)
+	for _, name := range x.Names() {
+		a.of[name] = x
+	}
+}
+
+func (a *askers) Names() []string { return a.names }
+
+func (a *askers) Check(ctx context.Context) error {
+	for _, x := range a.all {
+		if err := x.Check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *askers) Paths() []sample.Path {
+	found := map[string]sample.Path{}
+	for _, x := range a.all {
+		for _, p := range x.Paths() {
+			found[p.Mode] = p
+		}
+	}
+	return paths(a.names, found)
+}
+
+func (a *askers) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
+	return a.of[cell.Mode].Visit(ctx, cell, l, v)
+}
+
+func (a *askers) Close() error {
+	var errs []error
+	for _, x := range a.all {
+		errs = append(errs, x.Close())
+	}
+	return errors.Join(errs...)
+}
+
+var _ io.Closer = Asker(nil)

@@ -1,0 +1,362 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/measure/pipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Arg is the argument with which toll asks endpoints for a toll on another machine (see Main).
+const Arg = "__endpoints"
+
+// order is what the process on the other machine is told; it has one of them.
+type order struct {
+	Open  *opening    `json:"open,omitempty"`
+	Check string      `json:"check,omitempty"` // an endpoint's name
+	Visit *visitOrder `json:"visit,omitempty"`
+}
+
+// opening is who asks whom. It may hold secrets: it goes over the agent's channel.
+type opening struct {
+	Client Client    `json:"client"`
+	At     []Address `json:"at"`
+}
+
+type visitOrder struct {
+	Name string      `json:"name"`
+	Load sample.Load `json:"load"`
+}
+
+// reply is what came of an order.
+type reply struct {
+	Path  *sample.Path  `json:"path,omitempty"`
+	Visit *sample.Visit `json:"visit,omitempty"`
+	Error *farError     `json:"error,omitempty"`
+}
+
+// farError is an error on the other machine.
+type farError struct {
+	Text   string `json:"text"`
+	Remedy string `json:"hint,omitempty"`
+	Status int    `json:"status,omitempty"` // of an HTTP server
+}
+
+func (e *farError) Error() string { return e.Text }
+
+// Hint is a remedy; "" if none is known.
+func (e *farError) Hint() string { return e.Remedy }
+
+// Unwrap is the server's answer, if that was the error.
+func (e *farError) Unwrap() error {
+	if e.Status == 0 {
+		return nil
+	}
+	return &openai.StatusError{Code: e.Status}
+}
+
+// told is an error as another machine is told it.
+func told(err error) *farError {
+	if err == nil {
+		return nil
+	}
+	out := &farError{Text: err.Error()}
+	var hint interface{ Hint() string }
+	if errors.As(err, &hint) {
+		out.Remedy = hint.Hint()
+	}
+	var status *openai.StatusError
+	if errors.As(err, &status) {
+		out.Status = status.Code
+	}
+	return out
+}
+
+// far has endpoints asked by a process on another machine, which works as on this one: names
+// are looked up there, and what it counts is of there.
+type far struct {
+	client Client
+	at     []Address
+	facts  map[string]sample.Path
+
+	peer    Peer
+	line    *pipe.Line[reply] // nil: no process
+	process *path.Process
+	checked map[string]bool // by this process
+}
+
+func newFar(c Client, at []Address) *far {
+	return &far{client: c, at: here(at), facts: map[string]sample.Path{}}
+}
+
+func (f *far) Names() []string {
+	var out []string
+	for _, a := range f.at {
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+func (f *far) Paths() []sample.Path { return paths(f.Names(), f.facts) }
+
+// Check reaches the machine and has each endpoint answer once, from there.
+func (f *far) Check(ctx context.Context) (err error) {
+	if f.peer, err = f.client.Reach(ctx); err != nil {
+		return err
+	}
+	for _, name := range f.Names() {
+		if f.client.Progress != nil {
+			f.client.Progress(name)
+		}
+		p, err := f.check(ctx, name)
+		if err != nil {
+			return err // it has the endpoint's name
+		}
+		if p.Facts == nil {
+			p.Facts = map[string]string{}
+		}
+		p.Mode, p.Facts["from"], p.Facts["peer"] = name, vantage.Remote, f.peer.About
+		f.facts[name] = p
+	}
+	return nil
+}
+
+// Visit has a visit made there. A process that ended is replaced by another.
+func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
+	if err := f.gone(); err != nil { // at once: nothing there will answer any more
+		return err
+	}
+	if _, err := f.check(ctx, cell.Mode); err != nil {
+		return err
+	}
+	r, err := f.do(ctx, order{Visit: &visitOrder{cell.Mode, l}})
+	if err != nil {
+		return err
+	}
+	if r.Visit == nil {
+		return errors.New("the peer did not say what came of the visit")
+	}
+	r.Visit.Turn = v.Turn
+	*v = *r.Visit
+	return nil
+}
+
+// check has an endpoint answer once; each process does so once.
+func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
+	if f.line == nil {
+		if err := f.open(ctx); err != nil {
+			return sample.Path{}, err
+		}
+	}
+	if f.checked[name] {
+		return sample.Path{}, nil
+	}
+	r, err := f.do(ctx, order{Check: name})
+	if err == nil && r.Path == nil {
+		err = errors.New("the peer did not say what it found")
+	}
+	if err != nil {
+		return sample.Path{}, err
+	}
+	f.checked[name] = true
+	return *r.Path, nil
+}
+
+// open starts the process.
+func (f *far) open(ctx context.Context) (err error) {
+	if f.process, err = f.peer.Start(path.Command{Args: []string{Arg}}); err != nil {
+		return err
+	}
+	f.line, f.checked = pipe.New[reply](f.process.In, f.process.Out), map[string]bool{}
+	_, err = f.do(ctx, order{Open: &opening{f.client, f.at}})
+	return err
+}
+
+// do has an order obeyed. It takes as long as that takes there, where each has its limit; an
+// interrupt ends the process.
+func (f *far) do(ctx context.Context, o order) (reply, error) {
+	err := f.line.Send(o)
+	var r reply
+	if err == nil {
+		r, err = f.line.Await(ctx)
+	}
+	if err != nil {
+		ended := f.end()
+		if gone := f.gone(); gone != nil {
+			return reply{}, gone
+		}
+		if errors.Is(err, pipe.ErrDied) && ended != nil {
+			err = ended
+		}
+		return reply{}, fmt.Errorf("%s: %w", f.peer.Name(), err)
+	}
+	if r.Error != nil {
+		return reply{}, r.Error
+	}
+	return r, nil
+}
+
+// gone says that the machine has gone, and how that was seen.
+func (f *far) gone() error {
+	if f.peer.Err == nil {
+		return nil
+	}
+	if err := f.peer.Err(); err != nil {
+		return &path.LeftError{Node: f.peer.Name(), Err: err}
+	}
+	return nil
+}
+
+// end ends the process; the error is how it had ended.
+func (f *far) end() error {
+	if f.line == nil {
+		return nil
+	}
+	_ = f.process.Kill() // it may have ended
+	_ = f.line.Close()
+	err := f.process.Wait()
+	f.line, f.process = nil, nil
+	return err
+}
+
+// Close ends the process, and with it whatever its clients left running.
+func (f *far) Close() error {
+	if f.line == nil {
+		return nil
+	}
+	ended := make(chan struct{})
+	process := f.process
+	_ = f.line.Close() // it ends with its input, and takes its keepers along
+	go func() { _ = process.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(closeLimit):
+		_ = process.Kill()
+		<-ended
+	}
+	f.line, f.process = nil, nil
+	return nil
+}
+
+// closeLimit is how long the process may take to end by itself.
+const closeLimit = 3 * time.Second
+
+// Main asks endpoints for a toll on another machine, which tells it whom on in and reads what
+// came of that on out. It returns when the input ends. Locate is as in Client.
+func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
+	m, err := meter.New()
+	if err != nil {
+		return err
+	}
+	w := &worker{askers: map[string]Asker{}, locate: locate, meter: m, throttled: machine.Machine{}.Throttler()}
+	defer func() { err = errors.Join(err, w.close()) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	orders := make(chan order)
+	go func() {
+		defer close(orders)
+		defer cancel() // what is under way ends with the input
+		for dec := json.NewDecoder(in); ; {
+			var o order
+			if dec.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	enc := json.NewEncoder(out)
+	for o := range orders {
+		r, err := w.obey(ctx, o)
+		r.Error = told(err)
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// worker is that process. An asker is of one endpoint, so that each can be checked by itself.
+type worker struct {
+	askers    map[string]Asker
+	locate    Locate
+	meter     *meter.Meter
+	throttled func() int // nil: not known
+}
+
+func (w *worker) close() error {
+	var errs []error
+	for _, a := range w.askers {
+		errs = append(errs, a.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *worker) obey(ctx context.Context, o order) (r reply, err error) {
+	switch {
+	case o.Open != nil:
+		o.Open.Client.Locate = w.locate
+		for _, a := range here(o.Open.At) {
+			if w.askers[a.Name], err = o.Open.Client.near([]Address{a}); err != nil {
+				delete(w.askers, a.Name)
+				return r, err
+			}
+		}
+		return r, nil
+	case o.Check != "":
+		a := w.askers[o.Check]
+		if a == nil {
+			return r, fmt.Errorf("no endpoint is called %q", o.Check)
+		}
+		if err := a.Check(ctx); err != nil {
+			return r, err
+		}
+		r.Path = &slices.Clone(a.Paths())[0]
+		return r, nil
+	case o.Visit != nil && w.askers[o.Visit.Name] != nil:
+		r.Visit = &sample.Visit{}
+		return r, w.visit(ctx, *o.Visit, r.Visit)
+	}
+	return r, errors.New("an order that is not known")
+}
+
+// visit makes a visit between two readings of this machine's meters.
+func (w *worker) visit(ctx context.Context, o visitOrder, v *sample.Visit) error {
+	stops := w.stops()
+	first, err := w.meter.Read()
+	if err != nil {
+		return err
+	}
+	if err := w.askers[o.Name].Visit(ctx, sample.Cell{Mode: o.Name}, o.Load, v); err != nil {
+		return err
+	}
+	last, err := w.meter.Read()
+	if err != nil {
+		return err
+	}
+	if v.Elapsed == 0 { // else it has readings that are closer to what it measured
+		v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
+	}
+	if w.throttled != nil && v.Client.Counts != nil {
+		v.Client.Counts[workload.CountStops] = int64(max(0, w.stops()-stops))
+	}
+	return nil
+}
+
+func (w *worker) stops() int {
+	if w.throttled == nil {
+		return 0
+	}
+	return w.throttled()
+}
