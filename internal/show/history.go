@@ -51,6 +51,9 @@ func pastRows(e trend.Entry) string {
 	if e.Error != "" {
 		return e.Error
 	}
+	if e.Swept != "" { // a ratio at each point would say little in a line
+		return e.Swept + ": " + strings.Join(e.Modes, ", ")
+	}
 	var out []string
 	load := ""
 	for _, r := range e.Rows {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 )
 
@@ -45,7 +46,7 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 	if o.daemon == nil {
 		d, err := dockerapi.Connect(ctx, o.dir)
 		if err != nil {
-			return fmt.Errorf("%s: %w", v.name, err)
+			return v.noDaemon(err)
 		}
 		o.daemon = d
 		o.made.Push("leave Docker", func() error { return errors.Join(d.Journal.Left(), d.Close()) })
@@ -54,6 +55,18 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 		return v.enter(ctx, o.daemon, name)
 	}
 	return o.build(ctx, v, strings.TrimPrefix(v.name, onNetwork))
+}
+
+// noDaemon says that Docker is not reached, and what else there is: not another backend, as for
+// modes, but this machine.
+func (v *Vantage) noDaemon(err error) error {
+	out := &Error{msg: v.name, err: err}
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		remedy, _, _ := strings.Cut(u.Remedy, "; --on lab")
+		out.hint = remedy + "; --from host needs none"
+	}
+	return out
 }
 
 // enter is a container that runs already.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -30,6 +31,7 @@ type Summary struct {
 	Baseline string    `json:"baseline"`
 	Modes    []string  `json:"modes"`
 	Loads    []string  `json:"loads"`
+	Swept    string    `json:"swept,omitempty"` // of a sweep the option and its values: "request=1,16k"
 	On       []string  `json:"on"`
 	Rounds   int       `json:"rounds"`
 	Elapsed  float64   `json:"elapsed_s"`
@@ -59,6 +61,13 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{}}
 	for _, l := range h.Plan.Loads {
 		s.Loads = addNew(s.Loads, l.Kind) // of a sweep there is one for each point
+	}
+	if w := h.Plan.Sweep; w != nil {
+		var points []string
+		for _, p := range w.Points {
+			points = append(points, p.Name)
+		}
+		s.Swept = w.Axis + "=" + strings.Join(points, ",")
 	}
 	for _, c := range h.Plan.Cells {
 		s.Modes, s.On = addNew(s.Modes, c.Mode), addNew(s.On, c.On)

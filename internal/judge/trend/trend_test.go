@@ -53,6 +53,16 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// Of a sweep a summary says what was swept.
+func TestSwept(t *testing.T) {
+	s := summary(t, 0.5, func(f *sample.File) {
+		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "16k", Value: 16384}}}
+	})
+	if s.Swept != "request=1,16k" {
+		t.Errorf("%q", s.Swept)
+	}
+}
+
 func TestTrends(t *testing.T) {
 	l := trend.List{Runs: []trend.Entry{
 		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) { f.Header.Environment.Kernel = "6.2" })},
