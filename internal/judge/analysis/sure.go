@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
@@ -20,7 +21,7 @@ type Bounds struct {
 // RatioBounds are those of the ratio of cell i's metric to cell b's, widened by what the
 // group's control shows; N is 0 if they have nothing in common.
 func (j *Run) RatioBounds(i, b int, metric string) Bounds {
-	x, n := j.compare(i, b, metric), j.noise(groupOf(j.Series[i].Cell), metric)
+	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
 	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs, Known: x.N > 0}
 	if x.N == 0 {
 		return Bounds{}
@@ -39,6 +40,30 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 		out.Low, out.High = out.Low/down, out.High/up
 	}
 	return out
+}
+
+// noiseBeside is the noise by which ratios to cell b are judged: what a control of its own
+// mode shows, as each mode of a search has one, else that of its group's.
+func (j *Run) noiseBeside(b int, metric string) noise {
+	of := j.Series[b].Cell
+	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Mode == of.Mode {
+		return j.noise(groupOf(of), metric)
+	}
+	for k, s := range j.Series {
+		c := s.Cell
+		if !c.Control || c.Mode != of.Mode || groupOf(c) != groupOf(of) || j.Failed(k) {
+			continue
+		}
+		c.Control = false
+		twin := slices.IndexFunc(j.Series, func(o *Series) bool { return o.Cell == c })
+		if twin < 0 || j.Failed(twin) {
+			continue
+		}
+		if x := j.compare(k, twin, metric); x.N > 0 {
+			return noise{stats.Floor(x.Summary), x.slices.Bias()}
+		}
+	}
+	return j.noise(groupOf(of), metric)
 }
 
 // ValueBounds are those of cell i's metric itself, over rounds.

@@ -44,6 +44,22 @@ func outcome(t *testing.T, f *sample.File, text string) gate.Rule {
 	return r.Rules[0]
 }
 
+// Each mode of a search has a control: a ratio to a mode is judged by that one's own noise.
+func TestOwnNoise(t *testing.T) {
+	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
+	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge), judgetest.HostCell(mode.PublishProxy, workload.Bulk))
+	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // of host against itself it is large
+	f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
+	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
+		t.Errorf("by bridge's control: %+v", r)
+	}
+	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // which leaves host's
+	f = judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
+	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Unclear {
+		t.Errorf("by host's control: %+v", r)
+	}
+}
+
 func TestOutcomes(t *testing.T) {
 	f := measured(t, 12)
 	for text, want := range map[string]gate.Outcome{

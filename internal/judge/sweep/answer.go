@@ -40,6 +40,19 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return a
 }
 
+// overIPv6 says from where on paths over IPv6 cost more than the same over IPv4; the curves
+// are of them. Nothing if both were not asked for.
+func overIPv6(r *Report, all []Curve) (out []string) {
+	beside := &Report{Measured: r.Measured, Curves: all}
+	beside.Plan.Baseline = "IPv4"
+	for i, c := range all {
+		if !slices.ContainsFunc(all[:i], c.sameGround) {
+			out = append(out, "IPv6: "+values{r.Plan.Sweep}.sentence(beside, c))
+		}
+	}
+	return out
+}
+
 // sentence is of all curves on the ground of c, those that cost most first.
 func (v values) sentence(r *Report, c Curve) string {
 	type said struct {

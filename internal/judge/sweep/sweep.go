@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -59,11 +60,14 @@ func Judge(f *sample.File) *Report {
 	j := analysis.Open(f)
 	base := j.Report()
 	order(base)
-	r := &Report{Measured: base.Measured, Said: base.Said, Curves: curves(j)}
+	r := &Report{Measured: base.Measured, Said: base.Said, Curves: curves(j, j.BaselineOf)}
 	for i := range r.Cells {
 		r.Cells[i].Band = r.bandOf(r.Cells[i])
 	}
 	r.Findings, r.Answer = findings(base), AnswerOf(r)
+	if six := overIPv6(r, curves(j, overIPv4(j))); r.Answer != nil {
+		r.Answer.Text = slices.Insert(r.Answer.Text, 0, six...)
+	}
 	return r
 }
 
@@ -109,16 +113,31 @@ func at(s *sample.Sweep, point string) int {
 	return slices.IndexFunc(s.Points, func(p sample.Point) bool { return p.Name == point })
 }
 
-// curves are those of all modes but the baseline that have a ratio somewhere, in the plan's
-// order.
-func curves(j *analysis.Run) []Curve {
+// overIPv4 is the cell of the same path over IPv4, of one over IPv6 that was asked for.
+func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
+	return func(i int) (int, bool) {
+		c := j.Series[i].Cell
+		m, _ := mode.Find(mode.Name(c.Mode))
+		r, ok := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		if !ok || !r.OnRequest() {
+			return 0, false
+		}
+		c.To = string(r.To.Over4())
+		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == c })
+		return b, b >= 0
+	}
+}
+
+// curves are those of all cells that are held against another and have a ratio somewhere, in
+// the plan's order.
+func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 	out := []Curve{}
 	s := j.File.Header.Plan.Sweep
 	if s == nil {
 		return out
 	}
 	for i, x := range j.Series {
-		b, ok := j.BaselineOf(i)
+		b, ok := against(i)
 		if !ok || b == i || x.Cell.Control || j.Failed(i) || j.Failed(b) {
 			continue
 		}

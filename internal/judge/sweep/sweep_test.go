@@ -115,6 +115,33 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+// What IPv6 costs against IPv4 is said of its curve, too, and of no other.
+func TestIPv6(t *testing.T) {
+	for _, six := range []bool{true, false} {
+		s := &sample.Sweep{Axis: "streams"}
+		var cells []sample.Cell
+		var loads []sample.Load
+		for i := range 2 {
+			name := fmt.Sprint(i + 1)
+			s.Points = append(s.Points, sample.Point{Name: name, Value: float64(i + 1)})
+			loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1, Window: 1})
+			over := judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, workload.Bulk)
+			for _, c := range append(judgetest.Trio(mode.Bridge, workload.Bulk), over)[:3+map[bool]int{true: 1}[six]] {
+				c.Point = name
+				cells = append(cells, c)
+			}
+		}
+		r := judgetest.New(t, cells...)
+		p := &r.File.Header.Plan
+		p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
+		r.Rounds(12, func(_, cell int) float64 { return []float64{40, 40, 40, 20}[cell%(len(cells)/2)] })
+		got := Judge(r.File).Answer.Text
+		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: --network NAME IPv6."); said != six {
+			t.Errorf("IPv6 %v: %q", six, got)
+		}
+	}
+}
+
 // Where the baseline failed at a point, the curve lacks that point.
 func TestCurveWithoutAPoint(t *testing.T) {
 	r := sweepOf(t, 3, 0)
