@@ -137,7 +137,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	}()
 	engine := &box.Engine{}
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
-		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine})
+		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
 	err = errors.Join(err, engine.Close())
 	if carrier.IsClosed() { // the stream is gone, and nobody hears what would be said
 		return nil

@@ -35,6 +35,8 @@ type Config struct {
 	Starts []string
 	// Engine makes containers on this machine, for agents behind Open; nil: there are none.
 	Engine Engine
+	// Router lays routes on this machine; nil: there are none.
+	Router Router
 	// Patience is how long the hub may be out of reach before the agent gives up;
 	// 0: a minute.
 	Patience time.Duration
@@ -312,6 +314,8 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 			a.Way = &w
 			return err
 		})
+	case o.Lay != nil:
+		err = s.lay(*o.Lay)
 	case o.Cards != "":
 		a.Cards, err = s.cards(o.Cards)
 	}

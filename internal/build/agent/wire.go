@@ -69,6 +69,7 @@ type request struct {
 	Inspect  *Spot         `json:"inspect,omitempty"`
 	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
 	Box      *boxRequest   `json:"box,omitempty"`
+	Lay      *layRequest   `json:"lay,omitempty"`
 	Cards    string        `json:"cards,omitempty"` // of this device
 	Knock    *Knock        `json:"knock,omitempty"`
 	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
@@ -174,7 +175,7 @@ func parseRequest(line []byte) (request, error) {
 	}
 	n := 0
 	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil,
-		o.Box != nil, o.Cards != "", o.Knock != nil, o.Lookup != "", o.Proxy} {
+		o.Box != nil, o.Cards != "", o.Knock != nil, o.Lookup != "", o.Proxy, o.Lay != nil} {
 		if is {
 			n++
 		}
@@ -194,6 +195,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
 	case o.Box != nil:
 		return o, o.Box.check()
+	case o.Lay != nil:
+		return o, o.Lay.check()
 	}
 	for _, c := range o.Counters {
 		if err := c.check(); err != nil {

@@ -45,13 +45,14 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 	}
 	c.rules()
 	c.switches()
+	c.routes()
 	c.links()
 	return c.removed, c.still, errors.Join(c.errs...)
 }
 
 // inNamespace reports whether the thing ends with its network namespace.
 func inNamespace(e dockerapi.Entry) bool {
-	return e.Kind == dockerapi.Link || e.Kind == dockerapi.Rule
+	return e.Kind == dockerapi.Link || e.Kind == dockerapi.Rule || e.Kind == dockerapi.Route
 }
 
 func stillOf(orphans []dockerapi.Orphan, of func(dockerapi.Entry) bool) map[string]bool {
@@ -140,6 +141,23 @@ func (c *machineCleaner) switches() {
 			continue
 		}
 		c.removed = append(c.removed, "bridge "+name+" of Open vSwitch")
+	}
+}
+
+// routes removes those that journals name and that have toll's mark.
+func (c *machineCleaner) routes() {
+	for _, name := range c.names(dockerapi.Route) {
+		to, via, ok := dockerapi.ParseRoute(name)
+		if !ok {
+			continue
+		}
+		var was bool
+		if err := c.ns.Do(func() (err error) { was, err = link.Lift(to, via); return err }); err != nil {
+			c.failed(dockerapi.Route, err)
+		}
+		if was {
+			c.removed = append(c.removed, string(dockerapi.Route)+" "+name)
+		}
 	}
 }
 

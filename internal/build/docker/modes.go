@@ -69,13 +69,18 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 
 // addUserNetwork makes the user-defined bridge network of the path.
 func (s *site) addUserNetwork(options map[string]string) (err error) {
+	s.userNetwork()
+	s.network, err = s.addNetwork("bridge", options)
+	return err
+}
+
+// userNetwork notes what network the path has.
+func (s *site) userNetwork() {
 	s.ownRules()
 	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
 	if s.dual() {
 		s.path.Facts["network"] += " --ipv6"
 	}
-	s.network, err = s.addNetwork("bridge", options)
-	return err
 }
 
 // useDefaultNetwork makes the path's network that of containers that ask for none.
@@ -208,10 +213,17 @@ func (s *site) routed() error {
 	if s.dual() {
 		options[routed6Option] = "routed"
 	}
-	if err := s.addUserNetwork(options); err != nil {
+	r := s.engine.docker.Remote
+	var err error
+	if r != nil {
+		err = s.routedFrom(r, options)
+	} else {
+		err = s.addUserNetwork(options)
+	}
+	if err != nil {
 		return err
 	}
-	err := s.addServers(func(int) (order, error) {
+	err = s.addServers(func(int) (order, error) {
 		o := order{network: s.network.name, publish: []bound{{container: serverPort}}}
 		if s.path.Spec.Second {
 			o.publish = append(o.publish, bound{container: secondPort})
@@ -228,6 +240,11 @@ func (s *site) routed() error {
 		return err
 	}
 	last := append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
+	if r != nil {
+		before, err := s.placeRemote(r, nil)
+		s.path.Hops = append(before, last...)
+		return err
+	}
 	if s.path.Spec.From == mode.FromHost {
 		s.PlaceClients(s.machine())
 		s.path.Hops = last

@@ -16,6 +16,8 @@ type Remote struct {
 	// from it to this machine's card. It is on the segment, if there is one.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
 	Machine path.Machine // that it is on
+	// Route leads the other machine to a network of this one, until the path is closed.
+	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
 }
 
 // Segment is a network of both machines' cards, on which client and server have
@@ -28,7 +30,7 @@ type Segment struct {
 
 // remotely are the modes that such clients reach: true, only from containers there.
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false,
-	mode.MacvlanBridge: true, mode.IPvlanL2: true}
+	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 // Remotely are their names.
 func Remotely() []string { return recipe.Names(remotely) }
@@ -46,6 +48,8 @@ func (r *Remote) refuse(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "the clients are on the other machine", Remedy: "--from remote,remote-container"}
 	case contained && s.From != mode.FromRemoteContainer:
 		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) + " get a network of their own on the wire, in which the other machine has no address", Remedy: "--from remote-container"}
+	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
+		return &path.UnsupportedError{Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
 		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
 	case !r.Addr.Is4() || s.To.Six():
@@ -53,6 +57,26 @@ func (r *Remote) refuse(s path.Spec) error {
 			Remedy: "--peer-dial with an IPv4 address of this machine"}
 	}
 	return nil
+}
+
+// routedFrom makes the routed network of servers that the other machine dials, where neither of the two
+// has a network, and leads that one to it.
+func (s *site) routedFrom(r *Remote, options map[string]string) error {
+	e := s.engine
+	e.laying.Lock() // two would choose the same network
+	defer e.laying.Unlock()
+	subnet, err := s.freeSubnet()
+	if err != nil {
+		return err
+	}
+	s.userNetwork()
+	if s.network, err = s.makeNetwork(&s.path.Undo, "bridge", options, subnet, s.dual()); err != nil {
+		return err
+	}
+	if s.path.Spec.To.Six() {
+		subnet = s.network.subnet6
+	}
+	return r.Route(s.ctx, s.path, subnet)
 }
 
 // placeRemote places the client there, and returns the hops from it to this machine.

@@ -26,7 +26,9 @@ func TestRemoteRefuses(t *testing.T) {
 		{"on-the-cards", mode.MacvlanBridge, mode.FromRemoteContainer, mode.ToContainer, four, ""},
 		{"on-one-card", mode.IPvlanL2, mode.FromRemote, mode.ToContainer, four, "a network of their own on the wire"},
 		{"not-there", mode.Host, mode.FromContainer, mode.ToLoopback, four, "the clients are on the other machine"},
-		{"no-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, "does not reach routed"},
+		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
+		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four, "a routed path has no NAT"},
+		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "does not reach bridge"},
 		{"six", mode.Publish, mode.FromRemote, mode.ToAddress, six, "the servers' containers have IPv4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

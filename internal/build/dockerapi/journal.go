@@ -3,6 +3,7 @@ package dockerapi
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
 // Journal lists what a run makes, each thing before it is made: a line with its
@@ -35,7 +37,7 @@ type Entry struct {
 // Kind is what an entry is about.
 type Kind string
 
-// The kinds of things. The last three are things of the machine, not of its daemon.
+// The kinds of things. The last four are things of the machine, not of its daemon.
 const (
 	Image     Kind = "image"
 	Network   Kind = "network"
@@ -45,21 +47,22 @@ const (
 	Link      Kind = "link"
 	Rule      Kind = "rule" // the program that wrote it, and the bridge
 	Switch    Kind = "switch"
+	Route     Kind = "route" // as of RouteName
 )
 
 // The kinds of the first lines, which say whose journal it is.
 const (
 	ofOwner     Kind = "owner"
 	ofDaemon    Kind = "daemon"
-	ofNamespace Kind = "namespace" // in which links and rules are
+	ofNamespace Kind = "namespace" // in which links, rules and routes are
 	ofLock      Kind = "lock"      // the run holds the file's, for as long as it lives
 )
 
 // things are what an entry may be of.
-var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch}
+var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
 
 // OfMachine reports whether Docker knows nothing of the thing.
-func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch}, e.Kind) }
+func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind) }
 
 const removedMark = "-"
 
@@ -73,6 +76,29 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 	}
 	return &Journal{file: filepath.Join(StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
+}
+
+// NewMachineJournal prepares a journal of this process that needs no daemon, because it only
+// tells of things of the machine.
+func NewMachineJournal(dir string) (*Journal, error) {
+	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
+}
+
+// noDaemon is the address of a daemon of whose things a journal does not tell.
+const noDaemon = "none"
+
+// RouteName is how journals call a route through a neighbour.
+func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
+
+// ParseRoute reads such a name; ok is false if it is none.
+func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
+	prefix, gateway, _ := strings.Cut(name, " ")
+	to, err := netip.ParsePrefix(prefix)
+	if err != nil {
+		return to, via, false
+	}
+	via, err = netip.ParseAddr(gateway)
+	return to, via, err == nil && to == to.Masked() && via.Is4() == to.Addr().Is4()
 }
 
 // File is where the journal is, from the first entry on.

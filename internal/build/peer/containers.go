@@ -27,7 +27,7 @@ func (r *run) engine(ctx context.Context) (*docker.Docker, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: s.server, Client: r.client, Machine: r.agent}}
+	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: s.server, Client: r.client, Machine: r.agent, Route: r.route}}
 	return r.docker, nil
 }
 
@@ -57,7 +57,10 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 			return err
 		}
 	}
-	return d.Check(ctx, spec)
+	if err := d.Check(ctx, spec); err != nil || spec.Mode != mode.Routed {
+		return err
+	}
+	return r.tryRoute(ctx, spec)
 }
 
 // boxes finds out whether the peer's Docker Engine makes containers, and whether what its

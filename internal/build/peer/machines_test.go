@@ -276,6 +276,7 @@ func TestPeerOfContainers(t *testing.T) {
 		want       []string
 	}{
 		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
+		{"routed", "path routed --from remote --peer " + there, 3, []string{"has no routed networks (gateway_mode_ipv4=routed)", "Docker Engine 27 or later"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"no-right", "path host --from remote-container --peer plain@" + there, 3, []string{"may not use the Docker daemon's socket", "toll: hint: --peer-sudo; or ssh as root"}},
 		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,

@@ -90,9 +90,6 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 
 // refuse refuses what no peer can change.
 func refuse(s path.Spec) error {
-	if s.Mode == mode.Routed {
-		return &path.UnsupportedError{Missing: "the peer has no route to a network that toll makes: its addresses are for the engine to choose", Remedy: "--on lab"}
-	}
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
@@ -141,6 +138,7 @@ type run struct {
 
 	asking sync.Mutex // guards following
 	docker *docker.Docker
+	tried  map[bool]error // what came of laying a route, of IPv6 or not
 }
 
 // start reaches the peer once; what came of it is remembered until Close.

@@ -38,7 +38,7 @@ func (s *site) begin() (err error) {
 	if s.server, err = s.dialled(); err != nil {
 		return err
 	}
-	if six := s.path.Spec.To == mode.ToAddress6; six != s.server.Is6() {
+	if six := s.path.Spec.To.Six(); six != s.server.Is6() {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", s.server),
 			Remedy: "--to address for IPv4, --to address6 for IPv6; --peer-dial with this machine's address of that family"}
 	}
@@ -224,6 +224,11 @@ func wayInWords(from netip.Addr, w link.Way, to netip.Addr) string {
 // machine. Where that is not permitted, the result says so.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
+	for _, c := range s.path.Clients { // a container's address has a route of its own there
+		if a := c.Dial.Addr(); a.IsValid() && !slices.Contains(to, a) {
+			to = append(to, a)
+		}
+	}
 	reads := []func() ([]path.Setting, error){
 		func() ([]path.Setting, error) {
 			return local.Inspect([]local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}, To: to}})

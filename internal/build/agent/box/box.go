@@ -5,6 +5,8 @@
 // journal on that machine before it is made, and is removed when the agent's hub asks for
 // it or is gone. If the agent itself is killed its containers end, because nobody holds
 // their standard inputs any more; toll clean on that machine removes the rest.
+//
+// Routes that lead to networks of the hub's machine are made and removed the same way.
 package box
 
 import (
@@ -42,8 +44,10 @@ type Engine struct {
 	image  string
 	made   int // names
 	boxes  map[uint64]*undo.Stack
-	absent []string // directories of the journal's that are made with it
+	absent []string // directories of the journals' that are made with them
 	closed bool
+	routes *dockerapi.Journal  // nil: none was laid
+	laid   map[agent.Laid]bool // those that are there
 
 	sharing sync.Mutex          // guards following
 	cards   map[agent.LAN]*card // by all but a box's address
@@ -83,7 +87,8 @@ func (e *Engine) ready(ctx context.Context) error {
 			return errors.Join(&path.UnsupportedError{Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
 				Remedy: "a Docker Engine there that is not, or --from remote"}, d.Close())
 		}
-		e.daemon, e.boxes, e.absent = d, map[uint64]*undo.Stack{}, absent(filepath.Dir(d.Journal.File()))
+		e.daemon, e.boxes = d, map[uint64]*undo.Stack{}
+		e.note(d.Journal)
 		e.cards = map[agent.LAN]*card{}
 	}
 	if e.image == "" {
@@ -269,23 +274,22 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	d := e.daemon
-	if d == nil {
-		return nil
+	errs := []error{e.liftAll()}
+	if d := e.daemon; d != nil {
+		e.daemon = nil
+		for _, end := range e.boxes {
+			errs = append(errs, end.Undo())
+		}
+		e.boxes = nil
+		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
 	}
-	e.daemon = nil
-	var errs []error
-	for _, end := range e.boxes {
-		errs = append(errs, end.Undo())
-	}
-	e.boxes = nil
-	err := errors.Join(append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())...)
 	for _, dir := range e.absent {
 		if os.Remove(dir) != nil { // somebody else has something there by now
 			break
 		}
 	}
-	return err
+	e.absent = nil
+	return errors.Join(errs...)
 }
 
 // absent are the directories of a path that are not there, the innermost first.

@@ -1,0 +1,91 @@
+package box
+
+import (
+	"errors"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+)
+
+var _ agent.Router = (*Engine)(nil)
+
+// Lay makes a route on this machine, noted before in a journal of its own: it needs no daemon.
+func (e *Engine) Lay(l agent.Laid) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	if e.laid[l] {
+		return link.ErrTaken
+	}
+	if e.routes == nil {
+		j, err := dockerapi.NewMachineJournal(e.StateDir)
+		if err != nil {
+			return err
+		}
+		e.routes, e.laid = j, map[agent.Laid]bool{}
+		e.note(j)
+	}
+	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
+		return err
+	}
+	err := link.Lay(l.To, l.Via)
+	if err == nil {
+		e.laid[l] = true
+		return nil
+	}
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return &path.UnsupportedError{Missing: "routes there are only set as root", Remedy: "--peer-sudo, or ssh as root", Err: err}
+	case errors.Is(err, link.ErrTaken):
+		return &path.UnsupportedError{Missing: err.Error(), Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
+	}
+	return err
+}
+
+// Lift removes a route that Lay made.
+func (e *Engine) Lift(l agent.Laid) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lift(l)
+}
+
+func (e *Engine) lift(l agent.Laid) error {
+	if !e.laid[l] {
+		return nil
+	}
+	if _, err := link.Lift(l.To, l.Via); err != nil {
+		return err
+	}
+	delete(e.laid, l)
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	return nil
+}
+
+// liftAll removes all routes, and says what is left.
+func (e *Engine) liftAll() error {
+	if e.routes == nil {
+		return nil
+	}
+	var errs []error
+	for l := range e.laid {
+		errs = append(errs, e.lift(l))
+	}
+	err := errors.Join(append(errs, e.routes.Left(), e.routes.Close())...)
+	e.routes, e.laid = nil, nil
+	return err
+}
+
+// note remembers which directories of a journal's are made with it.
+func (e *Engine) note(j *dockerapi.Journal) {
+	if e.absent == nil {
+		e.absent = absent(filepath.Dir(j.File()))
+	}
+}

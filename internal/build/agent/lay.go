@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Laid is a route that an agent lays on its machine, and that goes with it.
+type Laid struct {
+	To  netip.Prefix `json:"to"`
+	Via netip.Addr   `json:"via"` // a neighbour
+}
+
+// Router lays routes on an agent's machine. What it laid is gone when its Engine is closed.
+type Router interface {
+	// Lay makes a route. It needs CAP_NET_ADMIN.
+	Lay(l Laid) error
+	// Lift removes one that it made. One that is not there is no error.
+	Lift(l Laid) error
+}
+
+// errNoRouter is of an agent that was not told how to lay routes.
+var errNoRouter = errors.New("this agent lays no routes")
+
+// layRequest lays a route, or lifts it.
+type layRequest struct {
+	Laid
+	Lift bool `json:"lift,omitempty"`
+}
+
+// Lay lays a route on the agent's machine. The caller calls lift.
+func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) {
+	lift = func() error {
+		_, err := a.ask(context.Background(), request{Lay: &layRequest{l, true}}, 0)
+		if a.Err() != nil {
+			return nil //nolint:nilerr // the agent removes it when it ends
+		}
+		return err
+	}
+	// Not ctx: what was asked for is made, and has to be removed.
+	if _, err := a.ask(context.WithoutCancel(ctx), request{Lay: &layRequest{l, false}}, 0); err != nil {
+		return nil, errors.Join(err, lift())
+	}
+	return lift, nil
+}
+
+// check reports whether it is a route.
+func (o layRequest) check() error {
+	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() || o.Via.Is4() != o.To.Addr().Is4() {
+		return fmt.Errorf("%w: %s by %s is no route", errNonsense, o.To, o.Via)
+	}
+	return nil
+}
+
+// lay does what is asked of the router.
+func (s *server) lay(o layRequest) error {
+	r := s.config.Router
+	switch {
+	case r == nil:
+		return errNoRouter
+	case o.Lift:
+		return r.Lift(o.Laid)
+	}
+	return r.Lay(o.Laid)
+}

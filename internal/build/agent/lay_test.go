@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// What is no route is nonsense.
+func TestLayRequests(t *testing.T) {
+	for _, tt := range []struct {
+		to, via string
+		ok      bool
+	}{
+		{"198.18.4.0/22", "10.0.0.1", true},
+		{"fd00::/64", "fd78::1", true},
+		{"198.18.4.1/22", "10.0.0.1", false},
+		{"0.0.0.0/0", "10.0.0.1", false}, // all that the machine sends
+		{"::/0", "fd78::1", false},
+		{"198.18.4.0/22", "fd78::1", false},
+		{"fd00::/64", "10.0.0.1", false},
+	} {
+		line := fmt.Sprintf(`{"id":1,"lay":{"to":%q,"via":%q}}`, tt.to, tt.via)
+		if _, err := parseRequest([]byte(line)); (err == nil) != tt.ok || err != nil && !errors.Is(err, errNonsense) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	for _, line := range []string{`{"id":1,"lay":{}}`, `{"id":1,"lay":{"to":"198.18.4.0/22","via":"10.0.0.1"},"proxy":true,"clock":true}`} {
+		if _, err := parseRequest([]byte(line)); !errors.Is(err, errNonsense) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// laid are the routes of a machine.
+type laid map[Laid]bool
+
+func (r laid) Lay(l Laid) error {
+	if r[l] {
+		return errors.New("it is there")
+	}
+	r[l] = true
+	return nil
+}
+
+func (r laid) Lift(l Laid) error { delete(r, l); return nil }
+
+// An agent lays what it is asked for, if it was told how.
+func TestServerLays(t *testing.T) {
+	l := Laid{netip.MustParsePrefix("198.18.4.0/22"), netip.MustParseAddr("10.0.0.1")}
+	if err := (&server{}).lay(layRequest{Laid: l}); !errors.Is(err, errNoRouter) {
+		t.Error(err)
+	}
+	r := laid{}
+	s := &server{config: Config{Router: r}}
+	if err := s.lay(layRequest{Laid: l}); err != nil || !r[l] {
+		t.Errorf("%v, %v", err, r)
+	}
+	if err := s.lay(layRequest{Laid: l, Lift: true}); err != nil || len(r) > 0 {
+		t.Errorf("%v, %v", err, r)
+	}
+}

@@ -1,0 +1,58 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// laidBy marks the routes that toll lays on a machine beside its own: the kernel keeps who made
+// a route as a number (rtm_protocol), which iproute2's rt_protos gives to no other program.
+const laidBy netlink.RouteProtocol = 116
+
+// ErrTaken says that the machine has a way to a part of the prefix already.
+var ErrTaken = errors.New("it has a route into that network already")
+
+// Lay routes the prefix through a neighbour, and marks the route as toll's. Of IPv4 no part of
+// the prefix may have a way already, but for default routes; of IPv6 not the prefix itself.
+func Lay(to netip.Prefix, via netip.Addr) error {
+	if to.Addr().Is4() {
+		used, err := Used()
+		if err != nil {
+			return err
+		}
+		for _, u := range used {
+			if u.Overlaps(to) {
+				return fmt.Errorf("add route to %s by %s: %w (%s)", to, via, ErrTaken, u)
+			}
+		}
+	}
+	err := netlink.RouteAdd(laid(to, via))
+	if errors.Is(err, unix.EEXIST) {
+		err = ErrTaken
+	}
+	if err != nil {
+		return fmt.Errorf("add route to %s by %s: %w", to, via, err)
+	}
+	return nil
+}
+
+// Lift removes such a route, and reports whether it was there. It takes no other's, also if that
+// leads to the same place.
+func Lift(to netip.Prefix, via netip.Addr) (was bool, err error) {
+	err = netlink.RouteDel(laid(to, via))
+	if errors.Is(err, unix.ESRCH) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove route to %s by %s: %w", to, via, err)
+	}
+	return true, nil
+}
+
+func laid(to netip.Prefix, via netip.Addr) *netlink.Route {
+	return &netlink.Route{Dst: ipNet(to), Gw: via.AsSlice(), Protocol: laidBy}
+}
