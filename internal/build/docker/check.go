@@ -222,7 +222,10 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 			}
 		}
 	}
-	if fromAfar(s) { // as in checkNAT
+	if fromAfar(s) && s.Mode == mode.PublishDefault && s.To.Six() && e.defaultIPv6(ctx) == nil {
+		return &path.UnsupportedError{Missing: "this Docker's default network has IPv6, so that rules take what docker-proxy takes elsewhere", Remedy: "publish-nat, whose network has IPv6, too"}
+	}
+	if fromAfar(s) && !s.To.Six() { // as in checkNAT
 		return nil
 	}
 	proxy, err := e.hasProxy(ctx, s, t)
@@ -325,7 +328,7 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress {
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // who dials it knows it
 		return nil
 	}
 	_, err := ownAddress(e.ns, s.To.Six())

@@ -42,7 +42,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 			anywhere, dial = netip.IPv6Unspecified(), loopback6
 		}
 		if r := s.engine.docker.Remote; r != nil {
-			dial = r.Addr
+			dial = r.at(s.path.Spec.To.Six())
 		}
 		port, err := s.freePort(anywhere)
 		if err != nil {

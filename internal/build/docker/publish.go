@@ -21,7 +21,7 @@ func (s *site) published() ([]netip.AddrPort, error) {
 		at = loopback6
 	case mode.ToAddress, mode.ToAddress6:
 		if r := s.engine.docker.Remote; r != nil {
-			at = r.Addr
+			at = r.at(s.path.Spec.To.Six())
 			break
 		}
 		var err error
@@ -220,8 +220,16 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
 		return nil
 	}
-	s.PlaceClients(s.machine())
-	s.path.Hops = slices.Concat([]path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}, proxies,
+	before := []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
+	if r := s.engine.docker.Remote; r != nil {
+		var err error
+		if before, err = s.placeRemote(r, nil); err != nil {
+			return err
+		}
+	} else {
+		s.PlaceClients(s.machine())
+	}
+	s.path.Hops = slices.Concat(before, proxies,
 		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
 }

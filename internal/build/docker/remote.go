@@ -11,7 +11,8 @@ import (
 
 // Remote is another machine that all clients are on. They dial this one.
 type Remote struct {
-	Addr netip.Addr // of this machine, which they dial
+	Addr  netip.Addr // of this machine, which they dial; invalid: there is none
+	Addr6 netip.Addr // the same of IPv6
 	// Client places the client of a path, which dials this there, and lists the hops
 	// from it to this machine's card. It is on the segment, if there is one.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
@@ -28,8 +29,16 @@ type Segment struct {
 	Client       netip.Addr // its address there, which nobody else has
 }
 
+// at is the address that they dial.
+func (r *Remote) at(six bool) netip.Addr {
+	if six {
+		return r.Addr6
+	}
+	return r.Addr
+}
+
 // remotely are the modes that such clients reach: true, only from containers there.
-var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false,
+var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 // Remotely are their names.
@@ -52,9 +61,14 @@ func (r *Remote) refuse(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
 		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
-	case !r.Addr.Is4() || s.To.Six():
-		return &path.UnsupportedError{Missing: "the servers' containers have IPv4, and the peer is to dial " + r.Addr.String(),
-			Remedy: "--peer-dial with an IPv4 address of this machine"}
+	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
+		return &path.UnsupportedError{Missing: "toll gives the client's container on the other machine no IPv6", Remedy: "--from remote, or -4"}
+	case s.Mode == mode.PublishProxy && !s.To.Six():
+		return &path.UnsupportedError{Missing: "over IPv4 rules lead another machine's packets past docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
+	case s.To.Six() && !r.Addr6.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv6 address on the wire to the other one", Remedy: "-4, or an address of a network that both machines have"}
+	case !s.To.Six() && !r.Addr.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv4 address on the wire to the other one", Remedy: "-6, or an address of a network that both machines have"}
 	}
 	return nil
 }

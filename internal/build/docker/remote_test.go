@@ -29,15 +29,30 @@ func TestRemoteRefuses(t *testing.T) {
 		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
 		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four, "a routed path has no NAT"},
 		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "does not reach bridge"},
-		{"six", mode.Publish, mode.FromRemote, mode.ToAddress, six, "the servers' containers have IPv4"},
+		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six, "no IPv4 address on the wire"},
+		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four, "no IPv6 address on the wire"},
+		{"six", mode.Publish, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-rules", mode.PublishNAT, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer6, six, ""},
+		{"six-host", mode.Host, mode.FromRemoteContainer, mode.ToAddress6, six, ""},
+		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six, "no IPv6"},
+		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four, "past docker-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := (&Remote{Addr: tt.addr}).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
+			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !errors.Is(err, path.ErrUnsupported)) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
 	}
+}
+
+func remote(a netip.Addr) *Remote {
+	if a.Is6() {
+		return &Remote{Addr6: a}
+	}
+	return &Remote{Addr: a}
 }
 
 // The client's address is none that Docker gives a server.

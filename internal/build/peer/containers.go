@@ -17,17 +17,27 @@ import (
 func contained(m mode.Name) bool { return slices.Contains(docker.Remotely(), string(m)) }
 
 // engine is the Docker Engine of this machine, with all clients on the peer.
-func (r *run) engine(ctx context.Context) (*docker.Docker, error) {
+func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
+	s := &site{ctx: ctx, run: r, path: &path.Path{Spec: spec}}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
 	r.asking.Lock()
 	defer r.asking.Unlock()
 	if r.docker != nil {
 		return r.docker, nil
 	}
-	s := &site{ctx: ctx, run: r, path: &path.Path{}}
-	if err := s.begin(); err != nil {
-		return nil, err
+	four, six := s.server, s.server
+	other, err := s.dialled(s.server.Is4())
+	if err != nil { // which a path of that family says again
+		other = netip.Addr{}
 	}
-	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: s.server, Client: r.client, Machine: r.agent, Route: r.route}}
+	if s.server.Is4() {
+		six = other
+	} else {
+		four = other
+	}
+	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Machine: r.agent, Route: r.route}}
 	return r.docker, nil
 }
 
@@ -48,7 +58,7 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.engine(ctx)
+	d, err := r.engine(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.engine(ctx)
+	d, err := r.engine(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +114,7 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	if s.server != d.Remote.Addr {
+	if s.server != d.Remote.Addr && s.server != d.Remote.Addr6 {
 		return nil, errors.New("the way between the two machines has changed")
 	}
 	inner := built.Inspect

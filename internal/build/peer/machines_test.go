@@ -129,7 +129,8 @@ func TestPeer(t *testing.T) {
 		{"no-shell", "known", "", "--peer shut@" + there, 3, []string{"the last that it said: This account is currently not available.", "must give a POSIX shell"}},
 		{"not-let-in", "known", "", "--peer stranger@" + there, 3, []string{"does not let you in without asking for a password"}},
 		{"no-server", "known", "", "--peer " + there + ":23", 3, []string{"runs no ssh server there"}},
-		{"other-family", "known", "", "--to address6 --peer " + there, 3, []string{"the peer dials 10.78.0.1, which is of the other address family"}},
+		{"other-family", "known", "", "--to address6 --peer " + there, 0, []string{"Witnessed", "dialling [fd78::1]:"}},
+		{"named-family", "known", "", "--to address6 --peer " + there + " --peer-dial 10.78.0.1", 3, []string{"the peer dials 10.78.0.1, which is of the other address family"}},
 		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3, []string{"this machine has no address 10.78.0.77"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -277,6 +278,10 @@ func TestPeerOfContainers(t *testing.T) {
 	}{
 		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
 		{"routed", "path routed --from remote --peer " + there, 3, []string{"has no routed networks (gateway_mode_ipv4=routed)", "Docker Engine 27 or later"}},
+		{"six-no-rules", "path publish-nat -6 --from remote --peer " + there, 3, []string{"writes no rules for IPv6 here"}},
+		{"six-contained", "path publish -6 --from remote-container --peer " + there, 3, []string{"toll: hint: "}},
+		{"six-compared", "compare host publish publish-default publish-proxy -6 --from remote --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,
+			[]string{"wire·proxy·b", "Every row was witnessed"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"no-right", "path host --from remote-container --peer plain@" + there, 3, []string{"may not use the Docker daemon's socket", "toll: hint: --peer-sudo; or ssh as root"}},
 		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,

@@ -35,12 +35,8 @@ func (s *site) begin() (err error) {
 	if err := s.run.left(); err != nil {
 		return err
 	}
-	if s.server, err = s.dialled(); err != nil {
+	if s.server, err = s.dialled(s.path.Spec.To.Six()); err != nil {
 		return err
-	}
-	if six := s.path.Spec.To.Six(); six != s.server.Is6() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", s.server),
-			Remedy: "--to address for IPv4, --to address6 for IPv6; --peer-dial with this machine's address of that family"}
 	}
 	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server), Remedy: "--peer-dial with another address of this machine", Err: err}
@@ -64,8 +60,9 @@ func (s *site) begin() (err error) {
 
 const loopback = "lo"
 
-// dialled is the address of this machine that the peer dials.
-func (s *site) dialled() (netip.Addr, error) {
+// dialled is the address of this machine that the peer dials: the named one, or that from which ssh's
+// connection comes, or of the other family one of the same card.
+func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
 		at = s.run.seen.Here.Addr()
@@ -74,10 +71,19 @@ func (s *site) dialled() (netip.Addr, error) {
 		return at, &path.UnsupportedError{Missing: "the peer does not tell from where ssh's connection comes", Remedy: "--peer-dial with this machine's address that the peer reaches"}
 	}
 	var own bool
+	var others []netip.Addr
 	err := s.run.here.Do(func() error {
 		all, err := link.Survey()
 		for _, d := range all {
-			own = own || slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == at.WithZone("") })
+			if !slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == at.WithZone("") }) {
+				continue
+			}
+			own = true
+			for _, p := range d.Addrs {
+				if a := p.Addr(); a.Is6() == six && a.IsGlobalUnicast() {
+					others = append(others, a)
+				}
+			}
 		}
 		return err
 	})
@@ -89,8 +95,37 @@ func (s *site) dialled() (netip.Addr, error) {
 	case !own:
 		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is no address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
+	case at.Is6() == six:
+		return at, nil
+	case s.run.peer.Address.IsValid():
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", at),
+			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --peer-dial with this machine's address of that family"}
 	}
-	return at, nil
+	return s.beside(at, others)
+}
+
+// beside is one of this machine's addresses of the other family, on the card that has one: the peer
+// has a way to it by the same card, from an address of that family.
+func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
+	known, err := s.run.agent.Route(s.ctx, at)
+	if err != nil {
+		return at, err
+	}
+	for _, a := range others {
+		w, err := s.run.agent.Route(s.ctx, a)
+		if err == nil && w.Device == known.Device && w.Source.IsGlobalUnicast() {
+			return a, nil
+		}
+		if err := s.run.left(); err != nil {
+			return a, err
+		}
+	}
+	family := "IPv4"
+	if at.Is4() {
+		family = "IPv6"
+	}
+	return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine and the peer have no %s addresses on the wire by which the peer reaches %s, which is of the other address family", family, at),
+		Remedy: "--peer-dial with this machine's " + family + " address that the peer reaches, or the other family"}
 }
 
 // native is a process on either machine, and the wire between them.
