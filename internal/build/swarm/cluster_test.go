@@ -33,6 +33,7 @@ for i in $(seq $n); do
 	ip link set w$i master sw up
 	ip -n n$i link set lo up
 	ip -n n$i addr add 10.77.0.$i/24 dev eth0
+	ip -n n$i addr add fd77::$i/64 dev eth0 nodad
 	ip -n n$i link set eth0 up
 	ip -n n$i route add default via 10.77.0.254
 	mkdir -p $dir/$i

@@ -57,6 +57,11 @@ func (s *site) begin() error {
 	if s.client, err = s.end(hosts, client); err != nil {
 		return err
 	}
+	if s.path.Spec.To.Six() {
+		if err := overIPv6(s.server, s.client); err != nil {
+			return err
+		}
+	}
 	s.path.Machines = []path.Machine{s.server.agent}
 	if s.client.agent.Hello().Boot != s.server.agent.Hello().Boot {
 		s.path.Machines = append(s.path.Machines, s.client.agent)

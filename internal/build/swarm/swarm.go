@@ -102,7 +102,7 @@ func refuse(s path.Spec) error {
 // refuse6 refuses paths over IPv6.
 func refuse6(s path.Spec) error {
 	switch {
-	case !s.To.Six():
+	case !s.To.Six(), s.Mode == mode.Host:
 		return nil
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
@@ -110,7 +110,7 @@ func refuse6(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
 			Remedy: "--on lab or docker, or -4"}
 	}
-	return &path.UnsupportedError{Missing: "a swarm knows its nodes by one address each, which is what toll dials: of IPv4, as a rule", Remedy: "--on lab or docker, or -4"}
+	return &path.UnsupportedError{Missing: "a swarm's routing mesh is measured over IPv4 only: its network has no IPv6", Remedy: "host; or --on lab or docker, or -4"}
 }
 
 // Build builds the path.
