@@ -1,9 +1,10 @@
 set -e
-dir=$1 rate=$2
+dir=$1 rate=$2 engine=$3
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/sshd "$dir/home" "$dir/bin" "$dir/tmp" "$dir/there"
 chmod 1777 "$dir/tmp"
+if [ -n "$engine" ]; then mkdir "$dir/engine" && mount --bind "$engine" "$dir/engine"; fi # else it is behind $dir/home
 ip link set lo up
 for n in a b c; do
 	ip netns add $n

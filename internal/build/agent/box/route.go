@@ -2,6 +2,7 @@ package box
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,9 @@ func (e *Engine) Lay(l agent.Laid) error {
 		e.note(j)
 	}
 	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
+		if errors.Is(err, fs.ErrPermission) { // of a user without a home
+			return notRoot(err)
+		}
 		return err
 	}
 	err := link.Lay(l.To, l.Via)
@@ -43,11 +47,15 @@ func (e *Engine) Lay(l agent.Laid) error {
 	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return &path.UnsupportedError{Missing: "routes there are only set as root", Remedy: "--peer-sudo, or ssh as root", Err: err}
+		return notRoot(err)
 	case errors.Is(err, link.ErrTaken):
 		return &path.UnsupportedError{Missing: err.Error(), Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
 	}
 	return err
+}
+
+func notRoot(err error) error {
+	return &path.UnsupportedError{Missing: "routes there are only set as root", Remedy: "--peer-sudo, or ssh as root", Err: err}
 }
 
 // Lift removes a route that Lay made.

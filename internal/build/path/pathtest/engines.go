@@ -102,6 +102,9 @@ func (e Engine) Env() []string {
 	return []string{"PATH=" + e.root + "/usr/sbin:" + e.root + "/usr/bin:" + os.Getenv("PATH")}
 }
 
+// Root is the folder that its programs are in, as /; "": it is the installed one.
+func (e Engine) Root() string { return e.root }
+
 // Says is what its dockerd prints.
 func (e Engine) Says(args ...string) string {
 	program := "dockerd"
