@@ -171,13 +171,17 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		return f.unpinned(fl)
 	}
-	if len(f.on) != 1 || distantOf(f.on) == "" {
+	beside := f.beside()
+	if !beside && (len(f.on) != 1 || distantOf(f.on) == "") {
 		return nil
 	}
 	if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
 		f.baseline = string(mode.Pod)
 	}
-	if !fl.Changed("from") {
+	if !fl.Changed("from") && beside {
+		f.from = []string{string(mode.FromContainer), string(mode.FromRemoteContainer)}
+	}
+	if !fl.Changed("from") && !beside {
 		f.from = []string{string(mode.FromRemoteContainer)}
 		if fl.Lookup("baseline") != nil && !f.unprivileged() { // other studies have one placement
 			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}

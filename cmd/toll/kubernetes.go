@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -64,8 +65,24 @@ func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
 	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Version: version}
 }
 
-// unprivileged reports whether a run is on a cluster alone, without any privilege.
+// unprivileged reports whether a run on a cluster is without any privilege.
 func (f *builderFlags) unprivileged() bool {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
-	return ok && k.unprivileged && slices.Equal(f.on, []string{kubernetes.Name})
+	return ok && k.unprivileged && (slices.Equal(f.on, []string{kubernetes.Name}) || f.beside())
+}
+
+// beside reports whether a cluster is held against the lab, which has what packets between pods cross
+// without plug-in and cluster.
+func (f *builderFlags) beside() bool {
+	return len(f.on) == 2 && slices.Contains(f.on, kubernetes.Name) && slices.Contains(f.on, sample.Lab)
+}
+
+// besideModes are the modes that both have.
+func besideModes(unprivileged bool) (out []string) {
+	for _, m := range mode.OfLab() {
+		if slices.Contains(kubernetes.Modes(), string(m.Name)) && !(unprivileged && m.Name == mode.Host) {
+			out = append(out, string(m.Name))
+		}
+	}
+	return out
 }

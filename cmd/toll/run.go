@@ -134,6 +134,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if len(args) == 0 && slices.Equal(f.on, []string{kubernetes.Name}) {
 			args = kubernetes.Usual(f.unprivileged())
 		}
+		if len(args) == 0 && f.beside() {
+			args = besideModes(f.unprivileged())
+		}
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {
 			err = change(&req)

@@ -14,7 +14,7 @@ import (
 func specs(b *testing.B, l *Lab) []path.Spec {
 	b.Helper()
 	var out []path.Spec
-	for _, m := range mode.OfDocker() {
+	for _, m := range mode.OfLab() {
 		for _, r := range m.Routes {
 			s := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			switch err := l.Check(context.Background(), s); {

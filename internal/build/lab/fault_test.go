@@ -23,7 +23,7 @@ var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.Ma
 // mode is built from the placement that takes it the most steps.
 func TestFaultAtEachStep(t *testing.T) {
 	started(t, &Lab{})
-	for _, m := range mode.OfDocker() {
+	for _, m := range mode.OfLab() {
 		if slices.Contains(asOthers, m.Name) {
 			continue
 		}

@@ -64,10 +64,9 @@ type hooks struct {
 // namespace of its own. Each need is tried once.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
-	if m.Kubernetes {
-		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) + " is a Kubernetes cluster's", Remedy: "--on kubernetes; routed is like pod"}
-	}
-	if _, ok := recipes[s.Mode]; !ok {
+	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
+		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) + " is a Kubernetes cluster's", Remedy: "--on kubernetes; or pod, which the lab has, too"}
+	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
 	if servers, clients := s.Count(); m.WholeCard && (servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {

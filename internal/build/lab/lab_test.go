@@ -77,7 +77,7 @@ func needLab(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	l := started(t, &Lab{})
-	pathtest.Run(t, l, pathtest.Options{Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays})
+	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays})
 }
 
 // bothWays are built of what publish-nat and publish-proxy are built of.

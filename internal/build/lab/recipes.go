@@ -52,4 +52,5 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Overlay:          {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
 	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP}, beside: true},
 	mode.Netkit:           {build: (*site).netkitPairs, needs: []need{needNetkit}, beside: true},
+	mode.Pod:              {build: (*site).pod, needs: []need{needForwarding}, bare: true},
 }

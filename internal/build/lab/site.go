@@ -335,7 +335,7 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	if err := c.address(n.of(at), n.gateway().Addr()); err != nil {
 		return nil, err
 	}
-	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer {
+	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer || n.ofPods() {
 		return c, err
 	}
 	return c, c.resolves()

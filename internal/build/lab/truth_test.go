@@ -147,6 +147,14 @@ var truths = map[mode.Name][]claim{
 	},
 	mode.Overlay:          overlayTruths("1450"),
 	mode.OverlayEncrypted: overlayTruths("1424"),
+	mode.Pod: {
+		{where: "A", command: "nft list ruleset", never: []string{"table"}},
+		{where: "A", command: "bridge -d link", says: []string{"veth-server master cni0", "hairpin on"}},
+		{where: "A", command: "ip -o addr show dev cni0", says: []string{"10.244.1.1/24"}},
+		{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
+		{where: "server", command: "ip -o route", says: []string{"default via 10.244.1.1 dev eth0"}},
+		{where: "server", command: "nft list ruleset", never: []string{"table"}},
+	},
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
@@ -223,6 +231,15 @@ var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 		mode.FromRemoteContainer: {
 			{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}},
 			{where: "A", command: "ip -o route", says: []string{"172.29.0.0/16 via 198.18.0.2"}},
+		},
+	},
+	mode.Pod: {
+		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-client master cni0"}}},
+		mode.FromRemote:    {{where: "B", command: "ip -o route", says: []string{"10.244.1.0/24 via 198.18.0.1"}}},
+		mode.FromRemoteContainer: {
+			{where: "B", command: "bridge link", says: []string{"veth-client master cni0"}},
+			{where: "B", command: "ip -o route", says: []string{"10.244.1.0/24 via 198.18.0.1"}},
+			{where: "A", command: "ip -o route", says: []string{"10.244.2.0/24 via 198.18.0.2"}},
 		},
 	},
 	mode.MacvlanVEPA: {

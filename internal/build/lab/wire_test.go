@@ -89,7 +89,7 @@ func TestDelayKeepsItsMicroseconds(t *testing.T) {
 // A wire is what it was asked to be at both ends, whatever else the mode does
 // to the card, and nothing goes faster.
 func TestWireIsShaped(t *testing.T) {
-	for _, m := range mode.OfDocker() {
+	for _, m := range mode.OfLab() {
 		for _, r := range m.Routes {
 			if r.OnRequest() || !slices.Contains(r.Hops, mode.HopWire) {
 				continue
@@ -127,7 +127,7 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 func TestWireMTUOnEveryMode(t *testing.T) {
 	for _, mtu := range []int{1300, 9000} {
 		l := started(t, &Lab{Wire: sample.Wire{MTU: mtu}})
-		for _, m := range mode.OfDocker() {
+		for _, m := range mode.OfLab() {
 			for _, r := range slices.DeleteFunc(m.RoutesFrom(mode.FromRemoteContainer), mode.Route.OnRequest) {
 				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 				t.Run(fmt.Sprintf("%s-%d", m.Name, mtu), func(t *testing.T) {

@@ -499,6 +499,7 @@ var catalogue = []Mode{
 		GivesUp:       "nothing; every pod of the cluster reaches every port, but for network policies",
 		PortIsolation: true,
 		Kubernetes:    true,
+		Model:         true,
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        podRoutes,
 		Rungs: []Rung{

@@ -190,8 +190,11 @@ type Mode struct {
 	// Usual is true for the modes that are compared if none is named: what
 	// Docker offers without further programs, each in its most common form.
 	Usual bool
-	// Kubernetes is true for the modes that only a Kubernetes cluster has.
+	// Kubernetes is true for the modes that no Docker Engine has, but a Kubernetes cluster.
 	Kubernetes bool
+	// Model is true for those of them whose parts the lab builds, too, so that it says what a cluster
+	// adds to the kernel's own price.
+	Model bool
 
 	Routes []Route
 	// Otherwise are the routes that an engine with the other setting of userland-proxy
@@ -366,7 +369,13 @@ func Placements() []Placement { return slices.Clone(placements) }
 // All are the modes in the order in which they are shown.
 func All() []Mode { return slices.Clone(catalogue) }
 
-// OfDocker are the modes that are not Kubernetes's alone.
+// OfLab are the modes that the lab builds: Docker's, and those of a cluster that are made of the
+// kernel's own parts.
+func OfLab() []Mode {
+	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes && !m.Model })
+}
+
+// OfDocker are the modes that are not Kubernetes's.
 func OfDocker() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes })
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Only mode.Name
 	// Modes are those to choose from; nil is what Modes says.
 	Modes []mode.Mode
+	// Models adds the modes of a cluster that the lab builds.
+	Models bool
 	// Truth reads the kernel's truth of a built path back. May be nil.
 	Truth func(t *testing.T, p *path.Path)
 	// Around moves traffic from the client's place to the server around the
@@ -57,6 +59,9 @@ type Options struct {
 func Run(t *testing.T, b path.Builder, o Options) {
 	if o.Modes == nil {
 		o.Modes = Modes(t)
+		if o.Models && !Emulated() {
+			o.Modes = mode.OfLab()
+		}
 	}
 	for _, m := range o.Modes {
 		if o.Only != "" && m.Name != o.Only {
