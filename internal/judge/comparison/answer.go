@@ -58,7 +58,7 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	asked := !otherwise && r.Plan.Baseline == string(mode.Host) && len(all) > 0 &&
 		!slices.ContainsFunc(all, func(p place) bool { return len(p.isolated()) == 0 })
 	if asked {
-		a.Question = "Should you use --network host?"
+		a.Question = questionOf(all)
 	}
 	for _, p := range all {
 		head := p.head(all)
@@ -77,6 +77,32 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	add(limits(r.Cells))
 	add(uncertain(r.Cells))
 	return a
+}
+
+// The machine's own network in an engine's words, by backend. Those of Docker Engine and the lab are the default.
+const (
+	onKubernetes = "kubernetes"
+	onSwarm      = "swarm"
+)
+
+// own is the mode host in the words of who built the place.
+func (p place) own() string {
+	if p.on == onKubernetes {
+		return "hostNetwork: true"
+	}
+	return "--network host"
+}
+
+// questionOf is what most readers came with, in the words of the engine that they have.
+func questionOf(all []place) string {
+	on := func(name string) bool { return slices.ContainsFunc(all, func(p place) bool { return p.on == name }) }
+	switch {
+	case on(onKubernetes):
+		return "Should your pods use hostNetwork: true?"
+	case on(onSwarm):
+		return "Should your services use --network host?"
+	}
+	return "Should you use --network host?"
 }
 
 // place is the cells that are compared with one baseline, by route.
@@ -158,7 +184,7 @@ func (p place) host(said map[string]bool) string {
 	switch {
 	case len(free) > 0:
 		note(said, free)
-		text := "No. " + names(free) + " " + are(free) + " as fast as --network host, and " + isolate(free) + " ports"
+		text := "No. " + names(free) + " " + are(free) + " as fast as " + p.own() + ", and " + isolate(free) + " ports"
 		if same := p.r.Plan.Same; same > 0 {
 			text += fmt.Sprintf(" (the same within %g %%, or better)", 100*same)
 		}

@@ -103,3 +103,17 @@ func TestAnswerNamesPlacements(t *testing.T) {
 		t.Errorf("%q", a.Text)
 	}
 }
+
+// A cluster's users have another question, in their engine's words.
+func TestAnswerInTheEnginesWords(t *testing.T) {
+	for on, want := range map[string][2]string{
+		"kubernetes": {"Should your pods use hostNetwork: true?", "No. pod IP is as fast as hostNetwork: true, and isolates ports"},
+		"swarm":      {"Should your services use --network host?", "No. pod IP is as fast as --network host, and isolates ports"},
+	} {
+		c := judged(mode.Pod, mode.ToContainer, workload.Bulk, 1, 0.01, stats.Same)
+		c.On = on
+		if a := AnswerOf(reported(c)); a.Question != want[0] || !strings.HasPrefix(a.Text[0], want[1]) {
+			t.Errorf("%s: %q %q", on, a.Question, a.Text)
+		}
+	}
+}
