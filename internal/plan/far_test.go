@@ -1,0 +1,23 @@
+package plan
+
+import (
+	"math"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// A visit between machines takes longer than its window, and the plan says so.
+func TestFarVisitsTakeLonger(t *testing.T) {
+	p := sample.Plan{Loads: []sample.Load{{Kind: workload.RR, Warmup: 0.1, Window: 0.3}}}
+	on := func(name string) float64 {
+		p.Cells = []sample.Cell{{Mode: "host", Load: workload.RR, On: name}}
+		return RoundTime(p)
+	}
+	for name := range farBackends {
+		if more := on(name) - on(sample.Lab); math.Abs(more-farOverhead) > 1e-9 {
+			t.Errorf("%s: a visit is planned to take %g s more than in the lab", name, more)
+		}
+	}
+}
