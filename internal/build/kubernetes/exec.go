@@ -20,8 +20,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	transport "k8s.io/client-go/transport/spdy"
 	wstransport "k8s.io/client-go/transport/websocket"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
@@ -83,13 +85,30 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
-	if httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
-		return c.execSPDY(to)
+	if httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
+		return c.execInstead(ctx, to, err)
 	}
 	if denied(err) {
 		err = answered(err)
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
+}
+
+// execInstead starts it by SPDY, where a WebSocket has failed.
+func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
+	s, err := c.execSPDY(ctx, to)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return s, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &status):
+		return nil, c.explain(ctx, "create", "pods/exec", err)
+	}
+	return nil, &path.UnsupportedError{
+		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), said(failed.Error()), said(err.Error())),
+		Remedy:  "kubectl exec must work from here: a proxy in between has to pass upgrades on, or NO_PROXY to name the API server"}
 }
 
 // answered is a refusal that comes as text, as that of a WebSocket does, as the answer that it was.
@@ -120,7 +139,7 @@ func denied(err error) bool {
 }
 
 func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
-	transport, holder, err := wstransport.RoundTripperFor(rest.CopyConfig(c.config))
+	upgrade, holder, err := wstransport.RoundTripperFor(rest.CopyConfig(c.config))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +149,7 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 	if err != nil {
 		return nil, err
 	}
-	conn, err := wstransport.Negotiate(transport, holder, req, execProtocol)
+	conn, err := wstransport.Negotiate(upgrade, holder, req, execProtocol)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +226,22 @@ func (s *stream) told(message string) error {
 	return errors.New(said(message))
 }
 
+// upgraded says when a connection has become one of streams.
+type upgraded struct {
+	transport.Upgrader
+	done chan struct{}
+}
+
+func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error) {
+	c, err := u.Upgrader.NewConnection(r)
+	if err == nil {
+		close(u.done)
+	}
+	return c, err
+}
+
 // execSPDY is for where WebSockets do not get through.
-func (c *Client) execSPDY(to string) (*stream, error) {
+func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {
 		return nil, err
@@ -221,7 +254,7 @@ func (c *Client) execSPDY(to string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.HTTPWrappersForConfig(c.config, upgrade)
+	wrapped, err := rest.HTTPWrappersForConfig(c.config, upgrade)
 	if err != nil {
 		return nil, err
 	}
@@ -229,26 +262,46 @@ func (c *Client) execSPDY(to string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	executor, err := remotecommand.NewSPDYExecutorForTransports(transport, upgrade, http.MethodPost, u.URL)
+	begun := &upgraded{upgrade, make(chan struct{})}
+	executor, err := remotecommand.NewSPDYExecutorForTransports(wrapped, begun, http.MethodPost, u.URL)
 	if err != nil {
 		return nil, err
 	}
 	printed, out := io.Pipe()
 	heard, in := io.Pipe()
-	ctx, cancel := context.WithCancel(context.Background())
+	life, cancel := context.WithCancel(context.Background())
 	s := &stream{Reader: printed, write: in.Write, said: &local.Tail{}}
 	s.close = sync.OnceValue(func() error {
 		_ = in.Close()
 		cancel()
 		return printed.Close()
 	})
+	over := make(chan error, 1)
 	go func() {
-		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
-		if err != nil && ctx.Err() == nil {
+		err := executor.StreamWithContext(life, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
+		if err != nil && life.Err() == nil {
 			s.endWith(s.told(err.Error()))
 		}
+		over <- err
 		_ = heard.Close()
 		_ = out.CloseWithError(io.EOF)
 	}()
-	return s, nil
+	limit, stop := context.WithTimeoutCause(ctx, execLimit, errSlow)
+	defer stop()
+	select {
+	case <-begun.done:
+		return s, nil
+	case <-limit.Done():
+		return nil, errors.Join(context.Cause(limit), s.close())
+	case err := <-over:
+		select {
+		case <-begun.done: // it was short
+			return s, nil
+		default:
+		}
+		if err == nil {
+			err = errors.New("it ended before it began")
+		}
+		return nil, errors.Join(err, s.close())
+	}
 }

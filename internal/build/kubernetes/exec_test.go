@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
@@ -107,6 +112,116 @@ func TestExecRefused(t *testing.T) {
 	_, err := s.connect().exec(t.Context(), "p", "x")
 	if err == nil || !strings.Contains(err.Error(), "pods/exec") || !plain(err.Error()) || !strings.Contains(hint(err), "toll kubernetes manifest") {
 		t.Errorf("%v; hint: %s", err, hint(err))
+	}
+}
+
+// spdyExec answers a POST as a server does that knows SPDY, and runs a command over it.
+func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string) {
+	if _, err := httpstream.Handshake(r, w, []string{execProtocol}); err != nil {
+		s.t.Error(err)
+		return
+	}
+	const streams = 4
+	came := make(chan httpstream.Stream, streams)
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(x httpstream.Stream, _ <-chan struct{}) error {
+		came <- x
+		return nil
+	})
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	by := map[string]httpstream.Stream{}
+	for len(by) < streams {
+		x := <-came
+		by[x.Headers().Get(corev1.StreamType)] = x
+	}
+	end := metav1.Status{Status: metav1.StatusSuccess}
+	if err := s.exec(pod, r.URL.Query()["command"], by[corev1.StreamTypeStdin], by[corev1.StreamTypeStdout], by[corev1.StreamTypeStderr]); err != nil {
+		end = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+	}
+	_ = json.NewEncoder(by[corev1.StreamTypeError]).Encode(end)
+	for _, x := range by {
+		_ = x.Close()
+	}
+}
+
+// Where an upgrade to a WebSocket fails, a command is started by SPDY, over which the same bytes go. Where that
+// fails, too, the error names both; what a server refuses is not asked twice.
+func TestExecFallsBack(t *testing.T) {
+	t.Parallel()
+	badGateway := func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, "\x1b[2Jno upgrades here")
+	}
+	for _, tt := range []struct {
+		name      string
+		websocket func(w http.ResponseWriter)
+		spdy      func(w http.ResponseWriter) // nil: it works
+		want      []string                    // in the error
+		hint      string
+		verbs     string
+	}{
+		{"a-proxy", badGateway, nil, nil, "", "get create"},
+		{"no-upgrade", func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) }, nil, nil, "", "get create"},
+		{"nothing-gets-through", badGateway, badGateway, []string{"neither a WebSocket", "502", "nor SPDY", "no upgrades here"}, "NO_PROXY", "get create"},
+		{"may-not-create", badGateway, func(w http.ResponseWriter) { reply(w, forbidden(asking{"create", "pods/exec", "p"})) },
+			[]string{"you may not create pods/exec"}, "toll kubernetes manifest", "get create"},
+		{"may-not-get", func(w http.ResponseWriter) { reply(w, forbidden(asking{"get", "pods/exec", "p"})) }, nil,
+			[]string{"pods/exec"}, "toll kubernetes manifest", "get"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newAPIServer(t)
+			s.exec = func(pod string, command []string, in io.Reader, out, errOut io.Writer) error {
+				n, err := io.CopyN(out, in, 1<<20)
+				fmt.Fprintf(errOut, "%s, %q: after %d bytes", pod, command, n)
+				return errors.Join(err, errors.New("exit code 3"))
+			}
+			s.instead = func(w http.ResponseWriter, r *http.Request, a asking) bool {
+				s.mu.Lock()
+				s.asked = append(s.asked, a)
+				s.mu.Unlock()
+				switch {
+				case a.verb == "get":
+					tt.websocket(w)
+				case tt.spdy != nil:
+					tt.spdy(w)
+				default:
+					s.streams.Add(1)
+					defer s.streams.Done()
+					s.spdyExec(w, r, a.name)
+				}
+				return true
+			}
+			stream, err := s.connect().exec(t.Context(), "p", "cat", "and more")
+			if got := strings.Join(s.verbs("pods/exec"), " "); got != tt.verbs {
+				t.Errorf("it was asked to %s, want %s", got, tt.verbs)
+			}
+			if tt.want != nil {
+				for _, w := range append(tt.want, "") {
+					if err == nil || !strings.Contains(err.Error(), w) || !plain(err.Error()) || !strings.Contains(hint(err), tt.hint) {
+						t.Errorf("%q; hint: %s; want %q", err, hint(err), w)
+					}
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := strings.Repeat("0123456789abcde\x00", 1<<16)
+			go func() { _, _ = io.WriteString(stream, sent) }()
+			got, err := io.ReadAll(stream)
+			if err != nil || string(got) != sent {
+				t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
+			}
+			if end := stream.ended(); end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 1048576 bytes") {
+				t.Errorf("it ended by %v", end)
+			}
+			if err := stream.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
