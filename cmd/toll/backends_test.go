@@ -46,6 +46,8 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--nodes a,b", "lab", "--nodes is for swarm and kubernetes only"},
 		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged", "kubernetes", ""},
 		{"--nodes a", "kubernetes", ""},
+		{"--nodes a,b --outside", "kubernetes", ""},
+		{"--outside", "swarm", "--outside is for kubernetes only"},
 		{"--nodes a,b,c", "kubernetes", "--nodes names two nodes"},
 		{"--nodes a,", "kubernetes", "one has no name"},
 		{"--nodes a,b --control 192.0.2.1", "kubernetes", "--control is for swarm only"},

@@ -171,6 +171,9 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		return f.unpinned(fl)
 	}
+	if err := f.checkOutside(); err != nil {
+		return err
+	}
 	beside := f.beside()
 	if !beside && (len(f.on) != 1 || distantOf(f.on) == "") {
 		return nil
@@ -180,6 +183,15 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 	}
 	if !fl.Changed("from") && beside {
 		f.from = []string{string(mode.FromContainer), string(mode.FromRemoteContainer)}
+	}
+	if f.outside() {
+		if !fl.Changed("from") {
+			f.from = []string{string(mode.FromRemote)}
+		}
+		if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") { // of the two modes that are left
+			f.baseline = string(mode.NodePortLocal)
+		}
+		return f.unpinned(fl)
 	}
 	if !fl.Changed("from") && !beside {
 		f.from = []string{string(mode.FromRemoteContainer)}

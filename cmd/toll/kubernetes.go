@@ -20,6 +20,7 @@ type kubernetesFlags struct {
 	all          *builderFlags
 	access       kubernetes.Access
 	unprivileged bool
+	outside      bool
 }
 
 func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
@@ -29,6 +30,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		}
 	}
 	f.addHow(fl)
+	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
 // addHow adds how toll gets to the cluster, and what it may do there.
@@ -62,13 +64,28 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.B
 
 // backend is the cluster, with the nodes and the image of those flags.
 func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
-	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Version: version}
+	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Outside: f.outside, Version: version}
 }
 
 // unprivileged reports whether a run on a cluster is without any privilege.
 func (f *builderFlags) unprivileged() bool {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
 	return ok && k.unprivileged && (slices.Equal(f.on, []string{kubernetes.Name}) || f.beside())
+}
+
+// outside reports whether the client of a run on a cluster is outside of that.
+func (f *builderFlags) outside() bool {
+	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
+	return ok && k.outside && slices.Equal(f.on, []string{kubernetes.Name})
+}
+
+// checkOutside refuses such a client beside those of other backends, whose placements are others.
+func (f *builderFlags) checkOutside() error {
+	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
+	if ok && k.outside && slices.Contains(f.on, kubernetes.Name) && !f.outside() {
+		return usage(errors.New("--outside works only with --on kubernetes alone"), "--on kubernetes, or leave --outside out")
+	}
+	return nil
 }
 
 // beside reports whether a cluster is held against the lab, which has what packets between pods cross
@@ -80,7 +97,7 @@ func (f *builderFlags) beside() bool {
 // besideModes are the modes that both have.
 func besideModes(unprivileged bool) (out []string) {
 	for _, m := range mode.OfLab() {
-		if slices.Contains(kubernetes.Modes(), string(m.Name)) && !(unprivileged && m.Name == mode.Host) {
+		if slices.Contains(kubernetes.Modes(), string(m.Name)) && (!unprivileged || m.Name != mode.Host) {
 			out = append(out, string(m.Name))
 		}
 	}

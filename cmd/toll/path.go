@@ -74,6 +74,9 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	if err != nil {
 		return err
 	}
+	if f.outside() && f.from == "" {
+		f.from = string(mode.FromRemote)
+	}
 	if distantOf([]string{on}) != "" && f.from == "" {
 		if between, err := engine.MeshSpec(mode.Name(name)); err == nil {
 			f.from = string(between.From)

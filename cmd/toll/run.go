@@ -132,7 +132,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			args = peer.Modes()
 		}
 		if len(args) == 0 && slices.Equal(f.on, []string{kubernetes.Name}) {
-			args = kubernetes.Usual(f.unprivileged())
+			args = kubernetes.Usual(f.unprivileged(), f.outside())
 		}
 		if len(args) == 0 && f.beside() {
 			args = besideModes(f.unprivileged())

@@ -31,7 +31,8 @@ func (a *Agent) Knock(ctx context.Context, k Knock) error {
 	return err
 }
 
-func (k Knock) knock() {
+// Do makes it from where the caller is.
+func (k Knock) Do() {
 	d := net.Dialer{Timeout: knockLimit}
 	c, err := d.Dial(k.Proto, k.To.String())
 	if err != nil {

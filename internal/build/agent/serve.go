@@ -118,8 +118,11 @@ func (s *server) hello() (opening, error) {
 		name = host
 	}
 	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host, Kernel: fact("/proc/sys/kernel/osrelease"),
-		Boot: fact("/proc/sys/kernel/random/boot_id"), Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
+		Boot: BootID(), Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
+
+// BootID tells this machine's kernel from others, as Hello.Boot does; "" if it does not say.
+func BootID() string { return fact("/proc/sys/kernel/random/boot_id") }
 
 // fact is a file of one line; "" if it cannot be read.
 func fact(file string) string {
@@ -301,7 +304,7 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 	case o.Box != nil:
 		a.Engine, err = s.box(*o.Box)
 	case o.Knock != nil:
-		o.Knock.knock()
+		o.Knock.Do()
 	case o.Lookup != "":
 		a.Addrs, a.Took, err = lookup(o.Lookup)
 	case o.Proxy:

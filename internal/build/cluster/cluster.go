@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Devices are those of agents' network namespaces, as they were when first asked for. The zero
@@ -125,4 +126,36 @@ func DrawPort() uint16 {
 // SwitchHop is a bridge as a switch between two of its ports: what it sent out of them.
 func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
+}
+
+// Both counts what each of two readers has counted since the first reading, so that what
+// passed only one of them is in neither.
+func Both(a, b local.Reader) local.Reader {
+	var (
+		mu    sync.Mutex // guards following
+		first [2]sample.Counters
+		begun bool
+	)
+	return func() (sample.Counters, error) {
+		var (
+			wg   sync.WaitGroup
+			now  [2]sample.Counters
+			errs [2]error
+		)
+		for i, read := range []local.Reader{a, b} {
+			wg.Go(func() { now[i], errs[i] = read() })
+		}
+		wg.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			return sample.Counters{}, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !begun {
+			first, begun = now, true
+		}
+		x, y := now[0].Sub(first[0]), now[1].Sub(first[1])
+		return sample.Counters{ForwardBytes: min(x.ForwardBytes, y.ForwardBytes), ForwardPackets: min(x.ForwardPackets, y.ForwardPackets),
+			BackwardBytes: min(x.BackwardBytes, y.BackwardBytes), BackwardPackets: min(x.BackwardPackets, y.BackwardPackets)}, nil
+	}
 }

@@ -157,6 +157,19 @@ func TestClusterCompare(t *testing.T) {
 		}
 		c.isAs(t, was, "a comparison")
 	})
+	t.Run("outside", func(t *testing.T) {
+		for _, tt := range []struct{ nodes, path, says string }{
+			{"n1", "nodeport-local wire·DNAT·br·veth", "nodeport wire·DNAT·MASQ·br·veth"},
+			{"n1,n2", "nodeport wire·DNAT·MASQ·wire·br·veth", "node n2 has no endpoint"},
+		} {
+			code, out, errOut := c.run(t, c.kubeconfig, "compare", "nodeport", "nodeport-local", "--on", "kubernetes", "--outside",
+				"--nodes", tt.nodes, "--rounds", "1", "--window", "50ms", "--details")
+			words := strings.Join(strings.Fields(out), " ")
+			if code != 0 && code != 4 || strings.Contains(words, "not witnessed") || !strings.Contains(words, tt.path) || !strings.Contains(words, tt.says) {
+				t.Errorf("exit %d:\n%s%s", code, out, errOut)
+			}
+		}
+	})
 	t.Run("only-these-nodes", func(t *testing.T) {
 		me := c.account(t, "measured-nodes", "--nodes", "n1,n2")
 		if code, out, errOut := c.run(t, me, "compare", "pod", "--on", "kubernetes", "--nodes", "n1,n2", "--rounds", "1", "--window", "50ms"); code != 0 && code != 4 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,6 +29,9 @@ type Kubernetes struct {
 	Image string
 	// Unprivileged makes only pods that may do nothing, and reads only what they count.
 	Unprivileged bool
+	// Outside makes this machine, which must be none of the nodes, the client of remote. Where Nodes has a
+	// second node, that one's port is dialled, and leads to the server's.
+	Outside bool
 	// Version is toll's.
 	Version string
 	// Program is the static binary in the image; "" is this program.
@@ -64,12 +68,21 @@ var recipes = map[mode.Name]func(*site) error{
 func Modes() []string { return recipe.Names(recipes) }
 
 // Usual are the modes that are compared if none is named.
-func Usual(unprivileged bool) []string {
-	usual := []string{string(mode.Pod), string(mode.ClusterIP), string(mode.NodePort)}
+func Usual(unprivileged, outside bool) []string {
+	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
+	usual := []string{string(mode.NodePort)}
+	switch {
+	case outside:
+		usual = append(usual, string(mode.NodePortLocal))
+	case unprivileged:
+		return append(inside, usual...)
+	default:
+		usual = slices.Concat(usual, inside, []string{string(mode.NodePortLocal)})
+	}
 	if unprivileged {
 		return usual
 	}
-	return append([]string{string(mode.Host), string(mode.HostPort), string(mode.NodePortLocal)}, usual...)
+	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
 }
 
 // Check makes what the path needs and asks the nodes what is there. That stays until Close.
@@ -102,7 +115,12 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 	if s.Second {
 		return &path.UnsupportedError{Missing: "programs are not in the image of toll's pods", Remedy: "toll run --on lab or docker"}
 	}
-	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote
+	if k.Outside {
+		if err := k.refuseOutside(s); err != nil {
+			return err
+		}
+	}
+	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote && !k.Outside
 	if k.Unprivileged && (s.Mode == mode.Host || s.Mode == mode.HostPort || onNodes) {
 		what := "mode " + string(s.Mode) + " needs hostNetwork or hostPort"
 		if onNodes {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -30,6 +31,9 @@ func (s *site) host() error {
 	pod := func(e *end) path.Place { return e.agent.As("pod with hostNetwork on " + e.where()) }
 	port := cluster.DrawPort()
 	at := netip.AddrPortFrom(s.server.Addr, port)
+	if s.run.here != nil {
+		return s.hostFromOutside(pod(s.server), port)
+	}
 	if s.client == s.server {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 		s.serve(pod(s.server), at, pod(s.client), at)
@@ -58,9 +62,29 @@ func (s *site) shared() error {
 // caller is the client: its place, its pod if it is in one, and the addresses that answers to it
 // go to.
 type caller struct {
-	agent *agent.Agent
-	box   *box // nil: on the node itself
+	agent *agent.Agent // nil: it is outside of the cluster
+	box   *box         // nil: on the node itself
 	addr  netip.Addr
+	here  *outside
+	// dials is the address by which a node is reached from outside.
+	dials netip.Addr
+}
+
+func (c caller) place() path.Place {
+	if c.here != nil {
+		return c.here
+	}
+	return c.agent
+}
+
+// knock makes a connection or datagram from there.
+func (c caller) knock(ctx context.Context, k agent.Knock) error {
+	if c.here == nil {
+		return c.agent.Knock(ctx, k)
+	}
+	k.To = netip.AddrPortFrom(c.dials, k.To.Port())
+	k.Do()
+	return nil
 }
 
 // calls finds the client, which dials an address.
@@ -81,7 +105,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
-	return caller{b.Agent, b, b.Addr}, nil
+	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
 // first are the client's own hops: its pod's device, and the bridge that leads away from there.
@@ -196,7 +220,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	if e.agent == nil {
 		return false, false, nil
 	}
-	key := fmt.Sprintf("%s %s %v", e.Name, c.agent.Name(), to)
+	key := fmt.Sprintf("%s %s %v", e.Name, c.place().Name(), to)
 	if known, ok := s.run.knocked.Load(key); ok {
 		k := known.([2]bool)
 		return k[0], k[1], nil
@@ -211,7 +235,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 		return false, false, err
 	}
 	for began := time.Now(); time.Since(began) < latest; time.Sleep(again) {
-		if err := c.agent.Knock(s.ctx, agent.Knock{Proto: n.Proto, To: n.To}); err != nil {
+		if err := c.knock(s.ctx, agent.Knock{Proto: n.Proto, To: n.To}); err != nil {
 			return false, false, err
 		}
 		got, err := e.agent.Counters(s.ctx, both)
@@ -334,6 +358,9 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 
 // onNode is a port of the server's node, which rewrites it, and its like for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
+	if s.run.here != nil {
+		return s.onNodeFromOutside(server, port, knock, what, source)
+	}
 	c, err := s.calls(s.server.Addr)
 	if err != nil {
 		return err

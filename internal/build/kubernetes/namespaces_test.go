@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -124,7 +125,13 @@ func TestConformance(t *testing.T) {
 		return
 	}
 	for name, p := range testPlugins {
-		t.Run(name, func(t *testing.T) { conforms(t, name, p) })
+		t.Run(name, func(t *testing.T) {
+			s := joined(t, p)
+			conforms(t, name, s)
+			if name != "routed" { // as with a bridge
+				t.Run("outside", func(t *testing.T) { outsideConforms(t, name, s) })
+			}
+		})
 	}
 }
 
@@ -212,8 +219,7 @@ func joined(t *testing.T, p plugin) *apiserver {
 	return s
 }
 
-func conforms(t *testing.T, name string, p plugin) {
-	s := joined(t, p)
+func conforms(t *testing.T, name string, s *apiserver) {
 	k := &Kubernetes{Access: s.access(), Version: testVersion, Image: "example.org/toll", StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
@@ -275,5 +281,55 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	pathtest.RightWay(t, p)
 	if _, err := p.Inspect(); err != nil {
 		t.Error(err)
+	}
+}
+
+// This machine is a client outside of the cluster: on the wire, and on no node. What it dials is the pod's own
+// node, and another one, which passes packets on.
+func outsideConforms(t *testing.T, name string, s *apiserver) {
+	at := func(client Node) (*reached, error) {
+		here, err := stepOut(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.ns.Close()
+		return (&site{ctx: t.Context(), run: &run{here: here}, client: &end{Node: client}}).reach(30000, "the node port")
+	}
+	inside, elsewhere := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.9")
+	var u *path.UnsupportedError
+	if _, err := at(Node{Name: "n1", Addr: inside}); !errors.As(err, &u) || !strings.Contains(u.Missing, "does not reach the node port 30000 of node n1") || u.Remedy == "" {
+		t.Errorf("without a route: %v", err)
+	}
+	shell(t, `ip addr add 192.0.2.100/24 dev sw`)
+	if r, err := at(Node{Name: "n1", Addr: elsewhere, External: []netip.Addr{inside}}); err != nil || r.addr != inside || r.own != elsewhere {
+		t.Errorf("by its external address: %+v, %v", r, err)
+	}
+	between := map[string]string{"bridge": "wire", "vxlan": "vxlan·wire·vxlan"}[name]
+	for _, tt := range []struct {
+		nodes []string
+		hops  map[mode.Name]string
+	}{
+		{[]string{"n1"}, map[mode.Name]string{mode.Host: "wire", mode.HostPort: "wire·DNAT·bridge·veth", mode.NodePort: "wire·DNAT·MASQ·bridge·veth", mode.NodePortLocal: "wire·DNAT·bridge·veth"}},
+		{[]string{"n1", "n2"}, map[mode.Name]string{mode.Host: "wire", mode.NodePort: "wire·DNAT·MASQ·" + between + "·bridge·veth"}},
+	} {
+		k := &Kubernetes{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion, Image: "example.org/toll", StateDir: t.TempDir()}
+		for _, name := range fromOutside {
+			spec := path.Spec{Mode: name, From: mode.FromRemote, To: mode.ToAddress}
+			want := tt.hops[name]
+			t.Run(fmt.Sprintf("%s/%s", name, strings.Join(tt.nodes, "-")), func(t *testing.T) {
+				if want == "" {
+					if err := k.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, "pod is on node n1") {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				route(t, k, spec, want)
+			})
+		}
+		spec := path.Spec{Mode: mode.NodePort, From: mode.FromRemote, To: mode.ToAddress, UDP: true}
+		t.Run("udp/"+strings.Join(tt.nodes, "-"), func(t *testing.T) { route(t, k, spec, tt.hops[mode.NodePort]) })
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -18,8 +18,9 @@ import (
 // Node is a machine of the cluster.
 type Node struct {
 	Name        string
-	Addr        netip.Addr // its internal one, IPv4
-	Kubelet     string     // version
+	Addr        netip.Addr   // its internal one, IPv4
+	External    []netip.Addr // its external ones, IPv4
+	Kubelet     string       // version
 	Kernel      string
 	Runtime     string // of containers, with its version
 	Arch        string
@@ -70,8 +71,13 @@ func nodeOf(n corev1.Node) Node {
 		out.Rack = cmp.Or(out.Rack, n.Labels[l])
 	}
 	for _, a := range n.Status.Addresses {
-		if at, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && at.Is4() && !out.Addr.IsValid() {
+		at, err := netip.ParseAddr(a.Address)
+		switch {
+		case err != nil || !at.Is4():
+		case a.Type == corev1.NodeInternalIP && !out.Addr.IsValid():
 			out.Addr = at
+		case a.Type == corev1.NodeExternalIP:
+			out.External = append(out.External, at)
 		}
 	}
 	out.Why = whyNot(n, out)

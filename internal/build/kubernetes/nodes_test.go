@@ -26,7 +26,12 @@ func worker(name string, change ...func(*corev1.Node)) corev1.Node {
 }
 
 func TestNodeOf(t *testing.T) {
-	n := nodeOf(worker("a"))
+	n := nodeOf(worker("a", func(n *corev1.Node) {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "fd00::2"}, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.7"})
+	}))
+	if want := []netip.Addr{netip.MustParseAddr("203.0.113.7")}; !slices.Equal(n.External, want) {
+		t.Errorf("external %v, want %v", n.External, want)
+	}
 	if n.Why != "" || n.Addr != netip.MustParseAddr("192.0.2.7") || n.Zone != "zone-1" || n.Rack != "r7" {
 		t.Errorf("got %+v", n)
 	}

@@ -26,9 +26,10 @@ import (
 type run struct {
 	backend *Kubernetes
 	client  *Client
-	version string // of the API server
-	id      string // RunLabel's value
-	owner   string // mark
+	version string   // of the API server
+	here    *outside // nil: clients are in the cluster
+	id      string   // RunLabel's value
+	owner   string   // mark
 	image   string
 	nodes   []Node
 	key     *agent.Key
@@ -37,6 +38,7 @@ type run struct {
 	knocked sync.Map // what came of it: [2]bool
 	unnamed sync.Map // why names are not known, by the agent's name
 	proxies sync.Map // kube-proxy's mode, by the node's name
+	reached sync.Map // ports of nodes from outside: reached
 
 	making  sync.Mutex // guards following
 	journal *journalFile
@@ -101,6 +103,11 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	if r.key, err = agent.NewKey(); err != nil {
 		return nil, err
+	}
+	if k.Outside {
+		if r.here, err = stepOut(all); err != nil {
+			return nil, err
+		}
 	}
 	r.hub = agent.NewHub(r.key, k.Version)
 	return r, nil
@@ -334,6 +341,9 @@ const removal = 45 * time.Second
 // close lets the agents go, and removes all that was made.
 func (r *run) close() error {
 	err := r.hub.Close()
+	if r.here != nil {
+		err = errors.Join(err, r.here.ns.Close())
+	}
 	r.making.Lock()
 	r.closed = true
 	objects, streams, journal := r.objects, r.streams, r.journal

@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -22,9 +25,10 @@ type site struct {
 	run  *run
 	path *path.Path
 
-	server, client *end
+	server, client *end // from outside, client is the node that is dialled
 	spots          []cluster.Spot
 	unseen         []string // hops that are there and cannot be witnessed, and why
+	entered        *reached // the way into the cluster; nil: the client is in it
 }
 
 // end is a node that the path is on.
@@ -38,6 +42,7 @@ type end struct {
 	card    agent.Interface // the device with the node's address
 	own     []string        // other devices of the node's that the path crosses
 	to      []netip.Addr    // that it leads to by them
+	wire    string          // device by which the path leaves the node for another machine; "": it does not
 }
 
 // begin finds the nodes.
@@ -63,12 +68,18 @@ func (s *site) begin() error {
 	if s.client.machine.Hello().Boot != s.server.machine.Hello().Boot {
 		s.path.Machines = append(s.path.Machines, s.client.machine)
 	}
+	if s.run.here != nil { // whose own meters count
+		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == agent.BootID() })
+	}
 	return nil
 }
 
 // pair are the path's nodes.
 func (s *site) pair() (server, client Node, err error) {
 	all, spec := s.run.nodes, s.path.Spec
+	if s.run.here != nil {
+		return all[0], all[s.run.backend.dialled(spec)], nil
+	}
 	if spec.Client == "" {
 		if spec.From == mode.FromHost || spec.From == mode.FromContainer {
 			return all[0], all[0], nil
@@ -244,6 +255,10 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if answers != "" {
 		wire = s.server.card.Name
 	}
+	s.server.wire, s.client.wire = wire, out.Name
+	if through != "" {
+		s.client.wire = s.client.card.Name
+	}
 	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
 	if both {
 		hops = append(hops, s.server.deviceHop(answers, in.Name, true))
@@ -280,18 +295,49 @@ func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	return d, nil
 }
 
+// cards notes the network cards of the nodes, and of this machine if the client is here. What is not known of
+// them fails no path.
+func (s *site) cards() {
+	ends := []*end{s.client, s.server}
+	if s.client == s.server {
+		ends = ends[1:]
+	}
+	for _, e := range ends {
+		if e.agent == nil {
+			continue
+		}
+		all, crossed, err := e.agent.Cards(s.ctx, cmp.Or(e.wire, e.card.Name))
+		if err != nil {
+			continue
+		}
+		if e.wire == "" {
+			crossed = nil
+		}
+		s.path.AddCards(e.where(), all, crossed)
+	}
+	if r := s.entered; r != nil {
+		_ = local.Cards(s.path, s.run.here.ns, thisMachine, r.way.Device, true)
+	}
+}
+
 // serve places the server, and the client, which dials it there.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.machine}}
-	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.machine}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
+	if s.run.here == nil {
+		s.path.Clients[0].Machine = s.client.machine
+	}
 }
 
 // Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.describe()
+	if s.path.Spec.Client == "" { // toll mesh, with one visit of very many, has its own
+		s.cards()
+	}
 	s.inspectable()
 	path.Share(s.path, func(h path.Hop) bool {
-		return h.Expect != path.Matches && (h.Where == s.client.where() || h.Where == s.server.where())
+		return h.Expect != path.Matches && (h.Where == s.client.where() || h.Where == s.server.where() || h.Where == s.entrance())
 	})
 	return nil
 }
@@ -308,6 +354,9 @@ func (s *site) inspectable() {
 		ends = ends[1:]
 	}
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
+	if s.entered != nil {
+		to = append(to, s.entered.addr, s.entered.way.Source)
+	}
 	for _, e := range ends {
 		to = append(to, e.to...)
 	}
@@ -315,20 +364,29 @@ func (s *site) inspectable() {
 		devices := slices.Compact(slices.Sorted(slices.Values(append([]string{e.card.Name}, e.own...))))
 		s.spots = append(s.spots, cluster.Spot{Agent: e.agent, At: agent.Spot{Where: e.where(), Devices: devices, To: to}})
 	}
-	spots := s.spots
-	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
+	spots, own := s.spots, s.inspectsOwn(to)
+	s.path.Inspect = func() ([]path.Setting, error) {
+		all, err := cluster.Inspect(spots)
+		mine, failed := own()
+		return append(all, mine...), errors.Join(err, failed)
+	}
 }
 
 // describe notes what a result must say of the cluster and its devices.
 func (s *site) describe() {
 	f := s.path.Facts
 	f["server node"], f["client node"] = s.server.fact(), s.client.fact()
+	s.describeOwn()
 	f["cluster"] = fmt.Sprintf("Kubernetes %s, namespace %s", said(s.run.version), s.run.client.Namespace)
 	if s.run.backend.Image != "" {
 		f["image"] = s.run.image
 	}
 	if s.run.backend.Unprivileged {
-		s.unseen = append(s.unseen, "all between the pods (--unprivileged)")
+		ends := "the pods"
+		if s.entered != nil {
+			ends = thisMachine + "'s card and the pod"
+		}
+		s.unseen = append(s.unseen, "all between "+ends+" (--unprivileged)")
 	}
 	if len(s.unseen) > 0 {
 		f[sample.FactNotWitnessed] = strings.Join(s.unseen, "; ")

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -377,7 +378,7 @@ func (l *leg) native() error {
 	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
 	l.path.Clients = []path.Client{{Place: l.client.agent, Dial: at, Machine: l.client.agent}}
 	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device, Where: l.between(),
-		Read: both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
+		Read: cluster.Both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
 			l.server.agent.Read(agent.Counter{Device: &agent.Device{Name: l.back.Device, ForwardRx: true}}))}}
 	l.path.Machines = []path.Machine{l.server.agent}
 	if l.client.agent.Hello().Boot != l.server.agent.Hello().Boot {

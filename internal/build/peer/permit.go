@@ -2,8 +2,6 @@ package peer
 
 import (
 	"errors"
-	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -14,10 +12,4 @@ import (
 func notPermitted(err error) bool {
 	var u *path.UnsupportedError
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.As(err, &u)
-}
-
-// bootID tells this machine's kernel from others; "" if it does not say.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
 }

@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // site is a path while it is built: one operation, to which the context belongs.
@@ -56,7 +56,7 @@ func (s *site) begin() (err error) {
 	if s.there.Device == loopback || s.here.Device == loopback {
 		return &path.UnsupportedError{Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
 	}
-	if s.run.agent.Hello().Boot != bootID() {
+	if s.run.agent.Hello().Boot != agent.BootID() {
 		s.path.Machines = []path.Machine{s.run.agent}
 	}
 	return nil
@@ -112,39 +112,7 @@ func (s *site) between() string { return s.run.agent.Name() + " and " + thisMach
 // wireHop is the way between the machines' cards: what both of them counted.
 func (s *site) wireHop() path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
-		Read: both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
-}
-
-// both counts what each of two readers has counted since the first reading, so that what
-// passed only one of them is in neither.
-func both(a, b local.Reader) local.Reader {
-	var (
-		mu    sync.Mutex // guards following
-		first [2]sample.Counters
-		begun bool
-	)
-	return func() (sample.Counters, error) {
-		var (
-			wg   sync.WaitGroup
-			now  [2]sample.Counters
-			errs [2]error
-		)
-		for i, read := range []local.Reader{a, b} {
-			wg.Go(func() { now[i], errs[i] = read() })
-		}
-		wg.Wait()
-		if err := errors.Join(errs[:]...); err != nil {
-			return sample.Counters{}, err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !begun {
-			first, begun = now, true
-		}
-		x, y := now[0].Sub(first[0]), now[1].Sub(first[1])
-		return sample.Counters{ForwardBytes: min(x.ForwardBytes, y.ForwardBytes), ForwardPackets: min(x.ForwardPackets, y.ForwardPackets),
-			BackwardBytes: min(x.BackwardBytes, y.BackwardBytes), BackwardPackets: min(x.BackwardPackets, y.BackwardPackets)}, nil
-	}
+		Read: cluster.Both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
 }
 
 // freePort is a port of this machine that is free at the moment.
