@@ -48,7 +48,6 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--nodes a", "kubernetes", ""},
 		{"--nodes a,b --outside", "kubernetes", ""},
 		{"--outside", "swarm", "--outside is for kubernetes only"},
-		{"--outside", "lab,kubernetes", "--outside works only with --on kubernetes alone"},
 		{"--nodes a,b,c", "kubernetes", "--nodes names two nodes"},
 		{"--nodes a,", "kubernetes", "one has no name"},
 		{"--nodes a,b --control 192.0.2.1", "kubernetes", "--control is for swarm only"},

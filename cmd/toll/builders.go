@@ -171,6 +171,9 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		return f.unpinned(fl)
 	}
+	if err := f.checkOutside(); err != nil {
+		return err
+	}
 	beside := f.beside()
 	if !beside && (len(f.on) != 1 || distantOf(f.on) == "") {
 		return nil

@@ -82,6 +82,15 @@ func (f *builderFlags) outside() bool {
 	return ok && k.outside && slices.Equal(f.on, []string{kubernetes.Name})
 }
 
+// checkOutside refuses such a client beside those of other backends, whose placements are others.
+func (f *builderFlags) checkOutside() error {
+	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
+	if ok && k.outside && slices.Contains(f.on, kubernetes.Name) && !f.outside() {
+		return usage(errors.New("--outside works only with --on kubernetes alone"), "--on kubernetes, or leave --outside out")
+	}
+	return nil
+}
+
 // beside reports whether a cluster is held against the lab, which has what packets between pods cross
 // without plug-in and cluster.
 func (f *builderFlags) beside() bool {

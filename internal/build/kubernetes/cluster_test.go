@@ -159,8 +159,8 @@ func TestClusterCompare(t *testing.T) {
 	})
 	t.Run("outside", func(t *testing.T) {
 		for _, tt := range []struct{ nodes, path, says string }{
-			{"n1", "nodeport-local wire·DNAT·bridge·veth", "nodeport wire·DNAT·MASQ·bridge·veth"},
-			{"n1,n2", "nodeport wire·DNAT·MASQ·wire·bridge·veth", "node n2 has no endpoint"},
+			{"n1", "nodeport-local wire·DNAT·br·veth", "nodeport wire·DNAT·MASQ·br·veth"},
+			{"n1,n2", "nodeport wire·DNAT·MASQ·wire·br·veth", "node n2 has no endpoint"},
 		} {
 			code, out, errOut := c.run(t, c.kubeconfig, "compare", "nodeport", "nodeport-local", "--on", "kubernetes", "--outside",
 				"--nodes", tt.nodes, "--rounds", "1", "--window", "50ms", "--details")
