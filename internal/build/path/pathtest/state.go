@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,7 +17,7 @@ type State struct {
 	Goroutines int
 	Links      []string // devices of the machine
 	Named      []string // named network namespaces of the machine
-	Mounts     string
+	Mounts     int      // of this process's mount namespace
 }
 
 // Observe reads the state of this process and of the machine.
@@ -52,7 +51,7 @@ func Observe(t testing.TB) State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Mounts = strconv.Itoa(strings.Count(string(b), "\n"))
+	s.Mounts = strings.Count(string(b), "\n")
 	return s
 }
 
@@ -69,6 +68,7 @@ func (s *State) fill(before State) {
 	}
 	s.Goroutines = max(s.Goroutines, before.Goroutines)
 	s.Files = max(s.Files, before.Files)
+	s.Mounts = max(s.Mounts, before.Mounts)
 }
 
 func glob(t testing.TB, pattern string) []string {
