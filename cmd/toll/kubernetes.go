@@ -46,9 +46,6 @@ func (f *kubernetesFlags) shared() *swarmFlags { return f.all.of[swarm.Name].(*s
 
 func (f *kubernetesFlags) check() error {
 	names := f.shared().nodes
-	if f.outside && !slices.Equal(f.all.on, []string{kubernetes.Name}) {
-		return usage(errors.New("--outside works only with --on kubernetes alone: elsewhere this machine has no such part"), "--on kubernetes, or leave --outside out")
-	}
 	if len(names) > 2 {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
