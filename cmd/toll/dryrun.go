@@ -100,7 +100,11 @@ func overBudget(p sample.Plan) string {
 	if p.Mesh != nil {
 		what = "one sweep at least"
 	}
-	return fmt.Sprintf("the run will take about %.0f s, longer than its budget of %g s: it makes %s", least, p.Budget, what)
+	verb := "will"
+	if p.Foreign() { // nobody knows how fast that server is
+		verb = "may"
+	}
+	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, least, p.Budget, what)
 }
 
 // nameOf is a cell's label and, of a crowd, its shape.

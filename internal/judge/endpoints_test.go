@@ -346,3 +346,24 @@ func TestSQL(t *testing.T) {
 		t.Errorf("warnings %+v; first %s, %s", got.Warnings, got.Cells[0].Mode, got.Cells[1].Mode)
 	}
 }
+
+// What routes gave before they broke counts, but a run that failures ended is not complete.
+func TestRoutesCutShort(t *testing.T) {
+	for reason, complete := range map[string]bool{sample.EndedByBudget: true, sample.EndedByInterrupt: true, sample.EndedByFailure: false} {
+		r := newRoutes(t, "sql", "near", "far")
+		for round := range 6 {
+			for i := range r.File.Header.Plan.Cells {
+				r.Visit(round, i, 8, func(v *sample.Visit) {
+					if round > 3 {
+						v.Failure = "peer box left"
+					}
+				})
+			}
+		}
+		r.File.End.Reason = reason
+		got := Judge(r.File)
+		if base := got.Base(); got.Empty() || len(base.Failed) > 0 || got.Complete() != complete {
+			t.Errorf("ended by %s: empty %t, complete %t, failed %v", reason, got.Empty(), got.Complete(), base.Failed)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func briefBaseline(r *analysis.Report) string {
 
 func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
-	return document.Strongly(printable.Capital(r.NounOf(c))+" from here to "+served(c)).
+	return document.Strongly(printable.Capital(r.NounOf(c))+" from "+clients(cells)+" to "+served(c)).
 		Then(", "+describeLoad(r, c.Load)+", "+direction(workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
 }
 
@@ -69,7 +69,7 @@ func routeColumns(r *analysis.Report, load string) []column {
 }
 
 func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
-	return fmt.Sprintf("From here → %s, %s", served(cells[0]), describeLoad(r, cells[0].Load))
+	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]), describeLoad(r, cells[0].Load))
 }
 
 // toBaseline is the head of the ratios' column. The baseline's name may be longer
@@ -130,6 +130,26 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 		}
 		return priceCell(show(*p), *p)
 	}
+}
+
+// clients are the places that routes begin at, in the order of the rows.
+func clients(cells []analysis.Cell) string {
+	var places []string
+	for _, c := range cells {
+		place := cmp.Or(c.Facts["from"], "here")
+		if about := c.Facts["peer"]; about != "" {
+			name, _, _ := strings.Cut(about, ", ")
+			place = "peer " + name
+		}
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	if len(places) == 1 {
+		return places[0]
+	}
+	last := len(places) - 1
+	return strings.Join(places[:last], ", ") + " and " + places[last]
 }
 
 // served is what is at the end of the routes.

@@ -3,6 +3,7 @@ package show
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -195,5 +196,33 @@ func TestRouteJSONFields(t *testing.T) {
 	if all := more(workload.Chat); len(worthShowing(all, make([]analysis.Cell, 2))) != len(all) ||
 		slices.ContainsFunc(worthShowing(more(workload.SQL), make([]analysis.Cell, 1)), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) }) {
 		t.Error("what a route adds is shown to nobody, or of the only one")
+	}
+}
+
+// A title says where the clients are.
+func TestRouteTitles(t *testing.T) {
+	at := func(facts map[string]string) analysis.Cell {
+		c := chatRoute("a", "10.0.0.1:80", 0, "")
+		maps.Copy(c.Facts, facts)
+		return c
+	}
+	here, shop := at(nil), at(map[string]string{"from": "container:shop"})
+	peer := at(map[string]string{"from": "remote", "peer": "10.78.0.2, Linux 6.18, 2 CPUs"})
+	for _, tt := range []struct {
+		cells []analysis.Cell
+		want  string
+	}{
+		{[]analysis.Cell{here, here}, "From here → "},
+		{[]analysis.Cell{shop}, "From container:shop → "},
+		{[]analysis.Cell{here, peer}, "From here and peer 10.78.0.2 → "},
+		{[]analysis.Cell{here, shop, peer, shop}, "From here, container:shop and peer 10.78.0.2 → "},
+	} {
+		r := routesTo(someChat, tt.cells...)
+		if got := routeTitle(r, tt.cells); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+		if got := briefRouteTitle(r, tt.cells).String(); !strings.Contains(got, strings.ToLower(tt.want[:1])+strings.TrimSuffix(tt.want[1:], " → ")+" to ") {
+			t.Errorf("%q in a summary", got)
+		}
 	}
 }

@@ -179,6 +179,7 @@ func TestPeer(t *testing.T) {
 		}
 	})
 	t.Run("mesh", func(t *testing.T) { p.mesh(t) })
+	t.Run("your-server", func(t *testing.T) { p.yourServer(t) })
 	t.Run("killed", func(t *testing.T) {
 		cmd := p.measuring(t)
 		p.kill(t, "a", "toll compare native --peer")
@@ -244,6 +245,74 @@ func (p *pair) mesh(t *testing.T) {
 		p.kill(t, "c", "toll agent --stdio bridgetoll-")
 		_ = cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said.String(), third+" left") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+		p.nothingLeft(t)
+	})
+}
+
+// yourServer asks a server on machine a from the peer.
+func (p *pair) yourServer(t *testing.T) {
+	server := p.on("a", os.Args[0])
+	server.Env = append(server.Env, serveEnv+"=10.78.0.1:8000")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	testwait.Until(t, time.Minute, "the server listens", func() bool {
+		out, _ := p.on("a", "ss", "-Hltn", "sport = :8000").Output()
+		return len(out) > 0
+	})
+	const few = " --budget 2s --details --peer " + there
+	for _, tt := range []struct {
+		name, args, client string
+		code               int
+		want               []string
+	}{
+		{"stream", "stream lan=http://10.78.0.1:8000 --from host,remote --tokens 2" + few, "", 0, []string{"From here and peer 10.78.0.2 → tiny", "lan@remote 10.78.0.1:8000"}},
+		{"run", "run --to 10.78.0.1:8000 --from remote" + few, "echo {addr}", 0, []string{"From peer 10.78.0.2 → the server"}},
+		{"no-program", "run --to 10.78.0.1:8000 --from remote" + few, "no-such-client {addr}", 3, []string{"10.78.0.1:8000@remote: client: it failed (exit status 127)", "no-such-client: not found"}},
+		{"nobody-listens", "stream http://10.78.0.1:8001 --from remote" + few, "", 3, []string{"connection refused"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := strings.Fields(tt.args)
+			if tt.client != "" {
+				args = append(args, "--client", tt.client)
+			}
+			code, said := p.toll(t, "known", args...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(strings.Join(strings.Fields(said), " "), w) {
+					t.Errorf("%q is missing", w)
+				}
+			}
+			if t.Failed() || os.Getenv("PEER_TEST_SHOW") != "" {
+				t.Log(said)
+			}
+			p.nothingLeft(t)
+		})
+	}
+	t.Run("leaves", func(t *testing.T) {
+		results := filepath.Join(t.TempDir(), "results")
+		cmd := p.on("a", pathtest.Toll(t), "stream", "http://10.78.0.1:8000", "--from", "remote", "--tokens", "2", "--budget", "10m", "--quiet", "--peer", there, "--save", results)
+		said := &bytes.Buffer{}
+		cmd.Stdout, cmd.Stderr = said, said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		testwait.Until(t, time.Minute, "a few visits were made", func() bool {
+			b, _ := os.ReadFile(results)
+			return bytes.Count(b, []byte("\n")) > 10
+		})
+		p.kill(t, "b", "toll agent --stdio bridgetoll-")
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said.String(), "peer 10.78.0.2 left") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		p.nothingLeft(t)

@@ -30,8 +30,8 @@ func (r *Report) Base() *Report { return r }
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return len(r.Cells) == 0 }
 
-// Complete reports whether all that was planned has a result.
-func (r *Report) Complete() bool { return len(r.Failed) == 0 }
+// Complete reports whether all that was planned has a result, to the run's own end.
+func (r *Report) Complete() bool { return len(r.Failed) == 0 && !r.Plan.CutShort() }
 
 // Measured is what was measured, and how.
 type Measured struct {
@@ -70,6 +70,10 @@ type Plan struct {
 	Wire      *sample.Wire  `json:"wire,omitempty"`
 	Sweep     *sample.Sweep `json:"sweep,omitempty"`
 }
+
+// CutShort reports whether failures ended the run. Of endpoints that are not ours, what they
+// answered before that is still a result.
+func (p Plan) CutShort() bool { return p.EndedBy == sample.EndedByFailure }
 
 // Control is the baseline against itself.
 type Control struct {

@@ -76,8 +76,8 @@ func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.M
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Mesh.Empty() }
 
-// Complete reports whether all nodes and links have a result.
-func (r *Report) Complete() bool { return len(r.Mesh.Failed) == 0 }
+// Complete reports whether all nodes and links have a result, to the run's own end.
+func (r *Report) Complete() bool { return len(r.Mesh.Failed) == 0 && !r.Plan.CutShort() }
 
 // Judge judges a results file of a mesh.
 func Judge(f *sample.File) *Report {
