@@ -411,6 +411,56 @@ func containers(t *testing.T, e pathtest.Engine) {
 		p.nothingLeft(t)
 		testwait.Until(t, time.Minute, "nothing is left at the peer's engine", func() bool { return made("b", far) == "" })
 	})
+	if e.Root() != "" {
+		t.Run("agent-killed", func(t *testing.T) { p.routeLeft(t) })
+	}
+}
+
+// routeLeft kills the agent that laid a route: toll's next clean there removes it, and no other.
+func (p *pair) routeLeft(t *testing.T) {
+	routes := func() string {
+		out, err := p.on("b", "ip", "route", "show", "proto", "116").Output()
+		if err != nil {
+			t.Error(err)
+		}
+		return string(out)
+	}
+	if out, err := p.on("b", "ip", "route", "add", "203.0.113.0/24", "via", "10.78.0.1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	said := &bytes.Buffer{}
+	cmd := p.on("a", pathtest.Toll(t), "compare", "routed", "--from", "remote", "--baseline", "routed", "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")
+	cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
+		out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
+		return len(out) > 0
+	})
+	laid := routes()
+	p.kill(t, "b", "toll agent --stdio bridgetoll-")
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); laid == "" || code == 0 || !strings.Contains(said.String(), "peer "+there+" left") {
+		t.Errorf("routes %q, exit code %d: %s", laid, code, said)
+	}
+	if routes() != laid {
+		t.Errorf("who removed %q?", laid)
+	}
+	clean := p.on("b", pathtest.Toll(t), "clean")
+	clean.Env = append(clean.Env, "HOME=/root", "DOCKER_HOST=unix://"+p.dir+"/there.sock")
+	if out, err := clean.CombinedOutput(); err != nil || routes() != "" {
+		t.Errorf("%v: %s; routes %q", err, out, routes())
+	}
+	if out, _ := p.on("b", "ip", "route", "show", "203.0.113.0/24").Output(); len(out) == 0 {
+		t.Error("a route of the user's is gone")
+	}
+	if out, err := p.on("b", "sh", "-c", "cd /root && rmdir -p .local/state/bridgetoll").CombinedOutput(); err != nil { // the killed agent made it
+		t.Errorf("%v: %s", err, out)
+	}
+	p.nothingLeft(t)
 }
 
 // daemon starts a Docker Engine on a machine, which ends with it, and returns its host.
