@@ -19,15 +19,16 @@ import (
 // sweepFlags say that loads are measured at several values of an option, and in both
 // directions.
 type sweepFlags struct {
-	text      string // --sweep
+	given     []string // --sweep, as often as it is there
 	direction string
 
+	text   string // the one --sweep
 	axis   workload.Axis
 	values []float64
 }
 
 func (f *sweepFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.text, "sweep", "", "measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
+	fl.StringArrayVar(&f.given, "sweep", nil, "measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
 		"; also "+strings.Join(axisNames()[1:], ", "))
 	fl.StringVar(&f.direction, "direction", "", "the direction of bulk: out (client to server), back (bulk-reverse), both (one load for each)")
 }
@@ -59,8 +60,13 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 			return nil, err
 		}
 	}
-	if f.text == "" {
+	switch len(f.given) {
+	case 0:
 		return kinds, nil
+	case 1:
+		f.text = f.given[0]
+	default:
+		return nil, usage(errors.New("--sweep is there twice: a run varies one option"), "one run for each option")
 	}
 	if err := f.parse(); err != nil {
 		return nil, err
