@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,7 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 		o.daemon = d
 		o.made.Push("leave Docker", func() error { return errors.Join(d.Journal.Left(), d.Close()) })
 	}
+	o.made.Push("leave "+v.name, v.leave)
 	if name, ok := strings.CutPrefix(v.name, inContainer); ok {
 		return v.enter(ctx, o.daemon, name)
 	}
@@ -84,12 +86,26 @@ func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) e
 }
 
 // at makes a process's network the place's.
-func (v *Vantage) at(pid int) error {
+func (v *Vantage) at(pid int) (err error) {
 	v.pid, v.files = pid, "/proc/"+strconv.Itoa(pid)+"/root"
-	if err := netns.Visit(pid, func() error { return nil }); err != nil {
+	if v.held, err = os.Open(netns.File(pid)); err == nil {
+		v.space, err = v.held.Stat()
+	}
+	if err == nil {
+		err = netns.Visit(pid, func() error { return nil })
+	}
+	if err != nil {
 		return &Error{msg: "the network of " + v.name + " cannot be entered", hint: "that takes root, on the machine that the container runs on: sudo toll …", err: err}
 	}
 	return nil
+}
+
+// leave lets go of what at holds.
+func (v *Vantage) leave() error {
+	if v.held == nil {
+		return nil
+	}
+	return v.held.Close()
 }
 
 // build makes a container on a network, which ends with this process: that holds its input.

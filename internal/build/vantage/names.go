@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
 // maxFile bounds what is read of a place's files, in bytes.
@@ -34,7 +32,7 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		return nil, &Error{msg: fmt.Sprintf("%s knows no name server to ask for %s", v.name, host), hint: "give an address"}
 	}
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (c net.Conn, err error) {
-		err = netns.Visit(v.pid, func() error {
+		err = v.visit(func() error {
 			var d net.Dialer
 			c, err = d.DialContext(ctx, network, net.JoinHostPort(n.servers[0], "53"))
 			return err

@@ -3,7 +3,6 @@ package vantage
 import (
 	"errors"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +19,7 @@ var _ path.Place = (*Vantage)(nil)
 // CPU limit are this machine's. On this machine that takes no root: a process that is to be
 // apart has a user namespace then, in which it is who it was.
 func (v *Vantage) Start(c path.Command) (*path.Process, error) {
-	ns, err := v.space()
+	ns, err := v.join()
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +43,13 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	return p, nil
 }
 
-// space is the place's network namespace.
-func (v *Vantage) space() (*netns.NS, error) {
+// join enters the place's network namespace.
+func (v *Vantage) join() (*netns.NS, error) {
 	if v.pid == 0 {
 		return netns.Here()
 	}
-	return netns.Join("/proc/" + strconv.Itoa(v.pid) + "/ns/net")
+	if err := v.lives(); err != nil {
+		return nil, err
+	}
+	return netns.Join(netns.File(v.pid))
 }

@@ -24,6 +24,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,8 +82,10 @@ const maxName = 128
 // Vantage is a place. Its methods may be called at the same time, once it is open.
 type Vantage struct {
 	name  string
-	pid   int    // of a process in it; 0: this machine
-	files string // the root of its file system; "": this one's
+	pid   int         // of a process in it; 0: this machine
+	files string      // the root of its file system; "": this one's
+	space fs.FileInfo // its network namespace, which held keeps
+	held  *os.File
 }
 
 // Local is this machine.
@@ -97,6 +100,24 @@ func (v *Vantage) Distant() bool { return v.name == Remote }
 
 // PID is of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }
+
+// visit runs f in the place's network.
+func (v *Vantage) visit(f func() error) error {
+	if err := v.lives(); err != nil {
+		return err
+	}
+	return netns.Visit(v.pid, f)
+}
+
+// lives returns an error if the place's process has ended, also if another one has its
+// number by now.
+func (v *Vantage) lives() error {
+	now, err := os.Stat(netns.File(v.pid))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {
+		return &Error{msg: v.name + " has ended", hint: "a container that starts again is a new place: run toll again"}
+	}
+	return err
+}
 
 // Took is how connecting went.
 type Took struct {
@@ -125,7 +146,7 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	var failed []error
 	for _, a := range addrs {
 		var c net.Conn
-		err := netns.Visit(v.pid, func() (err error) {
+		err := v.visit(func() (err error) {
 			var d net.Dialer // an address alone makes its socket on this thread
 			c, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 			return err

@@ -200,3 +200,27 @@ func TestMeant(t *testing.T) {
 		}
 	}
 }
+
+// A process that has ended is no place, nor is the one that has its number by then.
+func TestEnded(t *testing.T) {
+	v, addr := space(t)
+	other, _ := space(t)
+	ctx := context.Background()
+	was := v.pid
+	for name, pid := range map[string]int{"gone": 1 << 30, "another": other.pid} {
+		v.pid = pid
+		_, _, err := v.Dial(ctx, "tcp", addr)
+		if err == nil || !strings.Contains(err.Error(), "container:shop has ended") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if ns, err := v.join(); err == nil || !strings.Contains(err.Error(), "container:shop has ended") {
+			t.Errorf("%s: %v, %v", name, ns, err)
+		}
+	}
+	v.pid = was
+	c, _, err := v.Dial(ctx, "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}

@@ -9,10 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// File stands for the network namespace of process pid.
+func File(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/net" }
+
 // ID names the network namespace of process pid, as /proc shows it. Of other
 // users' processes only root may know it.
 func ID(pid int) (string, error) {
-	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	return os.Readlink(File(pid))
 }
 
 // Visit runs f in the network namespace of process pid. It needs CAP_SYS_ADMIN.
@@ -27,7 +30,7 @@ func Visit(pid int, f func() error) error {
 }
 
 func enter(pid int, f func() error) error {
-	ns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	ns, err := os.Open(File(pid))
 	if err != nil {
 		return fmt.Errorf("enter network namespace: %w", err)
 	}
