@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,11 +86,12 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
-	if httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
+	no := refusal(err)
+	switch {
+	case no != nil && denies(no, pod):
+		err = no
+	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // a proxy on the way, mostly
 		return c.execInstead(ctx, to, err)
-	}
-	if denied(err) {
-		err = answered(err)
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
@@ -97,45 +99,58 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 // execInstead starts it by SPDY, where a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
-	var status apierrors.APIStatus
-	switch {
+	switch no := refusal(err); {
 	case err == nil:
 		return s, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, &status):
-		return nil, c.explain(ctx, "create", "pods/exec", err)
+	case no != nil:
+		why := c.explain(ctx, "create", "pods/exec", no)
+		if first := refusal(failed); first == nil || first.ErrStatus.Message != no.ErrStatus.Message {
+			why = fmt.Errorf("%w; that was to SPDY, a WebSocket failed before: %s", why, answer(failed))
+		}
+		return nil, why
 	}
 	return nil, &path.UnsupportedError{
-		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), said(failed.Error()), said(err.Error())),
+		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), answer(failed), answer(err)),
 		Remedy:  "kubectl exec must work from here: a proxy in between has to pass upgrades on, or NO_PROXY to name the API server"}
 }
 
-// answered is a refusal that comes as text, as that of a WebSocket does, as the answer that it was.
-func answered(err error) error {
-	var f *httpstream.UpgradeFailureError
-	_ = errors.As(err, &f) // denied has looked
-	text := f.Cause.Error()
-	what, reason, code := metav1.Status{Status: metav1.StatusFailure, Message: text}, metav1.StatusReasonForbidden, http.StatusForbidden
-	switch {
-	case strings.Contains(text, "forbidden"):
-	case strings.Contains(text, "Unauthorized"):
-		reason, code = metav1.StatusReasonUnauthorized, http.StatusUnauthorized
-	default:
-		reason, code = metav1.StatusReasonNotFound, http.StatusNotFound
+// answer is what came instead of an upgrade, in words. client-go takes any JSON or YAML for a Status, a
+// line of HTML with a colon, too, and drops the rest: nothing may be left of a proxy's words.
+func answer(err error) string {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
 	}
-	what.Reason, what.Code = reason, int32(code)
-	return &apierrors.StatusError{ErrStatus: what}
+	return cmp.Or(said(err.Error()), "the answer is no API server's")
 }
 
-// denied reports whether a server said no to what was asked, and not to how.
-func denied(err error) bool {
-	var f *httpstream.UpgradeFailureError
-	if !errors.As(err, &f) {
-		return false
+// refusal is the answer of an API server that refuses an upgrade; nil: it is somebody else's, who does
+// not say what an API server does.
+func refusal(err error) *apierrors.StatusError {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
 	}
-	text := f.Cause.Error()
-	return strings.Contains(text, "forbidden") || strings.Contains(text, "Unauthorized") || strings.Contains(text, "not found")
+	var e *apierrors.StatusError
+	if !errors.As(err, &e) || e.ErrStatus.Status != metav1.StatusFailure || e.ErrStatus.Reason == "" || e.ErrStatus.Code == 0 {
+		return nil
+	}
+	return e
+}
+
+// denies reports whether an API server said no to what was asked, and not to how: SPDY would be told the same.
+func denies(no *apierrors.StatusError, pod string) bool {
+	words := no.ErrStatus.Message
+	switch {
+	case apierrors.IsUnauthorized(no):
+		return true
+	case apierrors.IsForbidden(no):
+		m := cannot.FindStringSubmatch(words)
+		return m != nil && m[2] == "pods/exec"
+	case apierrors.IsNotFound(no):
+		return strings.Contains(words, fmt.Sprintf("pods %q not found", pod))
+	}
+	return false
 }
 
 func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
