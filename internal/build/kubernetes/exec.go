@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	transport "k8s.io/client-go/transport/spdy"
 	wstransport "k8s.io/client-go/transport/websocket"
+	"k8s.io/client-go/util/exec"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
@@ -59,8 +60,10 @@ type stream struct {
 	close     func() error
 	said      *local.Tail // its standard error
 
-	mu  sync.Mutex // guards following
-	end error      // how the command ended, if the server told
+	mu   sync.Mutex // guards following
+	end  error      // how the command ended, if the server told, or why the stream broke
+	told bool       // the server did
+	gone bool       // nothing comes any more
 }
 
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
@@ -73,12 +76,34 @@ func (s *stream) ended() error {
 	return s.end
 }
 
-func (s *stream) endWith(err error) {
+// endWith notes how it ended; told: the server said so.
+func (s *stream) endWith(err error, told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end == nil {
-		s.end = err
+		s.end, s.told = err, told
 	}
+}
+
+// left notes that nothing comes any more.
+func (s *stream) left() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+}
+
+// over is why nothing comes any more of the stream to a pod; nil: something may. If the command did not
+// end but the stream, it is a *path.CutError.
+func (s *stream) over(pod string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.gone:
+		return nil
+	case s.told:
+		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent did")))
+	}
+	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
 // exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
@@ -191,7 +216,11 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 		_ = printed.Close()
 		return conn.Close()
 	})
-	go func() { _ = out.CloseWithError(s.receive(conn, out)) }()
+	go func() {
+		err := s.receive(conn, out)
+		s.left()
+		_ = out.CloseWithError(err)
+	}()
 	return s, nil
 }
 
@@ -203,7 +232,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		case websocket.IsCloseError(err, websocket.CloseNormalClosure):
 			return io.EOF
 		case err != nil:
-			s.endWith(broken(err))
+			s.endWith(broken(err), false)
 			return io.EOF
 		case len(message) == 0:
 			continue
@@ -216,7 +245,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		case stderr:
 			_, _ = s.said.Write(rest)
 		case status:
-			s.endWith(s.parse(rest))
+			s.endWith(s.parse(rest), true)
 		}
 	}
 }
@@ -230,11 +259,11 @@ func (s *stream) parse(text []byte) error {
 	if how.Status == metav1.StatusSuccess {
 		return nil
 	}
-	return s.told(how.Message)
+	return s.ending(how.Message)
 }
 
-// told is how a command ended, with the last words of its own.
-func (s *stream) told(message string) error {
+// ending is how a command ended, with the last words of its own.
+func (s *stream) ending(message string) error {
 	if last := said(s.said.String()); last != "" {
 		return fmt.Errorf("%s: %s", said(message), last)
 	}
@@ -295,8 +324,10 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	go func() {
 		err := executor.StreamWithContext(life, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
 		if err != nil && life.Err() == nil {
-			s.endWith(s.told(err.Error()))
+			var told exec.ExitError
+			s.endWith(s.ending(err.Error()), errors.As(err, &told))
 		}
+		s.left()
 		over <- err
 		_ = heard.Close()
 		_ = out.CloseWithError(io.EOF)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
@@ -43,6 +44,9 @@ func TestExec(t *testing.T) {
 	got, err := io.ReadAll(stream)
 	if err != nil || string(got) != sent {
 		t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
+	}
+	if over := stream.over("p"); over == nil || !strings.HasPrefix(over.Error(), "its exec stream ended: command terminated with exit code 3") || errors.As(over, new(*path.CutError)) {
+		t.Errorf("over: %v", over)
 	}
 	end := stream.ended()
 	if end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 3145728 bytes") || !plain(end.Error()) {
@@ -90,6 +94,10 @@ func TestExecBroken(t *testing.T) {
 			}
 			if _, err := io.Copy(io.Discard, bufio.NewReader(stream)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 				t.Errorf("it is read to %v", err)
+			}
+			over := stream.over("p")
+			if cut := errors.As(over, new(*path.CutError)); name != "never-ending" && (over == nil || !plain(over.Error()) || cut == (name == "odd-status")) {
+				t.Errorf("over: %q", over)
 			}
 			if err := stream.ended(); err != nil && !plain(err.Error()) {
 				t.Errorf("not fit to be shown: %q", err)
@@ -244,6 +252,9 @@ func TestExecFallsBack(t *testing.T) {
 			got, err := io.ReadAll(stream)
 			if err != nil || string(got) != sent {
 				t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
+			}
+			if over := stream.over("p"); over == nil {
+				t.Error("it goes on")
 			}
 			if end := stream.ended(); end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 1048576 bytes") {
 				t.Errorf("it ended by %v", end)
