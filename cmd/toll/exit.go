@@ -78,13 +78,40 @@ func (f *failure) Hint() string {
 func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
 
 // hintOf is what to do about an error: the first failure's hint, or that of what is
-// said of it.
+// said of it; and that of what is left behind, which is an error beside it.
 func hintOf(err, said error) string {
 	var f *failure
 	if !errors.As(err, &f) {
 		f = &failure{err: err}
 	}
-	return cmp.Or(f.Hint(), (&failure{err: said}).Hint())
+	hint := cmp.Or(f.Hint(), (&failure{err: said}).Hint())
+	switch left := leftHint(err); {
+	case hint == "" || left == hint:
+		return cmp.Or(hint, left)
+	case left != "":
+		hint += "; " + left
+	}
+	return hint
+}
+
+// leftHint is how to remove what an error says is left behind; "": nothing is.
+func leftHint(err error) string {
+	switch x := err.(type) { //nolint:errorlint // all that is joined is looked at, not the first
+	case interface {
+		Left()
+		Hint() string
+	}:
+		return x.Hint()
+	case interface{ Unwrap() []error }:
+		for _, e := range x.Unwrap() {
+			if h := leftHint(e); h != "" {
+				return h
+			}
+		}
+	case interface{ Unwrap() error }:
+		return leftHint(x.Unwrap())
+	}
+	return ""
 }
 
 // unsaid is what of an error is still to be said: not that a signal ended the run or

@@ -12,6 +12,30 @@ import (
 type hinted struct{ error }
 
 func (hinted) Hint() string { return "toll clean" }
+func (hinted) Left()        {}
+
+// What was left behind has its hint beside that of what failed, whatever it is joined with, and once.
+func TestHintOfWhatIsLeft(t *testing.T) {
+	left := hinted{errors.New("left behind: 1 pod")}
+	failed := &failure{exitFailed, errors.New("no cell has a result"), "see above"}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"failed", failed, "see above"},
+		{"failed-and-left", errors.Join(failed, left), "see above; toll clean"},
+		{"deep", errors.Join(failed, fmt.Errorf("close: %w", errors.Join(errors.New("x"), left))), "see above; toll clean"},
+		{"left", errors.Join(&failure{code: exitCells}, left), "toll clean"},
+		{"left-alone", left, "toll clean"},
+		{"without", &failure{exitFailed, errors.New("x"), ""}, ""},
+		{"without-and-left", errors.Join(&failure{exitFailed, errors.New("x"), ""}, left), "toll clean"},
+	} {
+		if got := hintOf(tt.err, unsaid(tt.err)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
 
 // Of a run that a signal ended only what went wrong besides is said; of others all,
 // what was left behind included.

@@ -50,7 +50,7 @@ func (a *Agent) Hello() Hello { return a.hello }
 // Name is the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err is why the agent is lost: "node b left: …"; nil: it is there.
+// Err is why the agent is lost: "node b left: …", or a *path.CutError; nil: it is there.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,6 +81,9 @@ func (a *Agent) lose(why error) {
 		return
 	}
 	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
+	if cut := (*path.CutError)(nil); errors.As(why, &cut) { // who carries the channel knows more
+		a.err = cut
+	}
 	procs := a.procs
 	a.procs = map[uint64]*remote{}
 	close(a.lost)

@@ -132,7 +132,7 @@ func (h *Hub) accept(l net.Listener) {
 
 // over reports whether a listener will accept no more: a carrier that has ended.
 func over(l net.Listener) bool {
-	c, ok := l.(*Carrier)
+	c, ok := l.(interface{ IsClosed() bool })
 	return ok && c.IsClosed()
 }
 

@@ -182,6 +182,9 @@ type leftError struct{ what string }
 
 func (e *leftError) Error() string { return "left behind: " + e.what }
 
+// Left says that something is.
+func (e *leftError) Left() {}
+
 // Hint is how to remove it.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left; the Docker daemon must answer again for that"

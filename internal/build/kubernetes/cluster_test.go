@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 const testVersion = "test"
@@ -120,7 +121,7 @@ func TestClusterConformance(t *testing.T) {
 
 // lacks reports whether it is rightly that the path is refused.
 func lacks(err error) bool {
-	return strings.Contains(err.Error(), "IPv4 only") || strings.Contains(err.Error(), "no DNS server")
+	return strings.Contains(err.Error(), "IPv4 only")
 }
 
 // around moves traffic between the same nodes by another way: to the pod's own address instead of a
@@ -196,6 +197,55 @@ func TestClusterCompare(t *testing.T) {
 	c.isAs(t, before, "all of them")
 }
 
+// Every link has both networks' figures and what the CNI costs there; two nodes of two sweeps name none.
+func TestClusterMesh(t *testing.T) {
+	c := newTestCluster(t)
+	c.give(t, c.toll)
+	was := c.objects(t)
+	code, out, errOut := c.run(t, c.kubeconfig, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window", "100ms")
+	for _, w := range []string{
+		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`, `host network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
+		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ [\d.]+ ±\? Typical`,
+		`Every visit was witnessed`, `What the CNI costs on a typical link: round trips take [\d.]+ .* times those of the host network`,
+		`No node and no link can be named`, `n1 and n2 are one machine`,
+	} {
+		if !regexp.MustCompile(w).MatchString(strings.Join(strings.Fields(out), " ")) {
+			t.Errorf("not said: %s", w)
+		}
+	}
+	if code != 0 || t.Failed() {
+		t.Errorf("exit %d:\n%s%s", code, out, errOut)
+	}
+	c.isAs(t, was, "a mesh")
+}
+
+// The lab's pods are beside the cluster's, each held against the hosts of its own side and against each other.
+func TestClusterBesideLab(t *testing.T) {
+	c := newTestCluster(t)
+	c.give(t, c.toll)
+	was := c.objects(t)
+	code, out, errOut := c.run(t, c.kubeconfig, "compare", "host", "pod", "--on", "lab,kubernetes", "--nodes", "n1,n2", "--from", "container,remote-container",
+		"--rounds", "5", "--load", "rr", "--window", "50ms")
+	want := []string{`Every row was witnessed`}
+	for _, on := range []string{"lab", "kubernetes"} {
+		for _, from := range []string{"another container", "a container on another machine"} {
+			want = append(want, `Median latency from `+from+` on `+on+`, rr.* --network host host .* baseline pod IP pod .* (better|same|unclear|worse)`)
+		}
+	}
+	for _, m := range []string{"host", "pod"} {
+		want = append(want, m+` on kubernetes, from another container: [\d.]+ \S+ times the lab's median latency`)
+	}
+	for _, w := range want {
+		if !regexp.MustCompile(w).MatchString(strings.Join(strings.Fields(out), " ")) {
+			t.Errorf("not said: %s", w)
+		}
+	}
+	if code != 0 || t.Failed() {
+		t.Errorf("exit %d:\n%s%s", code, out, errOut)
+	}
+	c.isAs(t, was, "a comparison with the lab")
+}
+
 // What a cluster refuses is named, with what to do, and nothing is left.
 func TestClusterRefuses(t *testing.T) {
 	c := newTestCluster(t)
@@ -252,10 +302,12 @@ func (c *testCluster) again(t testing.TB, namespace string) {
 	c.apply(t, manifest)
 }
 
-// What happens to a cluster in the middle of a run: it goes on without what was lost, says why, and leaves nothing.
+// What happens to a cluster in the middle of a run: it goes on without what was lost, or ends with what was measured
+// before. It says why, and leaves nothing but what it says that it left.
 func TestClusterFaults(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
+	const rounds = 4 // before it happens: of three visits, those of the control among them
 	me := c.account(t, "faulty")
 	was := c.objects(t)
 	podsOf := func(t *testing.T, role string) []string {
@@ -265,48 +317,72 @@ func TestClusterFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		do, undo func(t *testing.T)
-		want     []string // one of them is said
+		code     int
+		want     []string // regular expressions of what is said
+		left     bool     // something is, which toll clean removes, unless a kubelet that is back has
 	}{
 		{"pod-deleted", func(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"}, podsOf(t, string(calling))...)...)
-		}, nil, []string{"was deleted", "is being removed", "n2 left"}},
+		}, nil, 4, []string{`--network host host .* baseline`, `Failed pod .*: an end of its path was lost: node n2: its pod toll-\w+-client-\d+ was deleted`}, false},
 		{"drained", func(t *testing.T) {
 			c.kubectl(t, "drain", "n2", "--force", "--ignore-daemonsets", "--grace-period=1")
-		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, []string{"was deleted", "is being removed", "node n2 left"}},
+		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, 1, []string{
+			`host .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`,
+			`pod .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no cell has a result`}, false},
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
-				c.kubectl(t, "wait", "--for=condition=Ready", "node", "n2", "--timeout=90s")
-			}, nil}, // what a window needs of it is over once the pods run
-		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver"); c.do(t, "start", "apiserver"); c.ready(t) }, nil,
-			[]string{"node n1 left", "node n2 left"}},
+				if !testwait.Met(testPatience, func() bool { // it is ready, and its taint is gone
+					return c.kubectl(t, "get", "node", "n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}{.spec.taints}`) == "True"
+				}) {
+					t.Fatal("node n2 does not come back")
+				}
+			}, 1, []string{`--network host host .* baseline pod IP pod `, `error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers, and has the pod as Running`,
+				`left behind: pod toll-\S+ is still there: its node may be down`, `hint: toll clean removes what is left`}, true},
+		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
+			func(t *testing.T) { c.do(t, "start", "apiserver"); c.ready(t) }, 1, []string{`--network host host .* baseline pod IP pod `,
+				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: it was cut on the way .*; the API server at \S+ cannot be reached`,
+				`left behind: remove pod toll-\S+: the API server at \S+ cannot be reached`, `hint: toll clean removes what is left`}, true},
 		{"traffic-blocked", func(t *testing.T) {
 			c.do(t, "node", "n2", "nft", "add table ip blocks; add chain ip blocks f { type filter hook forward priority 0; }; add rule ip blocks f ip daddr 10.244.1.0/24 drop")
-		}, func(t *testing.T) { c.do(t, "node", "n2", "nft", "delete table ip blocks") }, []string{"timed out", "connect", "no result", "failed"}},
+		}, func(t *testing.T) { c.do(t, "node", "n2", "nft", "delete table ip blocks") }, 4, []string{`--network host host .* baseline`, `Failed pod `}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := c.start(t, me, "compare", "host", "pod", "--on", "kubernetes", "--nodes", "n1,n2", "--from", "remote-container", "--budget", "15s", "--load", "rr", "--slice", "0s", "--window", "200ms")
+			m := c.start(t, me, rounds*3, "compare", "host", "pod", "--on", "kubernetes", "--nodes", "n1,n2", "--from", "remote-container", "--budget", "15s", "--load", "rr", "--slice", "0s", "--window", "200ms")
 			tt.do(t)
 			code, said := m.ends(t)
 			if tt.undo != nil {
 				tt.undo(t)
 			}
 			t.Logf("exit %d: %s", code, said)
-			if tt.want != nil && (code == 0 || !slices.ContainsFunc(tt.want, func(w string) bool { return strings.Contains(said, w) })) {
-				t.Errorf("exit %d, want one of %q:\n%s", code, tt.want, said)
+			if code != tt.code {
+				t.Errorf("exit %d, want %d", code, tt.code)
+			}
+			for _, w := range tt.want {
+				if !regexp.MustCompile(w).MatchString(said) {
+					t.Errorf("not said: %s", w)
+				}
 			}
 			if strings.Contains(said, "panic") || strings.Contains(said, "admin-token") {
 				t.Errorf("%s", said)
 			}
-			if _, err := os.Stat(stateOf(t) + "/bridgetoll"); err == nil {
-				_, out, errOut := c.run(t, me, "clean") // what an API server that was down could not remove
-				t.Logf("%s%s", out, errOut)
+			if whole := (m.visits() - 1) / 3; tt.left && !strings.Contains(said, fmt.Sprintf("%d rounds in ", whole)) {
+				t.Errorf("not all of the %d rounds before it broke are reported", whole)
+			}
+			if left := strings.Contains(said, "left behind"); left != tt.left {
+				t.Errorf("left behind: %v, want %v", left, tt.left)
+			}
+			if tt.left {
+				code, out, errOut := c.run(t, me, "clean")
+				if code != 0 || tt.name != "kubelet-killed" && !strings.Contains(out, "removed pod faulty/toll-") {
+					t.Errorf("clean: exit %d: %s%s", code, out, errOut)
+				}
 			}
 			c.isAs(t, was, tt.name)
 		})
 	}
 	t.Run("killed", func(t *testing.T) {
-		m := c.start(t, me, "compare", "host", "clusterip", "--on", "kubernetes", "--nodes", "n1,n2", "--budget", "60s")
+		m := c.start(t, me, 1, "compare", "host", "clusterip", "--on", "kubernetes", "--nodes", "n1,n2", "--budget", "60s")
 		if err := m.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +394,7 @@ func TestClusterFaults(t *testing.T) {
 		c.isAs(t, was, "SIGKILL and toll clean")
 	})
 	t.Run("interrupted", func(t *testing.T) {
-		m := c.start(t, me, "compare", "host", "clusterip", "--on", "kubernetes", "--nodes", "n1,n2", "--budget", "60s")
+		m := c.start(t, me, 1, "compare", "host", "clusterip", "--on", "kubernetes", "--nodes", "n1,n2", "--budget", "60s")
 		if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	transport "k8s.io/client-go/transport/spdy"
 	wstransport "k8s.io/client-go/transport/websocket"
+	"k8s.io/client-go/util/exec"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
@@ -58,8 +60,10 @@ type stream struct {
 	close     func() error
 	said      *local.Tail // its standard error
 
-	mu  sync.Mutex // guards following
-	end error      // how the command ended, if the server told
+	mu   sync.Mutex // guards following
+	end  error      // how the command ended, if the server told, or why the stream broke
+	told bool       // the server did
+	gone bool       // nothing comes any more
 }
 
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
@@ -72,12 +76,34 @@ func (s *stream) ended() error {
 	return s.end
 }
 
-func (s *stream) endWith(err error) {
+// endWith notes how it ended; told: the server said so.
+func (s *stream) endWith(err error, told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end == nil {
-		s.end = err
+		s.end, s.told = err, told
 	}
+}
+
+// left notes that nothing comes any more.
+func (s *stream) left() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+}
+
+// over is why nothing comes any more of the stream to a pod; nil: something may. If the command did not
+// end but the stream, it is a *path.CutError.
+func (s *stream) over(pod string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.gone:
+		return nil
+	case s.told:
+		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent did")))
+	}
+	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
 // exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
@@ -85,11 +111,12 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
-	if httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err) && !denied(err) { // a proxy on the way, mostly
+	no := refusal(err)
+	switch {
+	case no != nil && denies(no, pod):
+		err = no
+	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // a proxy on the way, mostly
 		return c.execInstead(ctx, to, err)
-	}
-	if denied(err) {
-		err = answered(err)
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
@@ -97,45 +124,58 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 // execInstead starts it by SPDY, where a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
-	var status apierrors.APIStatus
-	switch {
+	switch no := refusal(err); {
 	case err == nil:
 		return s, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, &status):
-		return nil, c.explain(ctx, "create", "pods/exec", err)
+	case no != nil:
+		why := c.explain(ctx, "create", "pods/exec", no)
+		if first := refusal(failed); first == nil || first.ErrStatus.Message != no.ErrStatus.Message {
+			why = fmt.Errorf("%w; that was to SPDY, a WebSocket failed before: %s", why, answer(failed))
+		}
+		return nil, why
 	}
 	return nil, &path.UnsupportedError{
-		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), said(failed.Error()), said(err.Error())),
+		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), answer(failed), answer(err)),
 		Remedy:  "kubectl exec must work from here: a proxy in between has to pass upgrades on, or NO_PROXY to name the API server"}
 }
 
-// answered is a refusal that comes as text, as that of a WebSocket does, as the answer that it was.
-func answered(err error) error {
-	var f *httpstream.UpgradeFailureError
-	_ = errors.As(err, &f) // denied has looked
-	text := f.Cause.Error()
-	what, reason, code := metav1.Status{Status: metav1.StatusFailure, Message: text}, metav1.StatusReasonForbidden, http.StatusForbidden
-	switch {
-	case strings.Contains(text, "forbidden"):
-	case strings.Contains(text, "Unauthorized"):
-		reason, code = metav1.StatusReasonUnauthorized, http.StatusUnauthorized
-	default:
-		reason, code = metav1.StatusReasonNotFound, http.StatusNotFound
+// answer is what came instead of an upgrade, in words. client-go takes any JSON or YAML for a Status, a
+// line of HTML with a colon, too, and drops the rest: nothing may be left of a proxy's words.
+func answer(err error) string {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
 	}
-	what.Reason, what.Code = reason, int32(code)
-	return &apierrors.StatusError{ErrStatus: what}
+	return cmp.Or(said(err.Error()), "the answer is no API server's")
 }
 
-// denied reports whether a server said no to what was asked, and not to how.
-func denied(err error) bool {
-	var f *httpstream.UpgradeFailureError
-	if !errors.As(err, &f) {
-		return false
+// refusal is the answer of an API server that refuses an upgrade; nil: it is somebody else's, who does
+// not say what an API server does.
+func refusal(err error) *apierrors.StatusError {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
 	}
-	text := f.Cause.Error()
-	return strings.Contains(text, "forbidden") || strings.Contains(text, "Unauthorized") || strings.Contains(text, "not found")
+	var e *apierrors.StatusError
+	if !errors.As(err, &e) || e.ErrStatus.Status != metav1.StatusFailure || e.ErrStatus.Reason == "" || e.ErrStatus.Code == 0 {
+		return nil
+	}
+	return e
+}
+
+// denies reports whether an API server said no to what was asked, and not to how: SPDY would be told the same.
+func denies(no *apierrors.StatusError, pod string) bool {
+	words := no.ErrStatus.Message
+	switch {
+	case apierrors.IsUnauthorized(no):
+		return true
+	case apierrors.IsForbidden(no):
+		m := cannot.FindStringSubmatch(words)
+		return m != nil && m[2] == "pods/exec"
+	case apierrors.IsNotFound(no):
+		return strings.Contains(words, fmt.Sprintf("pods %q not found", pod))
+	}
+	return false
 }
 
 func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
@@ -176,7 +216,11 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 		_ = printed.Close()
 		return conn.Close()
 	})
-	go func() { _ = out.CloseWithError(s.receive(conn, out)) }()
+	go func() {
+		err := s.receive(conn, out)
+		s.left()
+		_ = out.CloseWithError(err)
+	}()
 	return s, nil
 }
 
@@ -188,7 +232,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		case websocket.IsCloseError(err, websocket.CloseNormalClosure):
 			return io.EOF
 		case err != nil:
-			s.endWith(broken(err))
+			s.endWith(broken(err), false)
 			return io.EOF
 		case len(message) == 0:
 			continue
@@ -201,7 +245,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		case stderr:
 			_, _ = s.said.Write(rest)
 		case status:
-			s.endWith(s.parse(rest))
+			s.endWith(s.parse(rest), true)
 		}
 	}
 }
@@ -215,11 +259,11 @@ func (s *stream) parse(text []byte) error {
 	if how.Status == metav1.StatusSuccess {
 		return nil
 	}
-	return s.told(how.Message)
+	return s.ending(how.Message)
 }
 
-// told is how a command ended, with the last words of its own.
-func (s *stream) told(message string) error {
+// ending is how a command ended, with the last words of its own.
+func (s *stream) ending(message string) error {
 	if last := said(s.said.String()); last != "" {
 		return fmt.Errorf("%s: %s", said(message), last)
 	}
@@ -280,8 +324,10 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	go func() {
 		err := executor.StreamWithContext(life, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
 		if err != nil && life.Err() == nil {
-			s.endWith(s.told(err.Error()))
+			var told exec.ExitError
+			s.endWith(s.ending(err.Error()), errors.As(err, &told))
 		}
+		s.left()
 		over <- err
 		_ = heard.Close()
 		_ = out.CloseWithError(io.EOF)

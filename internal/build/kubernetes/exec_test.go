@@ -12,10 +12,13 @@ import (
 
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
@@ -41,6 +44,9 @@ func TestExec(t *testing.T) {
 	got, err := io.ReadAll(stream)
 	if err != nil || string(got) != sent {
 		t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
+	}
+	if over := stream.over("p"); over == nil || !strings.HasPrefix(over.Error(), "its exec stream ended: command terminated with exit code 3") || errors.As(over, new(*path.CutError)) {
+		t.Errorf("over: %v", over)
 	}
 	end := stream.ended()
 	if end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 3145728 bytes") || !plain(end.Error()) {
@@ -88,6 +94,10 @@ func TestExecBroken(t *testing.T) {
 			}
 			if _, err := io.Copy(io.Discard, bufio.NewReader(stream)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 				t.Errorf("it is read to %v", err)
+			}
+			over := stream.over("p")
+			if cut := errors.As(over, new(*path.CutError)); name != "never-ending" && (over == nil || !plain(over.Error()) || cut == (name == "odd-status")) {
+				t.Errorf("over: %q", over)
 			}
 			if err := stream.ended(); err != nil && !plain(err.Error()) {
 				t.Errorf("not fit to be shown: %q", err)
@@ -147,13 +157,27 @@ func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string)
 }
 
 // Where an upgrade to a WebSocket fails, a command is started by SPDY, over which the same bytes go. Where that
-// fails, too, the error names both; what a server refuses is not asked twice.
+// fails, too, the error names both; what the API server itself refuses is not asked twice.
 func TestExecFallsBack(t *testing.T) {
 	t.Parallel()
 	badGateway := func(w http.ResponseWriter) {
 		w.WriteHeader(http.StatusBadGateway)
 		fmt.Fprint(w, "\x1b[2Jno upgrades here")
 	}
+	says := func(code int, kind, body string) func(w http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	notFound := says(http.StatusNotFound, "text/plain", "404 page not found")
+	noEntry := says(http.StatusForbidden, "text/html", "<html>\n<body>\n<b>Forbidden</b>: Unauthorized, cannot get resource \"pods/exec\": not found</body>\n</html>")
+	likeYAML := says(http.StatusForbidden, "text/html", "<b>forbidden</b>: no")
+	answers := func(e *apierrors.StatusError) func(w http.ResponseWriter) {
+		return func(w http.ResponseWriter) { reply(w, e) }
+	}
+	dialling := apierrors.NewInternalError(errors.New("error dialing backend"))
 	for _, tt := range []struct {
 		name      string
 		websocket func(w http.ResponseWriter)
@@ -167,6 +191,20 @@ func TestExecFallsBack(t *testing.T) {
 		{"nothing-gets-through", badGateway, badGateway, []string{"neither a WebSocket", "502", "nor SPDY", "no upgrades here"}, "NO_PROXY", "get create"},
 		{"may-not-create", badGateway, func(w http.ResponseWriter) { reply(w, forbidden(asking{"create", "pods/exec", "p"})) },
 			[]string{"you may not create pods/exec"}, "toll kubernetes manifest", "get create"},
+		{"proxy's-404", notFound, nil, nil, "", "get create"},
+		{"proxy's-404-twice", notFound, notFound, []string{"neither a WebSocket", "404 page not found", "nor SPDY (unable to upgrade connection: 404 page not found)"}, "NO_PROXY", "get create"},
+		{"proxy's-403", noEntry, nil, nil, "", "get create"},
+		{"proxy's-403-twice", noEntry, noEntry, []string{"neither a WebSocket", "403 Forbidden", "nor SPDY", "<b>Forbidden</b>"}, "NO_PROXY", "get create"},
+		{"proxy's-403-on-a-line", likeYAML, likeYAML, []string{"neither a WebSocket (the answer is no API server's) nor SPDY (the answer is no API server's)"}, "NO_PROXY", "get create"},
+		{"proxy's-401", says(http.StatusUnauthorized, "text/plain", "Unauthorized"), nil, nil, "", "get create"},
+		{"proxy's-json", says(http.StatusForbidden, "application/json", `{"message": "forbidden"}`), says(http.StatusForbidden, "application/json", `{"message": "no"}`),
+			[]string{"neither a WebSocket (forbidden)", "nor SPDY (no)"}, "NO_PROXY", "get create"},
+		{"proxy-then-no-pod", notFound, answers(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")),
+			[]string{`pods "p" not found`, "a WebSocket failed before", "404 page not found"}, "", "get create"},
+		{"no-pod", answers(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")), nil, []string{`pods "p" not found`}, "", "get"},
+		{"another's-404", answers(apierrors.NewNotFound(schema.GroupResource{Resource: "upgrades"}, "p")), nil, nil, "", "get create"},
+		{"not-known", answers(apierrors.NewUnauthorized("Unauthorized")), nil, []string{"401", "credentials"}, "log in", "get"},
+		{"kubelet-down", answers(dialling), answers(dialling), []string{"create pods/exec: Internal error occurred: error dialing backend"}, "", "get create"},
 		{"may-not-get", func(w http.ResponseWriter) { reply(w, forbidden(asking{"get", "pods/exec", "p"})) }, nil,
 			[]string{"pods/exec"}, "toll kubernetes manifest", "get"},
 	} {
@@ -214,6 +252,9 @@ func TestExecFallsBack(t *testing.T) {
 			got, err := io.ReadAll(stream)
 			if err != nil || string(got) != sent {
 				t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
+			}
+			if over := stream.over("p"); over == nil {
+				t.Error("it goes on")
 			}
 			if end := stream.ended(); end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 1048576 bytes") {
 				t.Errorf("it ended by %v", end)

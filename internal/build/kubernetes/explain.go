@@ -121,10 +121,14 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
+// errCut is a stream's end without a word of the command's: the API server, the kubelet or something between
+// them has gone.
+var errCut = errors.New("it was cut on the way")
+
 // broken is why a stream ended, in words.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return errors.New("the API server's stream to it ended")
+		return errCut
 	}
-	return fmt.Errorf("the API server's stream to it broke: %s", said(err.Error()))
+	return fmt.Errorf("%w (%s)", errCut, said(err.Error()))
 }

@@ -131,10 +131,32 @@ func TestWhyPodsLeave(t *testing.T) {
 		}
 		r := &run{client: s.connect()}
 		b := &body{pod: pod(func(*corev1.Pod) {})}
-		if got := r.whyLeft(b, Node{Name: "n1"}, errors.New("stream ended")); !strings.HasPrefix(got.Error(), want) || !strings.Contains(got.Error(), "stream ended") {
-			t.Errorf("got %q, want %q", got, want)
+		for _, err := range []error{errors.New("stream ended"), &path.CutError{Err: errors.New("stream ended")}} {
+			if got, gone := r.whyLeft(b, err); !gone || !strings.HasPrefix(got.Error(), want) || !strings.Contains(got.Error(), "stream ended") {
+				t.Errorf("got %q, gone: %v, want %q", got, gone, want)
+			}
 		}
 	}
+}
+
+// A stream that broke is no pod that has gone; what the API server says of it then is said, too.
+func TestWhyStreamsBreak(t *testing.T) {
+	s := newAPIServer(t, "n1")
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
+	p.Status.Phase = corev1.PodRunning
+	s.pods[p.Name] = p
+	r, b := &run{client: s.connect()}, &body{pod: p}
+	broke := &path.CutError{Err: errors.New("stream broke")}
+	says := func(want string) {
+		t.Helper()
+		why, gone := r.whyLeft(b, broke)
+		if cut := (*path.CutError)(nil); gone || !errors.As(why, &cut) || !strings.Contains(why.Error(), want) {
+			t.Errorf("%v, gone: %v; want %q", why, gone, want)
+		}
+	}
+	says("stream broke; the API server answers, and has the pod as Running: its node's kubelet may have failed")
+	s.Close()
+	says("stream broke; the API server at " + s.URL + " cannot be reached")
 }
 
 // A node of another architecture gets no pod of toll's own image, and one of an image that the user

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -110,22 +111,25 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
 }
 
-// whyLeft says why an agent has gone, as far as the cluster knows.
-func (r *run) whyLeft(b *body, n Node, err error) error {
+// whyLeft says why an agent has gone, as far as the cluster knows; gone: its pod has, too.
+func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
 	defer cancel()
 	var now corev1.Pod
-	switch got := r.client.get(ctx, pods, b.pod.Name, &now); {
+	got := r.client.get(ctx, pods, b.pod.Name, &now)
+	switch {
 	case apierrors.IsNotFound(got):
-		return fmt.Errorf("its pod %s was deleted: by somebody, or since the node drains (%w)", b.pod.Name, err)
+		return fmt.Errorf("its pod %s was deleted: by somebody, or since the node drains (%w)", b.pod.Name, err), true
+	case got == nil && now.DeletionTimestamp != nil:
+		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err), true
+	case got == nil && (now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded):
+		return fmt.Errorf("its pod %s was ended: %s (%w)", b.pod.Name, ending(&now), err), true
+	case !errors.As(err, new(*path.CutError)):
+		return err, false
 	case got != nil:
-		return err
-	case now.DeletionTimestamp != nil:
-		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err)
-	case now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded:
-		return fmt.Errorf("its pod %s was ended: %s (%w)", b.pod.Name, ending(&now), err)
+		return &path.CutError{Err: fmt.Errorf("%w; %s", err, path.OneLine(got))}, false
 	}
-	return err
+	return &path.CutError{Err: fmt.Errorf("%w; the API server answers, and has the pod as %s: its node's kubelet may have failed, or the way there", err, now.Status.Phase)}, false
 }
 
 // evicted is who is removing a pod, as its condition says since Kubernetes 1.26.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -204,7 +205,8 @@ func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 		return nil, b.err
 	}
 	if err := b.agent.Err(); err != nil {
-		return nil, &path.LeftError{Node: n.Name, Err: r.whyLeft(b, n, err)}
+		why, _ := r.whyLeft(b, err)
+		return nil, &path.LeftError{Node: n.Name, Err: why}
 	}
 	return b, nil
 }
@@ -301,7 +303,7 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	if err != nil {
 		return nil, errors.Join(fail(err), s.Close())
 	}
-	if err := r.hub.Serve(carrier); err != nil {
+	if err := r.hub.Serve(&carried{carrier, func() error { return s.over(fmt.Sprintf("%s (%s)", pod, name)) }}); err != nil {
 		return nil, errors.Join(fail(err), s.Close())
 	}
 	wait, cancel := context.WithTimeoutCause(ctx, execLimit, errSilent)
@@ -321,6 +323,43 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 		return nil, errors.Join(fail(err), s.Close())
 	}
 	return a, nil
+}
+
+// carried are the connections of a carrier, which end with more than an end of file.
+type carried struct {
+	*agent.Carrier
+	why func() error // nil: it goes on
+}
+
+func (c *carried) Accept() (net.Conn, error) {
+	conn, err := c.Carrier.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &explained{conn, c.why}, nil
+}
+
+// explained is a connection whose errors are those of what carries it.
+type explained struct {
+	net.Conn
+	why func() error
+}
+
+func (e *explained) Read(b []byte) (int, error) {
+	n, err := e.Conn.Read(b)
+	return n, e.explain(err)
+}
+
+func (e *explained) Write(b []byte) (int, error) {
+	n, err := e.Conn.Write(b)
+	return n, e.explain(err)
+}
+
+func (e *explained) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(e.why(), err)
 }
 
 var errSilent = errors.New("the agent said nothing")
@@ -372,7 +411,10 @@ type leftError struct{ err error }
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
+// Left says that something is.
+func (e *leftError) Left() {}
+
 // Hint is how to remove it.
 func (e *leftError) Hint() string {
-	return "toll clean removes what is left, once the API server answers; pods end by themselves"
+	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
 }

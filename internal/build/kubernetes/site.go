@@ -388,19 +388,21 @@ func (s *site) inspectable() {
 	}
 }
 
-// lost says of the first pod that has gone why; nil if none has.
+// lost says of the first pod that has gone why, as a *path.LeftError. If none has, but the way to one broke, that
+// is a *path.CutError; nil: neither.
 func (r *run) lost(all []used) error {
+	var cut error
 	for _, u := range all {
 		was := u.body.agent.Err()
-		err := was
-		if err == nil {
-			err = errors.New("it does not run any more")
-		}
-		if why := r.whyLeft(u.body, u.node, err); was != nil || why != err { //nolint:errorlint // the same one: nothing was found
+		why, gone := r.whyLeft(u.body, cmp.Or(was, errors.New("it does not run any more")))
+		switch {
+		case gone, was != nil && !errors.As(was, new(*path.CutError)):
 			return &path.LeftError{Node: u.node.Name, Err: why}
+		case was != nil:
+			cut = cmp.Or(cut, why)
 		}
 	}
-	return nil
+	return cut
 }
 
 // describe notes what a result must say of the cluster and its devices.

@@ -199,8 +199,8 @@ type measurement struct {
 	over chan struct{}
 }
 
-// start starts a run, and waits until it measures.
-func (c *testCluster) start(t testing.TB, kubeconfig string, args ...string) *measurement {
+// start starts a run, and waits until it has made so many visits.
+func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ...string) *measurement {
 	t.Helper()
 	m := &measurement{file: filepath.Join(t.TempDir(), "run.jsonl"), over: make(chan struct{})}
 	m.cmd = c.command(t, kubeconfig, append(args, "--save", m.file)...)
@@ -213,7 +213,7 @@ func (c *testCluster) start(t testing.TB, kubeconfig string, args ...string) *me
 		_ = m.cmd.Process.Kill()
 		<-m.over
 	})
-	if !testwait.Met(testPatience, func() bool { return m.visits() > 0 || m.ended() }) || m.ended() {
+	if !testwait.Met(testPatience, func() bool { return m.visits() >= visits || m.ended() }) || m.ended() {
 		_ = m.cmd.Process.Kill()
 		<-m.over
 		t.Fatalf("it measures nothing:\n%s", &m.said)

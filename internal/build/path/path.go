@@ -120,6 +120,13 @@ type LeftError struct {
 func (e *LeftError) Error() string { return e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
+// CutError says that the channel to a machine broke. The machine and the path there may be as they
+// were: that cannot be told any more, and nothing says that what was measured before is wrong.
+type CutError struct{ Err error } // whose channel, and why
+
+func (e *CutError) Error() string { return e.Err.Error() }
+func (e *CutError) Unwrap() error { return e.Err }
+
 // Command is a process to start in a place: toll itself with other arguments.
 type Command struct {
 	Args []string // after the program's name

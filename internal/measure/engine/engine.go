@@ -199,6 +199,7 @@ type run struct {
 
 	inspection inspection
 	budget     budget
+	cut        error // a visit has failed because of this *path.CutError
 }
 
 // Run makes the run and returns how it ended; the same is in the results

@@ -58,7 +58,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 		if g.err != nil {
 			// Whatever it looked like; and never with half of its figures.
 			g.err = cmp.Or(left(g.path), g.err)
-			g.visit.Outcome = outcome(g.err)
+			g.visit.Outcome = r.outcome(g.err)
 		}
 		out[i] = g.visit
 	}

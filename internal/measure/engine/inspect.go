@@ -67,10 +67,14 @@ func (r *run) inspectIfDue(ctx context.Context, round int) error {
 }
 
 // inspect compares the paths' settings with what they were, and writes down what
-// is different. The cells of such a path are not visited again.
+// is different. The cells of such a path are not visited again. A *path.CutError
+// says that they can be read no more.
 func (r *run) inspect(ctx context.Context, round int) error {
 	in := &r.inspection
-	var changed []sample.Change
+	var (
+		changed []sample.Change
+		cut     error
+	)
 	right, first := in.right, in.round
 	r.timed(round, func() {
 		for _, k := range paths(r.Plan) {
@@ -78,7 +82,11 @@ func (r *run) inspect(ctx context.Context, round int) error {
 			if p == nil || p.Inspect == nil || in.lost[k] {
 				continue
 			}
-			for _, d := range r.differences(ctx, k) {
+			var found []sample.Difference
+			if found, cut = r.differences(ctx, k); cut != nil {
+				return
+			}
+			for _, d := range found {
 				in.lost[k] = true
 				changed = append(changed, sample.Change{Difference: d, Cells: r.cellsOn(k), Round: first, Right: right, Seen: r.elapsed()})
 			}
@@ -92,14 +100,14 @@ func (r *run) inspect(ctx context.Context, round int) error {
 			return err
 		}
 	}
-	return nil
+	return cut
 }
 
 // differences are those of a path that last.
-func (r *run) differences(ctx context.Context, k key) []sample.Difference {
-	found := r.compare(k)
-	if len(found) == 0 {
-		return nil
+func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, error) {
+	found, cut := r.compare(k)
+	if len(found) == 0 || cut != nil {
+		return nil, cut
 	}
 	// An interrupted run compares at once.
 	_ = r.Clock.Sleep(ctx, r.Clock.Now()+int64(settle))
@@ -108,19 +116,21 @@ func (r *run) differences(ctx context.Context, k key) []sample.Difference {
 
 // compare reads a path's settings. If they cannot be read, the path is not known
 // to be unchanged.
-func (r *run) compare(k key) []sample.Difference {
+func (r *run) compare(k key) ([]sample.Difference, error) {
 	built, ok := r.inspection.built[k]
 	now, err := r.paths[k].Inspect()
-	left := (*path.LeftError)(nil)
+	left, cut := (*path.LeftError)(nil), (*path.CutError)(nil)
 	switch {
 	case errors.As(err, &left):
-		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft, Was: "there", Is: path.OneLine(left.Err)}}
+		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft, Was: "there", Is: path.OneLine(left.Err)}}, nil
+	case errors.As(err, &cut):
+		return nil, cut
 	case err != nil:
-		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}, nil
 	case !ok:
-		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}, nil
 	}
-	return path.Differences(built, now)
+	return path.Differences(built, now), nil
 }
 
 // cellsOn are the cells of a path.

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -204,6 +205,72 @@ func TestLostInAVisit(t *testing.T) {
 	if r.err != nil || n == 0 {
 		t.Errorf("%v after %d deaths", r.err, n)
 	}
+}
+
+// A channel that breaks says nothing against the paths: the run ends there, and what was measured before stands.
+// If a path's machine has gone itself, its cells are lost, and the others go on.
+func TestChannelBreaks(t *testing.T) {
+	cut := &path.CutError{Err: errors.New("the stream to node b broke")}
+	begin := func(inspected func(path.Spec) error) (*afar, *bool) {
+		f, broken := apart(), false
+		f.b.lost = func() error {
+			if broken = broken || len(f.b.orders) >= 2*6+1; broken { // in the third round
+				return cut
+			}
+			return nil
+		}
+		if inspected != nil {
+			f.Settings = func(s path.Spec, _ int) ([]path.Setting, error) {
+				if !broken {
+					return nil, nil
+				}
+				return nil, inspected(s)
+			}
+		}
+		return f, &broken
+	}
+	for name, inspected := range map[string]func(path.Spec) error{
+		"uninspected": nil,
+		"cut":         func(path.Spec) error { return cut },
+		"unchanged":   func(path.Spec) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := begin(inspected)
+			r := tryApart(t, f, rounds(9))
+			if !errors.Is(r.err, cut) || r.end.Reason != sample.EndedByFailure || r.end.Rounds != 2 || r.end.Detail != cut.Error() {
+				t.Errorf("%v, end %+v", r.err, r.end)
+			}
+			failed := 0
+			for _, v := range r.file.Visits {
+				if v.Failure != "" {
+					failed++
+				}
+			}
+			if failed != 1 || len(r.report.Failed) != 0 || len(r.report.Cells) != 4 || len(r.file.Changes) != 0 {
+				t.Errorf("%d visits failed; failed cells %+v, %d have a result; changes %+v", failed, r.report.Failed, len(r.report.Cells), r.file.Changes)
+			}
+		})
+	}
+	t.Run("gone", func(t *testing.T) {
+		f, broken := begin(nil)
+		gone := false
+		f.Settings = func(s path.Spec, _ int) ([]path.Setting, error) {
+			if gone = gone || *broken; !gone || s.Mode != mode.Bridge {
+				return nil, nil
+			}
+			f.b.lost = nil // it was the pod of that path alone
+			return nil, &path.LeftError{Node: "b", Err: errors.New("its pod was deleted")}
+		}
+		r := tryApart(t, f, rounds(4))
+		if r.err != nil || r.end.Rounds != 4 || len(r.report.Failed) != 2 || len(r.file.Changes) != 1 {
+			t.Errorf("%v, end %+v, failed cells %+v, changes %+v", r.err, r.end, r.report.Failed, r.file.Changes)
+		}
+		for _, c := range r.report.Failed {
+			if c.Mode != string(mode.Bridge) || c.Reason != "an end of its path was lost" {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 }
 
 func TestLoadsOfOneClockAreSkippedAfar(t *testing.T) {

@@ -92,7 +92,27 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 			return sample.EndedByFailure, err
 		}
 	}
+	if err := r.lostTouch(ctx, round); err != nil {
+		return sample.EndedByFailure, err
+	}
 	return "", nil
+}
+
+// lostTouch ends the run if a visit has failed because the channel to its machines broke, unless they
+// have gone themselves: that takes a path's cells out, and the others go on.
+func (r *run) lostTouch(ctx context.Context, round int) error {
+	cut := r.cut
+	if r.cut = nil; cut == nil {
+		return nil
+	}
+	known := len(r.inspection.lost)
+	if err := r.inspect(ctx, round); err != nil {
+		return err
+	}
+	if len(r.inspection.lost) > known {
+		return nil
+	}
+	return cut
 }
 
 // confirm visits those cells once more whose last visit failed and the one before

@@ -53,7 +53,7 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
 	if err != nil {
-		v.Outcome = outcome(err)
+		v.Outcome = r.outcome(err)
 	}
 	return v
 }
@@ -64,7 +64,10 @@ func (r *run) turn(round, cell int) sample.Turn {
 }
 
 // outcome is that of a visit that failed.
-func outcome(err error) sample.Outcome {
+func (r *run) outcome(err error) sample.Outcome {
+	if cut := (*path.CutError)(nil); errors.As(err, &cut) {
+		r.cut = cut
+	}
 	return sample.Outcome{Failure: path.OneLine(err), Starved: errors.Is(err, errStarved)}
 }
 
