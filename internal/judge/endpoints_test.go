@@ -347,23 +347,40 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// What routes gave before they broke counts, but a run that failures ended is not complete.
-func TestRoutesCutShort(t *testing.T) {
-	for reason, complete := range map[string]bool{sample.EndedByBudget: true, sample.EndedByInterrupt: true, sample.EndedByFailure: false} {
-		r := newRoutes(t, "sql", "near", "far")
-		for round := range 6 {
-			for i := range r.File.Header.Plan.Cells {
-				r.Visit(round, i, 8, func(v *sample.Visit) {
-					if round > 3 {
-						v.Failure = "peer box left"
-					}
-				})
+// What routes gave before they broke counts, but the run is not complete.
+func TestBrokenRoute(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		bad        []int // rounds of far
+		end        string
+		broke, all bool
+	}{
+		{"well", nil, sample.EndedByBudget, false, true},
+		{"odd-one", []int{3}, sample.EndedByBudget, false, true},
+		{"came-back", []int{2, 3, 4}, sample.EndedByBudget, false, true},
+		{"lost", []int{6, 7}, sample.EndedByBudget, true, false},
+		{"cut-short", nil, sample.EndedByFailure, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRoutes(t, "sql", "near", "far")
+			for round := range 8 {
+				for i := range r.File.Header.Plan.Cells {
+					r.Visit(round, i, 8, func(v *sample.Visit) {
+						if r.File.Header.Plan.Cells[i].Mode == "far" && slices.Contains(tt.bad, round) {
+							v.Failure = "container:shop has ended"
+						}
+					})
+				}
 			}
-		}
-		r.File.End.Reason = reason
-		got := Judge(r.File)
-		if base := got.Base(); got.Empty() || len(base.Failed) > 0 || got.Complete() != complete {
-			t.Errorf("ended by %s: empty %t, complete %t, failed %v", reason, got.Empty(), got.Complete(), base.Failed)
-		}
+			r.File.End.Reason = tt.end
+			got := Judge(r.File)
+			c := route(t, got.Base(), "far")
+			if c.Broke != tt.broke || slices.Contains(judgetest.Codes(c.Warnings), "broken-route") != tt.broke || got.Complete() != tt.all || len(got.Base().Failed) > 0 {
+				t.Errorf("broke %t, complete %t, warnings %v, failed %v", c.Broke, got.Complete(), c.Warnings, got.Base().Failed)
+			}
+			if said := strings.Join(got.Base().Answer.Text, " "); strings.Contains(said, "far broke and did not come back: its figures are from before that.") != tt.broke {
+				t.Errorf("answer %q", said)
+			}
+		})
 	}
 }

@@ -79,6 +79,9 @@ func (t trouble) fatal() bool {
 	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
 }
 
+// broke reports whether a cell that has a result lost its path for good.
+func (t trouble) broke() bool { return t.theirs && t.good > 0 && t.run >= brokenEnd }
+
 func (t trouble) often() bool {
 	share := brokenShare * float64(t.good+t.bad)
 	return t.bad > 1 && float64(t.bad) > share || float64(t.contradicted) > share
@@ -142,6 +145,10 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 		}
 		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds the machine was too busy to measure every row; what it missed is left out",
 			len(starved), len(all))}, true
+	}
+	if t.broke() {
+		return Warning{"broken-route", fmt.Sprintf("the route broke in round %d, %.1f s after the start, and did not come back; the figures are from before that: %s",
+			t.since.Round+1, t.since.At, seen(t.since))}, true
 	}
 	n := t.bad + t.starved
 	return Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one in round %d: %s",

@@ -7,6 +7,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -31,7 +32,9 @@ func (r *Report) Base() *Report { return r }
 func (r *Report) Empty() bool { return len(r.Cells) == 0 }
 
 // Complete reports whether all that was planned has a result, to the run's own end.
-func (r *Report) Complete() bool { return len(r.Failed) == 0 && !r.Plan.CutShort() }
+func (r *Report) Complete() bool {
+	return len(r.Failed) == 0 && !r.Plan.CutShort() && !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Broke })
+}
 
 // Measured is what was measured, and how.
 type Measured struct {
@@ -106,6 +109,7 @@ type Cell struct {
 	Dial      string            `json:"dial,omitempty"` // what the (first) client dialled
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
+	Broke     bool              `json:"broke,omitempty"` // a route that did not come back: what it has is from before that
 	Metrics   map[string]Metric `json:"metrics"`
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`

@@ -68,9 +68,27 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	} else if len(a.Text) == 0 {
 		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
 	}
+	a.Add(broken(r))
 	a.Add(suspects(r))
 	a.Add(tally.Sentence())
 	return a
+}
+
+// broken names the routes that were lost on the way; "" if there is none.
+func broken(r *analysis.Report) string {
+	var lost []string
+	for _, c := range r.Cells {
+		if label := c.Label(); c.Broke && !slices.Contains(lost, label) {
+			lost = append(lost, label)
+		}
+	}
+	switch len(lost) {
+	case 0:
+		return ""
+	case 1:
+		return lost[0] + " broke and did not come back: its figures are from before that."
+	}
+	return printable.List(lost) + " broke and did not come back: their figures are from before that."
 }
 
 // suspect says over which routes it is the network; "" if that is not known of any.
@@ -243,7 +261,7 @@ func accuse(all []Culprit) string {
 		{Network, "The network, over %s."}, {Both, "Both, over %s."}, {Server, "The model, over %s."},
 		{Nobody, "Neither, over %s: the tokens come steadily."}, {NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
 		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.", stats.MinJudged)},
-		{NoOther, "That takes another route to the same server than %s: with one route the path's part cannot be told from the server's."},
+		{NoOther, "One route alone, %s, cannot tell the path's part from the server's: give another route to the same server."},
 	} {
 		if len(by[x.blame]) > 0 {
 			say = append(say, fmt.Sprintf(x.text, printable.List(by[x.blame])))
