@@ -268,7 +268,7 @@ func TestBudgetTooShort(t *testing.T) {
 		if code == exitNothing {
 			t.Skip("there is no lab here: ", stderr)
 		}
-		if code != exitOK || tt.want == "" == strings.Contains(stdout, "will take") || !strings.Contains(stdout, tt.want) {
+		if code != exitOK || tt.want == "" == strings.Contains(stdout, " take about ") || !strings.Contains(stdout, tt.want) {
 			t.Errorf("toll %q: exit %d, %s%s", tt.args, code, stdout, stderr)
 		}
 	}

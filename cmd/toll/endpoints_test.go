@@ -346,7 +346,7 @@ func TestStreamServerDies(t *testing.T) {
 			r := startToll(t, tollInPath, nil, append([]string{"stream", "a=" + m.URL, "b=" + m.URL, "--precision", "0.01%", "--format", "json"}, tt.args...)...)
 			code, took := r.wait(t, 2*patience)
 			t.Logf("it took %s", took)
-			if code != exitOK {
+			if code != exitCells {
 				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 			}
 			report := readReport(t, r.out.Bytes())
