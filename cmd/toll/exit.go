@@ -96,22 +96,14 @@ func hintOf(err, said error) string {
 
 // leftHint is how to remove what an error says is left behind; "": nothing is.
 func leftHint(err error) string {
-	switch x := err.(type) { //nolint:errorlint // all that is joined is looked at, not the first
-	case interface {
+	var left interface {
 		Left()
 		Hint() string
-	}:
-		return x.Hint()
-	case interface{ Unwrap() []error }:
-		for _, e := range x.Unwrap() {
-			if h := leftHint(e); h != "" {
-				return h
-			}
-		}
-	case interface{ Unwrap() error }:
-		return leftHint(x.Unwrap())
 	}
-	return ""
+	if !errors.As(err, &left) {
+		return ""
+	}
+	return left.Hint()
 }
 
 // unsaid is what of an error is still to be said: not that a signal ended the run or

@@ -22,7 +22,6 @@ type sweepFlags struct {
 	given     []string // --sweep, as often as it is there
 	direction string
 
-	text   string // the one --sweep
 	axis   workload.Axis
 	values []float64
 }
@@ -64,11 +63,10 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 	case 0:
 		return kinds, nil
 	case 1:
-		f.text = f.given[0]
 	default:
 		return nil, usage(errors.New("--sweep is there twice: a run varies one option"), "one run for each option")
 	}
-	if err := f.parse(); err != nil {
+	if err := f.parse(f.given[0]); err != nil {
 		return nil, err
 	}
 	if given(f.axis.Name) {
@@ -109,12 +107,12 @@ func inDirections(kinds, of []string, given func(flag string) bool) ([]string, e
 	return slices.Insert(rest, min(at, len(rest)), of...), nil
 }
 
-// parse reads --sweep.
-func (f *sweepFlags) parse() error {
-	name, list, ok := strings.Cut(f.text, "=")
+// parse reads a --sweep.
+func (f *sweepFlags) parse(text string) error {
+	name, list, ok := strings.Cut(text, "=")
 	name = cmp.Or(axisAliases[name], name)
 	if !ok {
-		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", f.text), "--sweep "+sweepExample)
+		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", text), "--sweep "+sweepExample)
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
 	if err != nil {
@@ -122,10 +120,10 @@ func (f *sweepFlags) parse() error {
 	}
 	f.axis, _ = workload.AxisOf(known)
 	f.values = nil
-	for text := range strings.SplitSeq(list, ",") {
-		x, err := f.axis.Parse(strings.TrimSpace(text))
+	for value := range strings.SplitSeq(list, ",") {
+		x, err := f.axis.Parse(strings.TrimSpace(value))
 		if err != nil {
-			return f.refuse(text, err)
+			return f.refuse(value, err)
 		}
 		if slices.Contains(f.values, x) {
 			return usage(fmt.Errorf("--sweep %s: %s is there twice", f.axis.Name, f.axis.Format(x)), "name each value once")
@@ -135,7 +133,7 @@ func (f *sweepFlags) parse() error {
 	slices.Sort(f.values)
 	switch n := len(f.values); {
 	case n < sample.LeastPoints:
-		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", f.text, n, sample.LeastPoints), "--sweep "+sweepExample)
+		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", text, n, sample.LeastPoints), "--sweep "+sweepExample)
 	case n > sample.MostPoints:
 		return usage(fmt.Errorf("--sweep %s: %d values, at most %d can be measured", f.axis.Name, n, sample.MostPoints), "fewer values; a knee is found between two of them")
 	}
@@ -161,7 +159,7 @@ type sweepPoint struct {
 
 // points are those of the sweep; without one a single point that changes nothing.
 func (f *sweepFlags) points() []sweepPoint {
-	if f.text == "" {
+	if len(f.given) == 0 {
 		return []sweepPoint{{}}
 	}
 	out := make([]sweepPoint, len(f.values))
@@ -201,7 +199,7 @@ const (
 
 // into makes a request one for a sweep, if one was asked for.
 func (f *sweepFlags) into(r *plan.Request) error {
-	if f.text == "" {
+	if len(f.given) == 0 {
 		return nil
 	}
 	r.Study = sample.StudySweep
