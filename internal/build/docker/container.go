@@ -259,7 +259,7 @@ func (s *site) enter(b *box, name string) error {
 	if err := sameProcesses(b.pid, name); err != nil {
 		return err
 	}
-	if b.ns, err = netns.Join("/proc/" + strconv.Itoa(b.pid) + "/ns/net"); err != nil {
+	if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
 	s.path.Undo.Push("leave "+b.what, b.ns.Close)
