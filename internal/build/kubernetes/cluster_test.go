@@ -202,20 +202,13 @@ func TestClusterMesh(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
 	was := c.objects(t)
-	code, out, errOut := c.run(t, c.kubeconfig, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window", "100ms")
-	for _, w := range []string{
+	want := []string{
 		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`, `host network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
 		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ [\d.]+ ±\? Typical`,
 		`Every visit was witnessed`, `What the CNI costs on a typical link: round trips take [\d.]+ .* times those of the host network`,
 		`No node and no link can be named`, `n1 and n2 are one machine`,
-	} {
-		if !regexp.MustCompile(w).MatchString(strings.Join(strings.Fields(out), " ")) {
-			t.Errorf("not said: %s", w)
-		}
 	}
-	if code != 0 || t.Failed() {
-		t.Errorf("exit %d:\n%s%s", code, out, errOut)
-	}
+	c.says(t, want, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window", "100ms")
 	c.isAs(t, was, "a mesh")
 }
 
@@ -224,8 +217,6 @@ func TestClusterBesideLab(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
 	was := c.objects(t)
-	code, out, errOut := c.run(t, c.kubeconfig, "compare", "host", "pod", "--on", "lab,kubernetes", "--nodes", "n1,n2", "--from", "container,remote-container",
-		"--rounds", "5", "--load", "rr", "--window", "50ms")
 	want := []string{`Every row was witnessed`}
 	for _, on := range []string{"lab", "kubernetes"} {
 		for _, from := range []string{"another container", "a container on another machine"} {
@@ -235,15 +226,24 @@ func TestClusterBesideLab(t *testing.T) {
 	for _, m := range []string{"host", "pod"} {
 		want = append(want, m+` on kubernetes, from another container: [\d.]+ \S+ times the lab's median latency`)
 	}
-	for _, w := range want {
-		if !regexp.MustCompile(w).MatchString(strings.Join(strings.Fields(out), " ")) {
-			t.Errorf("not said: %s", w)
+	c.says(t, want, "compare", "host", "pod", "--on", "lab,kubernetes", "--nodes", "n1,n2", "--from", "container,remote-container",
+		"--rounds", "5", "--load", "rr", "--window", "50ms")
+	c.isAs(t, was, "a comparison with the lab")
+}
+
+// says runs toll, which must succeed and say all that matches the patterns, wherever its lines end.
+func (c *testCluster) says(t *testing.T, patterns []string, args ...string) {
+	t.Helper()
+	code, out, errOut := c.run(t, c.kubeconfig, args...)
+	words := strings.Join(strings.Fields(out), " ")
+	for _, p := range patterns {
+		if !regexp.MustCompile(p).MatchString(words) {
+			t.Errorf("not said: %s", p)
 		}
 	}
 	if code != 0 || t.Failed() {
 		t.Errorf("exit %d:\n%s%s", code, out, errOut)
 	}
-	c.isAs(t, was, "a comparison with the lab")
 }
 
 // What a cluster refuses is named, with what to do, and nothing is left.

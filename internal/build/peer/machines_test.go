@@ -181,18 +181,17 @@ func TestPeer(t *testing.T) {
 	t.Run("mesh", func(t *testing.T) { p.mesh(t) })
 	t.Run("your-server", func(t *testing.T) { p.yourServer(t) })
 	t.Run("killed", func(t *testing.T) {
-		cmd := p.measuring(t)
+		cmd := p.measuring(t, "compare", "native")
 		p.kill(t, "a", "toll compare native --peer")
 		_ = cmd.Wait()
 		p.nothingLeft(t)
 	})
 	t.Run("peer-leaves", func(t *testing.T) {
-		cmd := p.measuring(t)
+		cmd := p.measuring(t, "compare", "native")
 		p.kill(t, "b", "toll agent --stdio bridgetoll-")
 		err := cmd.Wait()
-		said := cmd.Stdout.(*bytes.Buffer).String()
-		if err == nil || !strings.Contains(said, "peer 10.78.0.2 left") {
-			t.Errorf("%v: %s", err, said)
+		if err == nil || !strings.Contains(said(cmd), "peer 10.78.0.2 left") {
+			t.Errorf("%v: %s", err, said(cmd))
 		}
 		p.nothingLeft(t)
 	})
@@ -231,21 +230,15 @@ func (p *pair) mesh(t *testing.T) {
 		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
 		}
-		cmd := p.on("a", pathtest.Toll(t), "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "300ms", "--quiet")
-		said := &bytes.Buffer{}
-		cmd.Stdout, cmd.Stderr = said, said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		cmd := p.begin(t, "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "300ms", "--quiet")
 		testwait.Until(t, time.Minute, "a worker is on machine c", func() bool {
 			out, _ := p.processes("c", "toll worker")
 			return len(out) > 0
 		})
 		p.kill(t, "c", "toll agent --stdio bridgetoll-")
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said.String(), third+" left") {
-			t.Errorf("exit code %d: %s", code, said)
+		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said(cmd), third+" left") {
+			t.Errorf("exit code %d: %s", code, said(cmd))
 		}
 		p.nothingLeft(t)
 	})
@@ -299,21 +292,15 @@ func (p *pair) yourServer(t *testing.T) {
 	}
 	t.Run("leaves", func(t *testing.T) {
 		results := filepath.Join(t.TempDir(), "results")
-		cmd := p.on("a", pathtest.Toll(t), "stream", "http://10.78.0.1:8000", "--from", "remote", "--tokens", "2", "--budget", "10m", "--quiet", "--peer", there, "--save", results)
-		said := &bytes.Buffer{}
-		cmd.Stdout, cmd.Stderr = said, said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		cmd := p.begin(t, "stream", "http://10.78.0.1:8000", "--from", "remote", "--tokens", "2", "--budget", "10m", "--quiet", "--peer", there, "--save", results)
 		testwait.Until(t, time.Minute, "a few visits were made", func() bool {
 			b, _ := os.ReadFile(results)
 			return bytes.Count(b, []byte("\n")) > 10
 		})
 		p.kill(t, "b", "toll agent --stdio bridgetoll-")
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said.String(), "peer 10.78.0.2 left") {
-			t.Errorf("exit code %d: %s", code, said)
+		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said(cmd), "peer 10.78.0.2 left") {
+			t.Errorf("exit code %d: %s", code, said(cmd))
 		}
 		p.nothingLeft(t)
 	})
@@ -396,16 +383,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 		})
 	}
 	t.Run("killed", func(t *testing.T) {
-		cmd := p.on("a", pathtest.Toll(t), "compare", "publish", "--from", "remote-container", "--baseline", "publish", "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")
-		cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
-			out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
-			return len(out) > 0
-		})
+		cmd := p.measuring(t, "compare", "publish", "--from", "remote-container", "--baseline", "publish")
 		p.kill(t, "a", "toll compare publish --from")
 		_ = cmd.Wait()
 		p.nothingLeft(t)
@@ -428,23 +406,12 @@ func (p *pair) routeLeft(t *testing.T) {
 	if out, err := p.on("b", "ip", "route", "add", "203.0.113.0/24", "via", "10.78.0.1").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	said := &bytes.Buffer{}
-	cmd := p.on("a", pathtest.Toll(t), "compare", "routed", "--from", "remote", "--baseline", "routed", "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")
-	cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
-	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
-		out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
-		return len(out) > 0
-	})
+	cmd := p.measuring(t, "compare", "routed", "--from", "remote", "--baseline", "routed")
 	laid := routes()
 	p.kill(t, "b", "toll agent --stdio bridgetoll-")
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); laid == "" || code == 0 || !strings.Contains(said.String(), "peer "+there+" left") {
-		t.Errorf("routes %q, exit code %d: %s", laid, code, said)
+	if code := cmd.ProcessState.ExitCode(); laid == "" || code == 0 || !strings.Contains(said(cmd), "peer "+there+" left") {
+		t.Errorf("routes %q, exit code %d: %s", laid, code, said(cmd))
 	}
 	if routes() != laid {
 		t.Errorf("who removed %q?", laid)
@@ -512,19 +479,30 @@ func (p *pair) kill(t *testing.T, machine, like string) {
 	}
 }
 
-// measuring is a toll that measures to the peer.
-func (p *pair) measuring(t *testing.T) *exec.Cmd {
+// begin starts toll on machine a; what it says is in a buffer, its Stdout.
+func (p *pair) begin(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := p.on("a", pathtest.Toll(t), "compare", "native", "--peer", there, "--budget", "10m", "--load", "rr")
+	cmd := p.on("a", append([]string{pathtest.Toll(t)}, args...)...)
+	cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
 	said := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+// measuring is a toll that measures to the peer, with that command and its flags.
+func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
+	t.Helper()
+	cmd := p.begin(t, append(command, "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")...)
 	testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
 		out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
 		return len(out) > 0
 	})
 	return cmd
 }
+
+// said is what a toll that has ended said.
+func said(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }
