@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // file is a key's place. /proc/thread-self would not do: /proc/sys/net shows
@@ -15,11 +17,42 @@ func file(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, "."
 // Get returns the value of key, "net.ipv4.ip_forward" say, with runs of
 // white space folded.
 func Get(key string) (string, error) {
-	b, err := os.ReadFile(file(key))
+	b, err := read(file(key))
 	if err != nil {
 		return "", fmt.Errorf("read sysctl %s: %w", key, err)
 	}
 	return strings.Join(strings.Fields(string(b)), " "), nil
+}
+
+// read is os.ReadFile without what that does for files that are large or can be waited for: an inspection reads
+// hundreds of keys.
+func read(name string) ([]byte, error) {
+	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	b := make([]byte, longest)
+	for n := 0; ; {
+		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[n:]) })
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: name, Err: err}
+		}
+		if n += m; m == 0 || n == len(b) {
+			return b[:n], nil
+		}
+	}
+}
+
+// longest is more than a value has: of the kernel's, /proc/sys/net's are a few words.
+const longest = 1024
+
+func ignoringEINTR(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR { //nolint:errorlint // it is that itself
+			return n, err
+		}
+	}
 }
 
 // Set writes value and reads it back: some keys accept a write and ignore it
