@@ -49,6 +49,18 @@ func Table() ([]Socket, error) {
 	return out, nil
 }
 
+// listeners lists the TCP sockets of the calling thread's network namespace that listen.
+func listeners() ([]Socket, error) {
+	var out []Socket
+	for _, family := range families {
+		r := request{family: family, protocol: unix.IPPROTO_TCP, states: 1 << listen}
+		if err := r.dump(func(m []byte) { out = append(out, parseSocket("tcp", m)) }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // parseSocket reads a struct inet_diag_msg, which has at least messageSize
 // bytes, and its attributes.
 func parseSocket(proto string, b []byte) Socket {
