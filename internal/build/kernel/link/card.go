@@ -160,7 +160,7 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 		if d, err := e.DriverInfo(f.name); err == nil {
 			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version), known(d.FwVersion), known(d.BusInfo)
 		}
-		if all, err := e.Features(f.name); err == nil {
+		if all, err := features(f.name); err == nil {
 			c.Offloads = cardOffloads(all)
 		}
 		c.Queues = queuesOf(e, f.name)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -50,14 +49,14 @@ func Inspect(names ...string) ([]Inspected, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := ethtool.NewEthtool()
+	offloads, err := openFeatures()
 	if err != nil {
-		return nil, fmt.Errorf("read offloads: %w", err)
+		return nil, err
 	}
-	defer e.Close()
+	defer offloads.close()
 	steering := openSteering()
 	defer steering.close()
-	in := inspector{links: links, control: control, offloads: e, steering: steering}
+	in := inspector{links: links, control: control, offloads: offloads, steering: steering}
 	var out []Inspected
 	for _, l := range links {
 		if len(names) > 0 && !slices.Contains(names, l.Attrs().Name) {
@@ -76,7 +75,7 @@ func Inspect(names ...string) ([]Inspected, error) {
 type inspector struct {
 	links    []netlink.Link
 	control  trafficControl
-	offloads *ethtool.Ethtool
+	offloads featureReader
 	steering *steering
 }
 
@@ -221,9 +220,9 @@ func (in inspector) addresses(l netlink.Link, set func(what, value string)) erro
 
 // features are all that `ethtool -k` shows.
 func (in inspector) features(name string, set func(what, value string)) error {
-	all, err := in.offloads.Features(name)
+	all, err := in.offloads.of(name)
 	if err != nil {
-		return fmt.Errorf("read offloads of %s: %w", name, err)
+		return err
 	}
 	for _, f := range slices.Sorted(maps.Keys(all)) {
 		set("offload "+f, map[bool]string{true: "on", false: "off"}[all[f]])

@@ -260,7 +260,7 @@ func Describe(name string) (Info, error) {
 	if l.Attrs().Flags&net.FlagLoopback != 0 {
 		info.Kind = "loopback"
 	}
-	if info.Offloads, err = features(name); err != nil {
+	if info.Offloads, err = shown(name); err != nil {
 		return info, err
 	}
 	if slices.Contains(shapers, info.Qdisc) {

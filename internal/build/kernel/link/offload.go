@@ -7,17 +7,11 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// features reads the device's offloads by the short names that `ethtool -k`
-// users know.
-func features(name string) (map[string]bool, error) {
-	e, err := ethtool.NewEthtool()
+// shown are the device's offloads by the short names that `ethtool -k` users know.
+func shown(name string) (map[string]bool, error) {
+	all, err := features(name)
 	if err != nil {
-		return nil, fmt.Errorf("read offloads of %s: %w", name, err)
-	}
-	defer e.Close()
-	all, err := e.Features(name)
-	if err != nil {
-		return nil, fmt.Errorf("read offloads of %s: %w", name, err)
+		return nil, err
 	}
 	out := map[string]bool{}
 	for short, feature := range offloads {
@@ -54,7 +48,7 @@ func SetOffload(name string, o Offload, on bool) error {
 		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
 	}
 	defer e.Close()
-	known, err := e.FeatureNames(name)
+	known, err := featureNames.get(name)
 	if err != nil {
 		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
 	}
@@ -67,7 +61,7 @@ func SetOffload(name string, o Offload, on bool) error {
 	if err := e.Change(name, want); err != nil {
 		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
 	}
-	got, err := e.Features(name)
+	got, err := features(name)
 	if err != nil {
 		return fmt.Errorf("set offload %s of %s: %w", o, name, err)
 	}
