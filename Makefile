@@ -13,6 +13,7 @@ build: ## build the static binary ./toll
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
 export TOLL_HISTORY = off
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath # what another clone or worktree has compiled is not compiled again
 export GOGC ?= 400 # compilers, linters, tests, toll and Docker's daemons: a third less CPU time for some more memory
 RACE = CGO_ENABLED=1
 RACE_TEST = $(RACE) $(GO) test -race -vet=off -timeout 20m # make lint vets
@@ -35,7 +36,7 @@ check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure
 .PHONY: test
 test: deps ## install what the tests need and run all of them
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
-		$(GO) build -o "$$dir/toll" ./cmd/toll && \
+		$(GO) build -buildvcs=false -ldflags '-s -w' -o "$$dir/toll" ./cmd/toll && \
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 

@@ -22,6 +22,7 @@ var linked struct {
 
 // Toll is a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once in a process. RemoveToll removes that one.
+// Its version is devel, as that of a test's program: agents and who asks them must be of one.
 // It keeps no history in the home of who tests.
 func Toll(t testing.TB) string {
 	t.Helper()
@@ -34,7 +35,7 @@ func Toll(t testing.TB) string {
 	linked.once.Do(func() {
 		if linked.dir, linked.err = os.MkdirTemp("", "toll-test-"); linked.err == nil {
 			linked.err = errors.Join(os.Chmod(linked.dir, 0o755),
-				goStatic("build", "-o", filepath.Join(linked.dir, "toll"), "github.com/bridgetoll/bridgetoll/cmd/toll"))
+				goStatic("build", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(linked.dir, "toll"), "github.com/bridgetoll/bridgetoll/cmd/toll"))
 		}
 	})
 	if linked.err != nil {
