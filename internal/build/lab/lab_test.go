@@ -77,7 +77,13 @@ func needLab(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	l := started(t, &Lab{})
-	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays})
+	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays, Leave: asIPvlanL2})
+}
+
+// asIPvlanL2 leaves the routes of ipvlan's other modes but the longest to that one where every instruction takes its
+// time: they differ in a word to the kernel. Another machine's containers dial over IPv4 and IPv6 all the same.
+func asIPvlanL2(m mode.Name, r mode.Route) bool {
+	return pathtest.Emulated() && (m == mode.IPvlanL3 || m == mode.IPvlanL3S) && r.From != mode.FromRemoteContainer
 }
 
 // bothWays are built of what publish-nat and publish-proxy are built of.
