@@ -153,7 +153,7 @@ func outputOf(args []string) string {
 	return string(b)
 }
 
-// moreRounds trebles the rounds that args ask for, so that each cell has more
+// moreRounds doubles the rounds that args ask for, so that each cell has more
 // chances; false if they ask for none.
 func moreRounds(args []string) bool {
 	at := slices.Index(args, "--rounds") + 1
@@ -161,7 +161,7 @@ func moreRounds(args []string) bool {
 		return false
 	}
 	n, err := strconv.Atoi(args[at])
-	args[at] = strconv.Itoa(3 * n)
+	args[at] = strconv.Itoa(2 * n)
 	return err == nil
 }
 

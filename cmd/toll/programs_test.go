@@ -150,7 +150,7 @@ func runFailures(t *testing.T, bin string) {
 			[]string{`client: metric latency: "1,5" is no number; it said: p50 1,5`}},
 		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "", exitFailed, 1,
 			[]string{"client: it did not end within 3s; it said: connecting"}},
-		{"endless-client", "host", redisServer, "yes # {host}", "", exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},
+		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "", exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},
 		{"failing-client", "host", redisServer, redisCLI + "ping; echo bad luck >&2; exit 1", "", exitFailed, 1,
 			[]string{"client: it failed (exit status 1); it said: bad luck"}},
 		{"killed-client", "host", redisServer, redisCLI + "ping; kill -9 $$", "", exitFailed, 1,

@@ -13,10 +13,13 @@ import (
 )
 
 // labPostgres starts a PostgreSQL whose files are in memory and that lets everyone
-// in, as the server of toll run.
-const labPostgres = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; cd {dir} && { test -e data/ready || { ` +
-	`initdb -N -D data -U postgres -A trust >initdb.log && echo 'host all all all trust' >>data/pg_hba.conf && touch data/ready; }; } && ` +
-	`exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c shared_buffers=16MB`
+// in, as the server of toll run. They are copied from a directory that the first one fills.
+func labPostgres(t *testing.T) string {
+	made := filepath.Join(openDir(t), "data")
+	return `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; test -e ` + made + `/ready || { rm -rf ` + made + ` && ` +
+		`initdb -N -D ` + made + ` -U postgres -A trust >{dir}/initdb.log && echo 'host all all all trust' >>` + made + `/pg_hba.conf && touch ` + made + `/ready; } && ` +
+		`cd {dir} && { test -e data/ready || cp -r ` + made + ` .; } && exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c shared_buffers=16MB`
+}
 
 // pgReady is what it says then. Its port is there before, and it turns away who
 // comes too early.
@@ -51,7 +54,7 @@ func TestSQLInTheLab(t *testing.T) {
 	bin := binary(t)
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	r := startToll(t, bin, nil, "run", "host", "bridge", "publish-nat", "publish-proxy", "--rounds", "1", "--seed", "3", "--no-root",
-		"--server", labPostgres, "--ready", pgReady, "--client", bin+" sql --dsn postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
+		"--server", labPostgres(t), "--ready", pgReady, "--client", bin+" sql --dsn postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
 		"--metric", `page:s:lower="latency_p50": \{\s*"unit": "s",\s*"median": ([\d.e-]+)`,
 		"--metric", `pages:/s="transactions": \{[^}]*?"median": ([\d.e+]+)`, "--save", file, "--format", "json")
 	code, took := r.wait(t, 4*patience)
@@ -93,7 +96,7 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 	client := bin + " sql --details --rounds 6 --window 50ms --force --save " + inner + " --dsn proxy=postgres://postgres@{addr}/postgres" +
 		" --dsn nat=postgres://postgres@198.18.0.1:8080/postgres --dsn direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to", "loopback", "--rounds", "1", "--seed", "3", "--no-root",
-		"--server", labPostgres, "--ready", pgReady, "--client", client, "--save", file)
+		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)
 	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
 	// The witness rightly objects: not all went through the proxy.
