@@ -32,7 +32,7 @@ check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure
 	$(RACE_TEST) -run '^TestKept' ./internal/judge/stats
 	$(RACE_TEST) $(CONCURRENT)
 
-# No package runs twice: with the race detector, or in one of these lists, for the reason given there.
+# No package runs twice: it is in one of these lists, for the reason given there, or among the others.
 .PHONY: test
 test: deps ## install what the tests need and run all of them
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
@@ -76,11 +76,17 @@ test-places:
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that bears it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
-CONCURRENT = $(filter $(call packages,$(PURE)),$(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'))
+CONCURRENT = $(filter $(call packages,$(PURE)),$(call starting,--exclude='*_test.go'))
 
+# starting are the folders whose code, or tests if they are not excluded, start goroutines.
+starting = $(shell grep -rlE --include='*.go' $(1) '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
+# What is neither pure nor in a list above, with the detector where it can see something.
+OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 .PHONY: race
-race: ## run the packages that bear the race detector with it; the pure ones are part of make check
-	nice env $(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 20m -parallel 4)
+race: ## run the other packages; with the race detector those that start goroutines
+	nice env $(RACE) $(call again,$(filter $(call starting),$(OTHERS)),-race -timeout 20m -parallel 4)
+	nice $(call again,$(filter-out $(call starting),$(OTHERS)),-timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
