@@ -30,6 +30,7 @@ func (c *testCluster) begin(t *testing.T, r *meshRun, args ...string) {
 	r.said, r.over = &bytes.Buffer{}, make(chan struct{})
 	r.cmd = c.on(r.node, args...)
 	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
+	r.cmd.WaitDelay = 10 * time.Second // nsenter may be killed, and toll go on
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +54,14 @@ func (r *meshRun) ended() bool {
 // one of them is back, and the new one has not heard of its nodes.
 var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
-// start starts one on a node and waits for its first visits.
+// start starts one on a node, of a load that the wires bound and not the CPUs, and waits for its first visits.
 func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
 	r := &meshRun{node: node, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
 	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
 	first := func(visits []pathtest.Visit) bool { return len(visits) > 3 }
 	for range 5 {
-		c.begin(t, r, toll, "mesh", "--sweeps", "10000", "--window", "20ms", "--load", "rr", "--quiet", "--save", r.file)
+		c.begin(t, r, toll, "mesh", "--sweeps", "10000", "--window", "100ms", "--load", "bulk", "--quiet", "--save", r.file)
 		testwait.Met(patience, func() bool { return r.ended() || first(pathtest.Visits(r.file)) })
 		if !r.ended() || !leaderless.MatchString(r.said.String()) {
 			break

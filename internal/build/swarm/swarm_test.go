@@ -109,8 +109,20 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
+// usualRate is that of the wires to the nodes: less than the CPUs can send.
+const usualRate = "1gbit"
+
+// shape gives wires of the switch's a rate.
+func (c *testCluster) shape(t *testing.T, rate string, wires ...string) {
+	t.Helper()
+	for _, wire := range wires {
+		c.run(t, 0, "tc", "qdisc", "replace", "dev", wire, "root", "tbf", "rate", rate, "burst", "256kb", "latency", "20ms")
+	}
+}
+
 // measures tests what toll measures in a swarm.
 func measures(t *testing.T, c *testCluster, toll, tester string) {
+	c.shape(t, usualRate, "w1", "w2", "w3")
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
@@ -170,10 +182,10 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 
 	t.Run("mesh", func(t *testing.T) {
 		// Node 3's wire is slow both ways.
-		c.run(t, 0, "tc", "qdisc", "add", "dev", "w3", "root", "tbf", "rate", "40mbit", "burst", "64kb", "latency", "20ms")
+		c.shape(t, "40mbit", "w3")
 		c.run(t, 3, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64kb", "latency", "20ms")
 		testwait.Unhindered(t, 2*patience, func(u testing.TB) { slowNode(u, c, toll) })
-		c.run(t, 0, "tc", "qdisc", "del", "dev", "w3", "root")
+		c.shape(t, usualRate, "w3")
 		c.run(t, 3, "tc", "qdisc", "del", "dev", "eth0", "root")
 		clean(t, "a mesh")
 	})
@@ -210,6 +222,7 @@ func slowNode(u testing.TB, c *testCluster, toll string) {
 
 // goesOn tests runs whose swarm loses a node, a leader, or toll itself.
 func goesOn(t *testing.T, c *testCluster, toll, _ string) {
+	c.shape(t, usualRate, "w1", "w2", "w3")
 	dir := t.TempDir() // of results
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
