@@ -108,7 +108,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil || v.GitVersion == "" {
-		return "", fmt.Errorf("%s is no Kubernetes API server: it does not tell its version", c.Server)
+		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version", c.Server)
 	}
 	return v.GitVersion, nil
 }

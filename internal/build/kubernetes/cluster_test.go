@@ -337,7 +337,7 @@ func TestClusterFaults(t *testing.T) {
 				}) {
 					t.Fatal("node n2 does not come back")
 				}
-			}, 1, []string{`--network host host .* baseline pod IP pod `, `error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers, and has the pod as Running`,
+			}, 1, []string{`--network host host .* baseline pod IP pod `, `error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`, `hint: toll clean removes what is left`}, true},
 		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
 			func(t *testing.T) { c.do(t, "start", "apiserver"); c.ready(t) }, 1, []string{`--network host host .* baseline pod IP pod `,

@@ -61,7 +61,7 @@ var ErrChanged = errors.New("the listener has changed meanwhile")
 // that time is noticed, and the mark taken back.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
-		return fmt.Errorf("%s is no loopback address", e.Dial)
+		return fmt.Errorf("%s is not a loopback address", e.Dial)
 	}
 	if err := t.mark(e.Target, l); err != nil {
 		return err
