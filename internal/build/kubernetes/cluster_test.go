@@ -206,7 +206,7 @@ func TestClusterMesh(t *testing.T) {
 		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`, `host network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
 		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ [\d.]+ ±\? Typical`,
 		`Every visit was witnessed`, `What the CNI costs on a typical link: round trips take [\d.]+ .* times those of the host network`,
-		`No node and no link can be named`, `n1 and n2 are one machine`,
+		`No fault can be reported`, `n1 and n2 are the same machine`,
 	}
 	c.says(t, want, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window", "100ms")
 	c.isAs(t, was, "a mesh")
