@@ -120,7 +120,7 @@ const (
 	nodes    = "nodes"
 )
 
-// create makes an object in the namespace; into is what became of it.
+// create makes an object in the namespace; into is the object that the API server made.
 func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
 	ctx, cancel := asked(ctx)
 	defer cancel()

@@ -106,7 +106,7 @@ func (s *stream) over(pod string) error {
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
-// exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
+// exec starts a command in a pod. The stream lives until it is closed, also after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
