@@ -62,7 +62,7 @@ test-loops:
 	$(RACE) $(call again,./internal/measure/load,-race -timeout 20m -skip '$(SLICES)')
 	$(call again,./internal/measure/load,-timeout 20m -run '$(SLICES)')
 
-# They measure by the clock, or bound time and memory: the detector takes more of both; of load only slices do not bear it.
+# They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
 QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
 SLICES = ^TestSlices
 
@@ -73,12 +73,12 @@ test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
-# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that bears it, TestKept.
+# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that can, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
 CONCURRENT = $(filter $(call packages,$(PURE)),$(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'))
 
 .PHONY: race
-race: ## run the packages that bear the race detector with it; the pure ones are part of make check
+race: ## run the packages that can run with the race detector; the pure ones are part of make check
 	nice env $(RACE) $(call again,$(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...)),-race -timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
