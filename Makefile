@@ -73,7 +73,7 @@ test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
-# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that can, TestKept.
+# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
 CONCURRENT = $(filter $(call packages,$(PURE)),$(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'))
 
