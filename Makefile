@@ -63,7 +63,7 @@ test-loops:
 	$(RACE) $(call again,./internal/measure/load,-race -timeout 20m -skip '$(SLICES)')
 	$(call again,./internal/measure/load,-timeout 20m -run '$(SLICES)')
 
-# They measure by the clock, or bound time and memory: the detector takes more of both; of load only slices do not bear it.
+# They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
 QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
 SLICES = ^TestSlices
 
@@ -74,7 +74,7 @@ test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
-# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that bears it, TestKept.
+# runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
 CONCURRENT = $(filter $(call packages,$(PURE)),$(call starting,--exclude='*_test.go'))
 

@@ -70,7 +70,7 @@ belongs to a toll that is gone.`,
 			ended, kept, fastErr := cleanFast()
 			if ended {
 				removed = append(removed, "")
-				fmt.Fprintln(e.stdout, "removed the shortcuts and took back the links of toll fast, which nobody renewed")
+				fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
 				sayKept(e, kept)
 			}
 			if err := errors.Join(err, dockerErr, kubernetesErr, fastErr); err != nil {

@@ -19,8 +19,9 @@ func newDiff(e env) *cobra.Command {
 		Short: "Say what differs between two runs",
 		Long: `diff compares two results files of the same study: first what differs of the
 machine, the load and the paths, then each mode's ratio to the baseline, with a
-95 % interval and a verdict. Absolute figures are shown below, not judged: those
-of different times have the machine's state in them.
+95 % interval and a verdict. Absolute figures are shown below, not judged:
+those from different times are not comparable, because they depend on the machine's
+state.
 
 With --fail-above, a mode of the old run that has no result in the new one is a
 failure, too, with another exit code.`,

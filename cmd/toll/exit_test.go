@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -38,15 +39,15 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// The manual lists all exit codes, in order.
+// The manual lists all exit codes, in order, and help says the same of each.
 func TestManualExitCodes(t *testing.T) {
 	text, err := os.ReadFile("../../docs/exit-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, m := range regexp.MustCompile(`(?m)^\| (\d[\d, ]*) \|`).FindAllStringSubmatch(string(text), -1) {
-		got = append(got, m[1])
+	var got, means []string
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d[\d, ]*) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+		got, means = append(got, m[1]), append(means, strings.ReplaceAll(m[2], "`", ""))
 	}
 	var want []string
 	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse, exitUnclear} {
@@ -59,6 +60,9 @@ func TestManualExitCodes(t *testing.T) {
 	for i, c := range exitCodes {
 		if i >= len(want) || c.code != want[i] {
 			t.Errorf("help has %q, the manual %q", c, want)
+		}
+		if i < len(means) && c.means != means[i] {
+			t.Errorf("%s: help says\n%s\nthe manual\n%s", c.code, c.means, means[i])
 		}
 	}
 }

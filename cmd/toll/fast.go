@@ -27,8 +27,8 @@ func newFast(e env) *cobra.Command {
 connect straight to the container, without docker-proxy. Containers and Docker are
 neither restarted nor reconfigured; eBPF rewrites the address when a client connects.
 With --parts connect,links the host's side of containers' links carries larger packets,
-too (BIG TCP). What it is not sure of goes the old way, and everything is as before when
-nobody renews it.
+too (BIG TCP). Connections that it cannot redirect safely still use docker-proxy. When the
+lease expires, everything is as before.
 
 docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 		Example: `  sudo toll fast on 8080
@@ -131,8 +131,8 @@ stream, sql and run ask as the commands of these names do, with flags that they 
 	return c
 }
 
-// turnOn turns it on and says what came of it. Where nothing of what was asked for can be
-// had, nothing is changed.
+// turnOn turns it on and prints the result. Where nothing of what was asked for is possible,
+// nothing is changed.
 func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
 	routes, links, left, err := fast.Preview(c.Context(), want)
 	if err != nil {
@@ -172,7 +172,7 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	return nil
 }
 
-// checkTrial refuses what a trial cannot be asked for.
+// checkTrial refuses flags that a trial cannot be run with.
 func checkTrial(c *cobra.Command, t *fast.Trial) error {
 	const shortest, longest = 2 * time.Second, 10 * time.Minute
 	switch {
@@ -214,7 +214,7 @@ func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
 	return nil
 }
 
-// nothingFor says why nothing can be had for the ports.
+// nothingFor says why neither a shortcut nor a raised link is possible for the ports.
 func nothingFor(want fast.Choice, left fast.Left) error {
 	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
 	if want.With(fast.Connect) {
@@ -288,7 +288,7 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 func newFastOff(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off",
-		Short: "Turn it off: connections that are made from now on go the old way",
+		Short: "Turn it off: new connections use docker-proxy again",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := asRoot("off"); err != nil {
@@ -320,7 +320,7 @@ func sayKept(e env, kept []string) {
 func newFastExpire() *cobra.Command {
 	return &cobra.Command{
 		Use:    "expire",
-		Short:  "Wait for the end of the lease of links, and take them back",
+		Short:  "Wait for the end of the lease of links, and restore them",
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -362,9 +362,9 @@ func newFastWatch(e env) *cobra.Command {
 		Use:   "watch",
 		Short: "Follow the engine and renew the lease, until it is interrupted or turned off",
 		Long: `watch follows the engine's events and the kernel's of devices and rules, so that
-containers that come get shortcuts and raised links, and those that go lose them. It reads
-all anew and renews the lease every third of it. It stays in the foreground; packages have
-a unit for systemd, toll-fast.`,
+new containers get shortcuts and raised links, and removed ones lose them. It rereads
+everything and renews the lease after each third of it. It stays in the foreground;
+packages have a unit for systemd, toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
 			if err := checkLease(lease); err != nil {

@@ -26,8 +26,8 @@ func newGate(e env) *cobra.Command {
 	var f gateFlags
 	c := &cobra.Command{
 		Use:   "gate FILE 'SENTENCE'…",
-		Short: "Hold a results file against what must be true, for CI",
-		Long: fmt.Sprintf(`gate holds a results file against sentences. Each holds, is violated, or is unclear;
+		Short: "Check a results file against rules, for CI",
+		Long: fmt.Sprintf(`gate checks a results file against sentences. Each holds, is violated, or is unclear;
 the exit code says it:
 
   %d  all hold

@@ -81,7 +81,7 @@ func oneRun(_ *cobra.Command, args []string) error {
 		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)), example)
 	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(args[0], "@")); err != nil || n < 1 {
-		return usage(fmt.Errorf("%q is no number of a run", args[0]), example)
+		return usage(fmt.Errorf("%q is not the number of a run", args[0]), example)
 	}
 	return nil
 }

@@ -86,11 +86,11 @@ func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	out, is := stderr.(*os.File)
 	switch {
 	case !is || !isTerminal(out):
-		return nil, errors.New("the standard error is no terminal")
+		return nil, errors.New("standard error is not a terminal")
 	case os.Getenv("TERM") == "dumb":
 		return nil, errors.New("TERM=dumb: the terminal cannot be drawn on")
 	case os.Getenv("CI") != "":
-		return nil, errors.New("CI is set: nobody looks at the terminal")
+		return nil, errors.New("CI is set, so there is no interactive terminal")
 	}
 	return terminal.Open(os.Stdin, out)
 }

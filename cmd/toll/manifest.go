@@ -14,7 +14,7 @@ func newKubernetes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Print what a Kubernetes cluster must allow toll",
-		Long: `kubernetes has what an administrator of a cluster needs, so that somebody else may
+		Long: `kubernetes has what an administrator of a cluster needs, so that another user can
 measure there with --on kubernetes.`,
 		Example: `  toll kubernetes manifest | kubectl apply -f -`,
 		Args:    noArguments,

@@ -86,7 +86,7 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 	for _, own := range []*pflag.FlagSet{m.ofSwarm, m.ofKube, m.ofPeers} {
 		fl.AddFlagSet(own)
 	}
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes, or one and host, which it is held against: "+strings.Join(swarm.Modes(), ", ")+
+	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes, or a mode and host, to compare it with host: "+strings.Join(swarm.Modes(), ", ")+
 		"; of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+" (default pod,host); of peers always "+strings.Join(peer.Modes(), ", "))
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
@@ -196,7 +196,7 @@ func parseMeshModes(text string) (name, beside mode.Name, err error) {
 		name, beside = beside, name
 	}
 	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // of which one is held against the other
-		return "", "", usage(fmt.Errorf("--mode %s: a mesh has one mode, or another one and host, which it is held against", text), example)
+		return "", "", usage(fmt.Errorf("--mode %s: a mesh has one mode, or a mode and host, to compare it with host", text), example)
 	}
 	return name, beside, nil
 }

@@ -60,8 +60,8 @@ func newRun(e env) *cobra.Command {
 		Short: "Compare modes, or routes to your server, under your own programs",
 		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
 compares what the client prints. They are any two programs, or a recipe. The server
-is started anew for each visit and stopped after it. What it keeps in {dir}, which
-is memory, lasts until the end of the run.
+is restarted for each visit and stopped after it. Files in {dir}, which is in memory,
+last until the end of the run.
 
 /bin/sh runs the command lines. {host} and {port} stand for where the server
 listens, {addr} for both (with brackets around IPv6), {port2} for a second port,

@@ -147,7 +147,7 @@ func runFailures(t *testing.T, bin string) {
 		{"no-metric", "host", redisServer, redisCLI + "ping", `latency:ms=p50 (\S+)`, exitFailed, 1,
 			[]string{`client: no metric latency: nothing in the output matches p50 (\S+); it said: PONG`}},
 		{"metric-is-no-number", "host", redisServer, redisCLI + "echo 'p50 1,5'", `latency:ms=p50 (\S+)`, exitFailed, 1,
-			[]string{`client: metric latency: "1,5" is no number; it said: p50 1,5`}},
+			[]string{`client: metric latency: "1,5" is not a number; it said: p50 1,5`}},
 		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "", exitFailed, 1,
 			[]string{"client: it did not end within 3s; it said: connecting"}},
 		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "", exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},

@@ -24,7 +24,7 @@ type sqlFlags struct {
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
-	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each way to reach it: postgres:// mysql:// sqlserver://, without a password")
+	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each route to it: postgres:// mysql:// sqlserver://, without a password")
 	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
 	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
 	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")

@@ -51,5 +51,5 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
                the Docker daemon, as the docker command reads them
   PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
 
-Where the standard error is no terminal, such as in a pipe, the progress line is
+Where standard error is not a terminal, such as in a pipe, the progress line is
 also a line of text every %d s. --quiet turns both off.`, beat, beat)

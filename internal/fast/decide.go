@@ -55,7 +55,7 @@ type Route struct {
 	listener shortcut.Listener
 }
 
-// Refusal is a published port that keeps its old way, and why.
+// Refusal is a published port that gets no shortcut, and why.
 type Refusal struct {
 	Container string         `json:"container,omitempty"`
 	Proto     string         `json:"proto"`

@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What makes a port keep its old way, and what it says. Each changes the machine above.
+// What keeps a port from a shortcut, and what is said of it. Each changes the machine above.
 func TestDecideRefuses(t *testing.T) {
 	rule := func(table, text string) func(*ports.Facts) {
 		return func(f *ports.Facts) {

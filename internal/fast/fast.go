@@ -57,8 +57,8 @@ const (
 
 // What is left alone anyway.
 const (
-	connectNote = "clients in containers and on other machines, UDP, and clients of the machine's own address are left alone: their way is the old one"
-	linkNote    = "links: what containers send, and what they send to each other, leaves by their own ends, which stay as they are"
+	connectNote = "not affected: clients in containers and on other machines, UDP, and clients that dial the machine's own address"
+	linkNote    = "links: packets that containers send, to each other too, leave through the containers' own ends, which are not changed"
 )
 
 // ErrOff says that it is not on.

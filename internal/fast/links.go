@@ -143,7 +143,7 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 		case d.Name == bridge:
 			out = append(out, d)
 		case d.Master == bridge && d.Kind != "veth":
-			return nil, fmt.Sprintf("its port %s is no container's link, and would have to cut large packets in software", d.Name)
+			return nil, fmt.Sprintf("its port %s is not a container's link, and would have to cut large packets in software", d.Name)
 		case d.Master == bridge:
 			out = append(out, d)
 		}

@@ -480,7 +480,7 @@ func (t *Tried) judge(links bool) {
 	}
 	switch {
 	case none:
-		t.Why = "no connection took a shortcut, so both ways that were measured are one"
+		t.Why = "no connection took a shortcut, so both measurements used the same path"
 	case worse > 0 && better > 0:
 		t.Why = "something was certainly worse, although something else was better"
 	case worse > 0:

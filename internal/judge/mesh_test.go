@@ -180,9 +180,9 @@ func TestMeshFindings(t *testing.T) {
 		says   []string
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is named as slow: no node is 1.25 times slower than is typical beyond the noise, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes make it. Nothing is named as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is reported as slow: beyond the noise, no node is 1.25 times slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. Nothing is reported as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
-			[]string{"The link between b and d is slow, while most other links of both are healthy: b sends to d at 0.2", "which the reverse direction does not (6 of 6 visits)"}, nil},
+			[]string{"The link between b and d is slow, while most other links of both are healthy: b sends to d at 0.2", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
 		{"link", 5, 6, func(m *meshRun) {
 			m.rate = both(0, 4, 0.3)
 			m.trip = func(a, b int) float64 { return 4 - 3*(both(0, 4, 0)(a, b)) }
@@ -198,7 +198,7 @@ func TestMeshFindings(t *testing.T) {
 		}, 1, []string{"d is slow: it receives at 0.2", " of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
 			[]string{"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 0.3", "of the reverse direction's rate"}, []string{"two-nodes"}},
-		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither direction of the link is 1.25 times slower than the other. Nothing is named as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
+		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither direction of the link is 1.25 times slower than the other. Nothing is reported as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
 			m.fail = func(_ int, _ sample.Pair, load string) string { return strings.Repeat("x", count01(load == "bulk")) }
 		}, 0, []string{"Round trips between two nodes have nothing to be compared with."}, []string{"two-nodes", "failed-visits"}},
@@ -210,7 +210,7 @@ func TestMeshFindings(t *testing.T) {
 				return 1
 			}
 		}, 1, []string{"g and h are healthy among themselves and slow to the others: round trips to those take ", "(12 of 12 links)"}, nil},
-		{"one-sweep-of-few", 3, 1, func(m *meshRun) { m.trip = ofNode(2, 3) }, 0, []string{"No node and no link can be named: what was measured, 1 sweep of 3 nodes, says nothing about the noise."}, []string{"few-sweeps"}},
+		{"one-sweep-of-few", 3, 1, func(m *meshRun) { m.trip = ofNode(2, 3) }, 0, []string{"No fault can be reported: the noise is not known from 1 sweep of 3 nodes."}, []string{"few-sweeps"}},
 		{"few-sweeps", 4, 3, func(*meshRun) {}, 0, nil, []string{"few-sweeps"}},
 		{"one-machine", 4, 6, func(m *meshRun) {
 			for i := range m.f.Header.Plan.Mesh.Nodes {

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tree makes a machine of files, with an affinity that cannot be had.
+// tree makes a machine of files, with an affinity that cannot be set.
 func tree(t testing.TB, files map[string]string) Machine {
 	t.Helper()
 	root := t.TempDir()

@@ -12,8 +12,8 @@ func (m Machine) PinAuto(threads int) (client, server []int, sameCore bool, err 
 	return m.Topology().Pin(m.allowed(), threads)
 }
 
-// Pin chooses CPUs for client and server from allowed: as many for each as
-// can be had evenly, at most threads. The ends never share a physical core
+// Pin chooses CPUs for client and server from allowed: the same number
+// for each, as many as possible, at most threads. The ends never share a physical core
 // unless only one is allowed, which sameCore reports; with a single CPU both
 // get it. They share a package and a last-level cache where possible, and CPU
 // 0, where most interrupts land, is left alone when more than four CPUs are

@@ -108,7 +108,7 @@ func (r *Report) answer() *analysis.Answer {
 		{FromMachines, "Other machines reach 1 port: %[1]s.", "Other machines reach %[1]d ports: %[2]s.", "Other machines may reach %s.", "Other machines reach no port."},
 		{FromContainers, "Containers and this machine reach 1 port%[2]s: %[1]s.", "Containers and this machine reach %[1]d ports%[3]s: %[2]s.", "Containers may reach %s.", ""},
 		{FromHere, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.", "Perhaps only this machine reaches %s.", ""},
-		{FromNowhere, "Nobody gets an answer from %[1]s.", "Nobody gets an answer from %[2]s.", "", ""},
+		{FromNowhere, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
 	} {
 		var sure, open []string
 		for _, e := range r.Exposure {

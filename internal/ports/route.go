@@ -271,7 +271,7 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	}
 	l, ok := listens(j.f.Listeners, p.Proto, dial)
 	if !ok {
-		j.end(Nothing, "no socket takes "+dial.String())
+		j.end(Nothing, "no socket listens on "+dial.String())
 		return
 	}
 	if l.Addr.Addr() != j.row.addr && !j.moved {

@@ -35,7 +35,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // which says more
 		default:
 			t := Trap{Code: Restarting, Ports: ports,
-				Text:     fmt.Sprintf("Container %s (%s) does not stay up: %s is served at times at most", c.Name, c.State, strings.Join(ports, ", ")),
+				Text:     fmt.Sprintf("Container %s (%s) does not stay up: %s is only served intermittently", c.Name, c.State, strings.Join(ports, ", ")),
 				Evidence: fmt.Sprintf("restarted %d times", c.Restarts), Remedy: "see why it ends: docker logs " + c.Name}
 			if c.PID != 0 {
 				t.Evidence += fmt.Sprintf(", the last time %.0f s ago", c.Up.Seconds())

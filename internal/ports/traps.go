@@ -66,7 +66,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 		if line == "" || c.PID != 0 && c.Restarts == 0 {
 			continue
 		}
-		t := Trap{Code: PortConflict, container: c.ID, Text: fmt.Sprintf("Container %s (%s) cannot have its port, which is taken", c.Name, c.State),
+		t := Trap{Code: PortConflict, container: c.ID, Text: fmt.Sprintf("Container %s (%s) cannot bind its port: it is already in use", c.Name, c.State),
 			Evidence: `its last output: "` + line + `"`,
 			Remedy:   "give one of them another port, or its own network: containers with --network host share the machine's ports"}
 		if c.Restarts > 0 {
@@ -77,7 +77,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			for _, r := range rows {
 				if int(r.Port) == n && r.Proto == "tcp" && r.Server.ID != c.ID && !slices.Contains(t.Ports, r.name()) {
 					t.Ports = append(t.Ports, r.name())
-					t.Text += ": " + r.Server.describe() + " has " + r.name()
+					t.Text += "; " + r.Server.describe() + " has " + r.name()
 				}
 			}
 		}
@@ -125,7 +125,7 @@ func (f *Facts) nobody(rows []Row) []Trap {
 				Remedy: "publish the port that the program listens on, and let it listen on 0.0.0.0 rather than on its own 127.0.0.1"}
 			if cont, ok := f.byID(r.Server.ID); ok {
 				if on := listening(cont, r.Proto); on != "" {
-					t.Evidence += "; in there listens " + on
+					t.Evidence += "; " + on + " listens in the container"
 				}
 			}
 			out = append(out, t)
@@ -174,7 +174,7 @@ func (f *Facts) localnet(rows []Row) []Trap {
 func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied := Trap{Code: Loopback6Proxy4, Text: "::1 goes through a proxy that dials the container by IPv4",
 		Remedy: "where localhost may resolve to ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
-	nothing := Trap{Code: Loopback6Nothing, Text: "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail or lose a try",
+	nothing := Trap{Code: Loopback6Nothing, Text: "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or try ::1 in vain first",
 		Remedy: "dial 127.0.0.1 rather than localhost, or publish on [::1] too"}
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
@@ -186,7 +186,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].Answers()
 		}) {
-			why := "no socket takes [::1]:" + strconv.Itoa(int(r.Port))
+			why := "no socket listens on [::1]:" + strconv.Itoa(int(r.Port))
 			for _, o := range rows {
 				if p, ok := o.Paths[Loopback6]; ok && o.Port == r.Port && o.Proto == r.Proto {
 					why = p.Why

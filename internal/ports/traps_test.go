@@ -21,7 +21,7 @@ var planted = []plant{
 		"docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
-	}, "no socket takes [::1]:8080"},
+	}, "no socket listens on [::1]:8080"},
 	{PublicLocalOnly, func(f *Facts) {
 		f.Connections = []Connection{
 			{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")},
@@ -31,7 +31,7 @@ var planted = []plant{
 	}, "2 connections open from loopback or own addresses"},
 	{PublishedNobody, func(f *Facts) {
 		f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80")
-	}, "in there listens 127.0.0.1:80"},
+	}, "; 127.0.0.1:80 listens in the container"},
 	{IngressNothing, func(f *Facts) {
 		f.Ingress = Ingress{Addr: addr("172.18.0.2"), NoIPVS: true, Services: []Service{{"shop", "tcp", 8091, 80}}}
 	}, "CONFIG_IP_VS"},

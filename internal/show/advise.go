@@ -18,7 +18,7 @@ import (
 
 var adviseView = view{study: sample.StudyAdvise, hides: "thin-tail"}
 
-// adviseSections are, below the answer, the levers by what became of them, and what makes those that
+// adviseSections are, below the answer, the levers by their verdict, and what makes those that
 // are recommended permanent; with details also what each does from where.
 func adviseSections(r *advise.Report, base *analysis.Report, details bool) []document.Section {
 	var out []document.Section
@@ -28,7 +28,7 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 	several := len(r.Advice) > 1
 	for _, a := range r.Advice {
 		if t := rankedTable(a); len(t.Rows) > 0 {
-			title := document.Strongly("What was tried"+withMode(a, several)).Then(", in % of what there was without it; the best first", document.Faint)
+			title := document.Strongly("What was tried"+withMode(a, several)).Then(", in % of the value without it; the best first", document.Faint)
 			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
 		}
 	}
@@ -62,7 +62,7 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 }
 
 // adviseLegend says how to read the table of levers.
-const adviseLegend = "Recommended is what was better twice, alone and when it was measured again, and worse nowhere. " +
+const adviseLegend = "A lever is recommended if it was better both times (alone and when measured again) and never worse. " +
 	"+ is always a gain. ?: unclear."
 
 // withMode names the mode in a title, where there are several.

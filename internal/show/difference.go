@@ -32,7 +32,7 @@ func Difference(r *difference.Report) document.Document {
 		}
 		s := document.Section{Title: document.Strongly(placeAndLoad(r, g[0]) + ": absolute, not judged"), Blocks: []document.Block{t}}
 		if k == 0 {
-			s.Blocks = []document.Block{paragraph(1, "Absolute figures of different times are not comparable: the machine's state is in them.", document.Words), t}
+			s.Blocks = []document.Block{paragraph(1, "Absolute figures from different times are not comparable, because they depend on the machine's state.", document.Words), t}
 		}
 		d.Sections = append(d.Sections, s)
 	}
@@ -116,7 +116,7 @@ func otherSettings(r *difference.Report) document.Section {
 		items = append(items, text)
 	}
 	if len(items) == 0 {
-		items = []string{"nothing that the files know: machine, load and paths are as they were"}
+		items = []string{"nothing recorded in the files: machine, load and paths are unchanged"}
 	}
 	return list(document.Notes, "What else differs", items)
 }

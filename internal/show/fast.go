@@ -39,7 +39,7 @@ func Fast(s *fast.Status) document.Document {
 		left = append(left, text)
 	}
 	if len(left) > 0 {
-		d.Sections = append(d.Sections, list(document.Skipped, "Ports that keep their old way", left))
+		d.Sections = append(d.Sections, list(document.Skipped, "Ports without a shortcut", left))
 	}
 	left = nil
 	for _, l := range s.LinksLeft {
@@ -50,7 +50,7 @@ func Fast(s *fast.Status) document.Document {
 		left = append(left, text)
 	}
 	if len(left) > 0 {
-		d.Sections = append(d.Sections, list(document.Skipped, "Links that stay as they are", left))
+		d.Sections = append(d.Sections, list(document.Skipped, "Links that are not raised", left))
 	}
 	var why []string
 	for r, n := range s.Why {
@@ -58,7 +58,7 @@ func Fast(s *fast.Status) document.Document {
 	}
 	slices.SortFunc(why, func(a, b string) int { return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):]) })
 	if len(why) > 0 {
-		d.Sections = append(d.Sections, list(document.Notes, "Connections to these ports that went the old way", why))
+		d.Sections = append(d.Sections, list(document.Notes, "Connections to these ports that did not take the shortcut", why))
 	}
 	d.Sections = append(d.Sections, list(document.Notes, "Notes", s.Notes))
 	return d
@@ -81,7 +81,7 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 	}
 	verdict := "Fast is kept: " + t.Why + "."
 	if !t.Kept {
-		verdict = "Fast is taken back: " + t.Why + "."
+		verdict = "Fast was turned off again: " + t.Why + "."
 	}
 	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians; ratios are taken round by round, with 95 %% intervals", t.Rounds))
 	for _, p := range t.Ports {
@@ -136,7 +136,7 @@ func fastState(s *fast.Status) string {
 	case fast.On:
 		return fmt.Sprintf("Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
 	case fast.Expired:
-		return fmt.Sprintf("Fast is not on: for %s, but nobody renewed it. toll fast on or toll fast watch does.", of)
+		return fmt.Sprintf("Fast is off for %s: its lease expired. Renew it with toll fast on or toll fast watch.", of)
 	}
 	return "Fast is off."
 }

@@ -48,7 +48,7 @@ func TestFast(t *testing.T) {
 	on := &fast.Status{State: fast.On, Lease: 29.6, Ports: []uint16{8080, 9000},
 		Shortcuts: []fast.Route{{Container: "web", Dial: at("127.0.0.1:8080"), Target: at("172.17.0.2:80"), Taken: 12}, {Dial: at("[::1]:8080"), Target: at("172.17.0.2:80")}},
 		Left:      []fast.Refusal{{Container: "dns", Proto: "udp", Host: at("0.0.0.0:9000"), Why: "udp is left alone"}, {Proto: "tcp", Host: at("0.0.0.0:9000"), Why: "nobody publishes it", Remedy: "look"}},
-		Why:       map[shortcut.Reason]uint64{"the client is the kernel": 1, "nobody listens": 22}, Notes: []string{"a note"}}
+		Why:       map[shortcut.Reason]uint64{"the client is the kernel": 1, "nothing listens": 22}, Notes: []string{"a note"}}
 	small, large := fast.Sizes{GSO: 65536, GRO: 65536, GSO4: 65536, GRO4: 65536}, fast.Sizes{GSO: 180000, GRO: 180000, GSO4: 180000, GRO4: 180000}
 	links := &fast.Status{State: fast.On, Lease: 10, All: true, Parts: []fast.Part{fast.Links}, Notes: []string{"a note"},
 		Links: []fast.Link{{Name: "br-one", Bridge: "br-one", Containers: []string{"api", "web"}, Before: small, Now: large, State: fast.Raised},
@@ -59,7 +59,7 @@ func TestFast(t *testing.T) {
 		want string
 	}{
 		"off":     {&fast.Status{State: fast.Off}, "Fast is off.\n"},
-		"expired": {&fast.Status{State: fast.Expired, All: true, Notes: []string{"a note"}}, "Fast is not on: for all published ports, but nobody renewed it. toll fast on or toll fast watch does.\n\nNotes\n  a note\n"},
+		"expired": {&fast.Status{State: fast.Expired, All: true, Notes: []string{"a note"}}, "Fast is off for all published ports: its lease expired. Renew it with toll fast on or toll fast watch.\n\nNotes\n  a note\n"},
 		"links": {links, `Fast is on, for all published ports, links only; it ends in 10 s unless toll fast watch renews it.
 
                   chosen      largest
@@ -67,7 +67,7 @@ func TestFast(t *testing.T) {
   br-one  br-one  api, web    180000                          65536   raised
   veth1   -       -           65536/65536, IPv4 100000/65536  65536   changed by others
 
-Links that stay as they are
+Links that are not raised
   br-card: it has a card
   port 80: nobody publishes it; look
 
@@ -81,12 +81,12 @@ Notes
   127.0.0.1:8080  172.17.0.2:80  web                 12
   [::1]:8080      172.17.0.2:80  -                    0
 
-Ports that keep their old way
+Ports without a shortcut
   0.0.0.0:9000/udp of dns: udp is left alone
   0.0.0.0:9000/tcp: nobody publishes it; look
 
-Connections to these ports that went the old way
-  22: nobody listens
+Connections to these ports that did not take the shortcut
+  22: nothing listens
   1: the client is the kernel
 
 Notes

@@ -61,7 +61,7 @@ func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 func reportIn(d document.Document) (judge.Report, error) {
 	r, ok := d.Value.(judge.Report)
 	if !ok {
-		return nil, fmt.Errorf("%T is no report of a run", d.Value)
+		return nil, fmt.Errorf("%T is not a report of a run", d.Value)
 	}
 	return r, nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // meshLegend says how to read a mesh.
-const meshLegend = "Each value is a link's median over the sweeps, without what all links drifted by meanwhile. *: explained by a fault that is " +
-	"named; a node's slow links are those of its own faults, its links' and its group's. A node's ratios are those of its links, as their median, to what is typical of all nodes."
+const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
+	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
 // mostFindings is how many sentences about what is slow are printed; all faults
 // are in the JSON.
@@ -102,7 +102,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	}
 	text := fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
 	if x.NamedFrom != nil && x.Noise != nil {
-		text += fmt.Sprintf(" A link's noise: %.1f %%; named from %.2f times slower than its nodes make it.", 100**x.Noise, *x.NamedFrom)
+		text += fmt.Sprintf(" A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.", 100**x.Noise, *x.NamedFrom)
 	}
 	s.Add(faint(text, document.Words))
 	return s

@@ -89,9 +89,9 @@ func servedBy(r ports.Row) string {
 	case ports.Rootlesskit:
 		return s + fmt.Sprintf("; the socket is rootlesskit's (process %d), which passes it on into the network of a rootless engine", r.Holder.PID)
 	case "dockerd":
-		return s + fmt.Sprintf("; dockerd (process %d) keeps the socket open and never answers: rules lead on before it", r.Holder.PID)
+		return s + fmt.Sprintf("; dockerd (process %d) keeps the socket open and never answers: NAT rules redirect the connection first", r.Holder.PID)
 	case "rules":
-		return s + "; no socket listens: rules lead on"
+		return s + "; no socket listens: NAT rules redirect it"
 	}
 	return s
 }

@@ -16,9 +16,9 @@ func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, Value: r}
 	switch {
 	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
-		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no rule that could be read leads on from it.", r.Port))
+		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no readable rule redirects it.", r.Port))
 	case len(r.Ports)+len(r.Inside) == 0:
-		d.Sections = saying("No port answers: no socket listens, and no rule that could be read leads on.")
+		d.Sections = saying("No port answers: no socket listens, and no readable rule redirects a port.")
 	case r.Port != 0:
 		d.Sections = explain(r)
 	default:

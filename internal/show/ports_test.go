@@ -50,7 +50,7 @@ func somePorts() *ports.Facts {
 			{Name: "veth8c1d2e0", Index: 6, Kind: "veth", Peer: 5, Master: "docker0", Up: true, MTU: 1500},
 		},
 		Rules: firewall.ParseSave(publishRules, false), Switches: ports.Switches{Forward4: true}, Known: ports.Known{Rules: true},
-		Missing: []ports.Missing{{What: "who has some of the sockets", Why: "the kernel shows other users' open files to root only", Remedy: "run toll ports as root"}},
+		Missing: []ports.Missing{{What: "owners of some sockets", Why: "the kernel shows other users' open files to root only", Remedy: "run toll ports as root"}},
 	}
 }
 

@@ -35,7 +35,7 @@ func Prediction(r *predict.Prediction) document.Document {
 			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, placeWords(x.From), text))
 		}
 	}
-	items = append(items, "It is done round by round, differences by slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
+	items = append(items, "Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
 		"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
 	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d

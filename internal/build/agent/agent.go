@@ -309,7 +309,7 @@ func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Way, error) {
 	case err != nil:
 		return link.Way{}, err
 	case ans.Way == nil:
-		return link.Way{}, fmt.Errorf("%s: no route was told", a.hello.Name)
+		return link.Way{}, fmt.Errorf("%s: the agent reported no route", a.hello.Name)
 	}
 	return *ans.Way, nil
 }

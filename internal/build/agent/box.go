@@ -87,7 +87,7 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 	}
 	// Not ctx: what was asked for is made, and has to be removed.
 	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("it did not come"))
+		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("its agent did not connect"))
 		inner, err = a.hub.Wait(ctx, b.ID)
 		cancel()
 	}

@@ -124,7 +124,7 @@ func (k *Key) config() *tls.Config {
 }
 
 // errBundle says that a file is not a bundle.
-var errBundle = errors.New("this is no bundle of a run's key")
+var errBundle = errors.New("this is not a bundle with a run's key")
 
 // openBundle is the agents' side of the handshake.
 func openBundle(bundle []byte) (*tls.Config, error) {

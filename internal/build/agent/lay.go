@@ -22,7 +22,7 @@ type Router interface {
 }
 
 // errNoRouter is of an agent that was not told how to lay routes.
-var errNoRouter = errors.New("this agent lays no routes")
+var errNoRouter = errors.New("this agent cannot add routes")
 
 // layRequest lays a route, or lifts it.
 type layRequest struct {
@@ -49,7 +49,7 @@ func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) 
 // check reports whether it is a route.
 func (o layRequest) check() error {
 	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() || o.Via.Is4() != o.To.Addr().Is4() {
-		return fmt.Errorf("%w: %s by %s is no route", errNonsense, o.To, o.Via)
+		return fmt.Errorf("%w: %s via %s is not a route", errNonsense, o.To, o.Via)
 	}
 	return nil
 }

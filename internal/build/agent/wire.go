@@ -130,7 +130,7 @@ type exitNote struct {
 }
 
 // errNonsense says that the other side does not speak as it should.
-var errNonsense = errors.New("it speaks nonsense")
+var errNonsense = errors.New("protocol error")
 
 // parse reads one line. The sides are of one version, so that what is unknown is
 // nonsense.
@@ -190,7 +190,7 @@ func parseRequest(line []byte) (request, error) {
 	case o.Route != nil && !o.Route.IsValid():
 		return o, fmt.Errorf("%w: a route to no address", errNonsense)
 	case o.Knock != nil && (!o.Knock.To.IsValid() || o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
-		return o, fmt.Errorf("%w: nowhere to knock", errNonsense)
+		return o, fmt.Errorf("%w: no address to probe", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
 	case o.Box != nil:

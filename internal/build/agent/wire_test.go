@@ -27,8 +27,8 @@ func TestOpenings(t *testing.T) {
 		{`{"hello":{"name":"n"}}`, "without a name"},
 		{`{"hello":{"id":"b","name":"n","more":1}}`, "unknown field"},
 		{`{"token":"x"} {"token":"y"}`, "more than one"},
-		{`GET / HTTP/1.1`, "nonsense"},
-		{``, "nonsense"},
+		{`GET / HTTP/1.1`, "protocol error"},
+		{``, "protocol error"},
 	} {
 		_, err := parseOpening([]byte(c.line))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -391,7 +391,7 @@ func TestGarbage(t *testing.T) {
 			if err := <-asked; err == nil || !strings.Contains(err.Error(), "node b left") {
 				t.Errorf("it says %v", err)
 			}
-			if name != "half" && !strings.Contains(a.Err().Error(), "nonsense") {
+			if name != "half" && !strings.Contains(a.Err().Error(), "protocol error") {
 				t.Errorf("it says %v", a.Err())
 			}
 		})

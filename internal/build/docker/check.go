@@ -223,7 +223,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		}
 	}
 	if fromAfar(s) && s.Mode == mode.PublishDefault && s.To.Six() && e.defaultIPv6(ctx) == nil {
-		return &path.UnsupportedError{Missing: "this Docker's default network has IPv6, so that rules take what docker-proxy takes elsewhere", Remedy: "publish-nat, whose network has IPv6, too"}
+		return &path.UnsupportedError{Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
 	}
 	if fromAfar(s) && !s.To.Six() { // as in checkNAT
 		return nil
@@ -235,7 +235,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	case proxy && relays(s):
 		return e.checkRelay(s)
 	case s.To == mode.ToLoopback6:
-		return &path.UnsupportedError{Missing: "nobody listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
+		return &path.UnsupportedError{Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
 	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
 		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
 			Remedy: "publish-nat, whose network has IPv6"}

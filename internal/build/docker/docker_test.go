@@ -81,7 +81,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 				return !off
 			case say("carry no IPv6"), say("IPv4 addresses only"):
 				return true
-			case say("without docker-proxy"), say("nobody listens on ::1"):
+			case say("without docker-proxy"), say("nothing listens on ::1"):
 				return off
 			case say("routed networks"), say("answers UDP from another"):
 				return b.engine.Major() < 27
@@ -126,7 +126,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 		spec     path.Spec
 		off, not string // why not without docker-proxy, and with it; "": it can be built
 	}{
-		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, "nobody listens on ::1", ""},
+		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, "nothing listens on ::1", ""},
 		{path.Spec{Mode: mode.PublishDefault, From: mode.FromContainer, To: mode.ToAddress}, `"icc": false`, ""},
 		{path.Spec{Mode: mode.PublishDefault, From: mode.FromHost, To: mode.ToAddress}, "", ""},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToLoopback}, "", "where publish-nat differs from it"},

@@ -33,7 +33,7 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 		if slices.ContainsFunc(j.Made, inNamespace) {
 			elsewhere, err := j.Elsewhere()
 			if elsewhere {
-				err = fmt.Errorf("journal %q tells of devices in another network namespace: run toll clean there", j.File)
+				err = fmt.Errorf("journal %q lists devices in another network namespace: run toll clean there", j.File)
 			}
 			if err != nil {
 				c.still[j.File] = true

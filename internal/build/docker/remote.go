@@ -64,7 +64,7 @@ func (r *Remote) refuse(s path.Spec) error {
 	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
 		return &path.UnsupportedError{Missing: "toll gives the client's container on the other machine no IPv6", Remedy: "--from remote, or -4"}
 	case s.Mode == mode.PublishProxy && !s.To.Six():
-		return &path.UnsupportedError{Missing: "over IPv4 rules lead another machine's packets past docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
+		return &path.UnsupportedError{Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
 	case s.To.Six() && !r.Addr6.IsValid():
 		return &path.UnsupportedError{Missing: "this machine has no IPv6 address on the wire to the other one", Remedy: "-4, or an address of a network that both machines have"}
 	case !s.To.Six() && !r.Addr.IsValid():

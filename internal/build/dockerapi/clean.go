@@ -120,7 +120,7 @@ func sameDaemon(a, b string) bool {
 type otherDaemon struct{ file, host string }
 
 func (e *otherDaemon) Error() string {
-	return fmt.Sprintf("journal %q tells of things at another Docker daemon, %q, which is not asked because a journal names it", e.file, e.host)
+	return fmt.Sprintf("journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
 // plainHost is an address that a shell takes as one word.

@@ -130,7 +130,7 @@ func TestCleanRemovesOnlyOurImages(t *testing.T) {
 }
 
 // What has the mark of a process that cannot be seen is left alone and told, unless
-// the lock of its journal proves what became of it.
+// the lock of its journal proves whether it still runs.
 func TestCleanOfTheUnseen(t *testing.T) {
 	hidden := strings.Split(owner.Mark(), "/")
 	hidden[2] = "pid:[1]"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// forward is what becomes of a client's packet that was translated from
+// forward is the verdict on a client's packet that was translated from
 // 198.18.0.1:8080 to 172.17.0.2:80, or was not, where a rule of DOCKER-USER drops.
 func forward(match string, translated bool) Outcome {
 	rules := ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n:DOCKER-USER - [0:0]\n-A FORWARD -j DOCKER-USER\n-A DOCKER-USER "+match+" -j DROP\n-A DOCKER-USER -j RETURN\nCOMMIT\n", false)

@@ -142,7 +142,7 @@ type Sources struct {
 	Except []netip.Prefix
 }
 
-// Outcome is what became of a packet at a hook.
+// Outcome is what the rules at a hook do with a packet.
 type Outcome struct {
 	Verdict Verdict // Accept, Drop, Reject, DNAT, Masquerade
 	To      netip.AddrPort

@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 		{"internal", func(w http.ResponseWriter, _ asking) {
 			reply(w, apierrors.NewInternalError(errors.New("etcd is gone")))
 		}, []string{"etcd is gone"}, ""},
-		{"not-json", func(w http.ResponseWriter, _ asking) { fmt.Fprint(w, "<html>Log in to the proxy</html>") }, []string{"no Kubernetes API server", "text/html"}, "proxy"},
+		{"not-json", func(w http.ResponseWriter, _ asking) { fmt.Fprint(w, "<html>Log in to the proxy</html>") }, []string{"not a Kubernetes API server", "text/html"}, "proxy"},
 		{"a-proxy's-502", func(w http.ResponseWriter, _ asking) {
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprint(w, "<html>\x1b[2J bad gateway</html>")

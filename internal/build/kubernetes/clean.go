@@ -165,7 +165,7 @@ func why(mark string) string {
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {
-	return fmt.Sprintf("a journal tells of things at %s, but context %q leads to %s now, which is not asked for them", said(e.was), e.context, said(e.is))
+	return fmt.Sprintf("a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
 }
 
 // Hint is how they are found.

@@ -108,7 +108,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil || v.GitVersion == "" {
-		return "", fmt.Errorf("%s is no Kubernetes API server: it does not tell its version", c.Server)
+		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version", c.Server)
 	}
 	return v.GitVersion, nil
 }
@@ -120,7 +120,7 @@ const (
 	nodes    = "nodes"
 )
 
-// create makes an object in the namespace; into is what became of it.
+// create makes an object in the namespace; into is the object that the API server made.
 func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
 	ctx, cancel := asked(ctx)
 	defer cancel()

@@ -206,7 +206,7 @@ func TestClusterMesh(t *testing.T) {
 		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`, `host network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
 		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ [\d.]+ ±\? Typical`,
 		`Every visit was witnessed`, `What the CNI costs on a typical link: round trips take [\d.]+ .* times those of the host network`,
-		`No node and no link can be named`, `n1 and n2 are one machine`,
+		`No fault can be reported`, `n1 and n2 are the same machine`,
 	}
 	c.says(t, want, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window", "100ms")
 	c.isAs(t, was, "a mesh")
@@ -337,7 +337,7 @@ func TestClusterFaults(t *testing.T) {
 				}) {
 					t.Fatal("node n2 does not come back")
 				}
-			}, 1, []string{`--network host host .* baseline pod IP pod `, `error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers, and has the pod as Running`,
+			}, 1, []string{`--network host host .* baseline pod IP pod `, `error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`, `hint: toll clean removes what is left`}, true},
 		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
 			func(t *testing.T) { c.do(t, "start", "apiserver"); c.ready(t) }, 1, []string{`--network host host .* baseline pod IP pod `,

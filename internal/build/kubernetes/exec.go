@@ -106,7 +106,7 @@ func (s *stream) over(pod string) error {
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
-// exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
+// exec starts a command in a pod. The stream lives until it is closed, also after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
@@ -132,13 +132,13 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 	case no != nil:
 		why := c.explain(ctx, "create", "pods/exec", no)
 		if first := refusal(failed); first == nil || first.ErrStatus.Message != no.ErrStatus.Message {
-			why = fmt.Errorf("%w; that was to SPDY, a WebSocket failed before: %s", why, answer(failed))
+			why = fmt.Errorf("%w; this was the answer over SPDY; WebSocket had failed with: %s", why, answer(failed))
 		}
 		return nil, why
 	}
 	return nil, &path.UnsupportedError{
-		Missing: fmt.Sprintf("no exec stream gets through to the API server at %s: neither a WebSocket (%s) nor SPDY (%s)", said(c.Server), answer(failed), answer(err)),
-		Remedy:  "kubectl exec must work from here: a proxy in between has to pass upgrades on, or NO_PROXY to name the API server"}
+		Missing: fmt.Sprintf("no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
+		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
 // answer is what came instead of an upgrade, in words. client-go takes any JSON or YAML for a Status, a
@@ -147,7 +147,7 @@ func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
 	}
-	return cmp.Or(said(err.Error()), "the answer is no API server's")
+	return cmp.Or(said(err.Error()), "the answer is not from an API server")
 }
 
 // refusal is the answer of an API server that refuses an upgrade; nil: it is somebody else's, who does

@@ -84,7 +84,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 		u.Missing = "the kubeconfig's credential plug-in fails"
 		u.Remedy = "log in again as your cluster's provider says; kubectl get nodes must work"
 	case strings.Contains(words, "serializer for") || strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
-		u.Missing = fmt.Sprintf("what answers at %s is no Kubernetes API server", said(c.Server))
+		u.Missing = fmt.Sprintf("what answers at %s is not a Kubernetes API server", said(c.Server))
 		u.Remedy = "kubectl cluster-info; a proxy on the way may have answered instead: HTTPS_PROXY, NO_PROXY"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		u.Missing = fmt.Sprintf("the API server at %s does not answer", said(c.Server))

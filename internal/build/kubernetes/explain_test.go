@@ -154,7 +154,7 @@ func TestWhyStreamsBreak(t *testing.T) {
 			t.Errorf("%v, gone: %v; want %q", why, gone, want)
 		}
 	}
-	says("stream broke; the API server answers, and has the pod as Running: its node's kubelet may have failed")
+	says("stream broke; the API server answers and reports the pod as Running: its node's kubelet or the connection to it may have failed")
 	s.Close()
 	says("stream broke; the API server at " + s.URL + " cannot be reached")
 }

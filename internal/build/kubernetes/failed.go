@@ -119,7 +119,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	got := r.client.get(ctx, pods, b.pod.Name, &now)
 	switch {
 	case apierrors.IsNotFound(got):
-		return fmt.Errorf("its pod %s was deleted: by somebody, or since the node drains (%w)", b.pod.Name, err), true
+		return fmt.Errorf("its pod %s was deleted, by a user or because the node is being drained (%w)", b.pod.Name, err), true
 	case got == nil && now.DeletionTimestamp != nil:
 		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err), true
 	case got == nil && (now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded):
@@ -129,7 +129,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	case got != nil:
 		return &path.CutError{Err: fmt.Errorf("%w; %s", err, path.OneLine(got))}, false
 	}
-	return &path.CutError{Err: fmt.Errorf("%w; the API server answers, and has the pod as %s: its node's kubelet may have failed, or the way there", err, now.Status.Phase)}, false
+	return &path.CutError{Err: fmt.Errorf("%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
 // evicted is who is removing a pod, as its condition says since Kubernetes 1.26.
@@ -139,5 +139,5 @@ func evicted(p *corev1.Pod) string {
 			return said(strings.TrimSpace("evicted, " + c.Reason + ": " + c.Message))
 		}
 	}
-	return "deleted by somebody, or since the node drains"
+	return "deleted, by a user or because the node is being drained"
 }

@@ -84,7 +84,7 @@ func ReadJournal(file string) (j Journal, done func(remove bool) error, err erro
 	case err != nil:
 		return fail(err)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0:
-		return fail(errors.New("it is no file of this user's alone"))
+		return fail(errors.New("it is not a file of this user's alone"))
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return fail(fs.ErrExist)

@@ -88,11 +88,11 @@ func list(words []string) string {
 }
 
 var manifest = template.Must(template.New("manifest").Funcs(template.FuncMap{"list": list, "join": strings.Join}).Parse(
-	`# What toll needs to measure in a cluster, and no more. Somebody who may make roles applies it:
+	`# What toll needs to measure in a cluster, and no more. A user who may create roles applies it:
 #
 #	kubectl apply -f FILE
 #
-# Whoever measures is then this service account. A token for it, for an hour, as a kubeconfig's user:
+# Runs then use this service account. A token for it, for an hour, as a kubeconfig's user:
 #
 #	kubectl config set-credentials {{.M.Account}} --token "$(kubectl -n {{.M.Namespace}} create token {{.M.Account}} --duration 1h)"
 #	kubectl config set-context {{.M.Account}} --cluster CLUSTER --user {{.M.Account}} --namespace {{.M.Namespace}}

@@ -214,7 +214,7 @@ func (s *site) proto() string {
 }
 
 // rewritten says whether the node's rules rewrite what is sent to an address, and who sent it, by
-// knocking there: what becomes of that is in the node's connection table. It is a datagram, because
+// probing it: the node's connection table shows the translation. The probe is a datagram, because
 // the table forgets a TCP connection that is refused at once. Rules may come late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.agent == nil {

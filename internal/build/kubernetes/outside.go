@@ -71,7 +71,7 @@ func isOutside(devices []link.Device, nodes []Node) error {
 			continue
 		}
 		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine is %s: a client here is not outside of the cluster", what),
-			Remedy: "--outside on a machine that is no node; without it, --from remote is another node"}
+			Remedy: "--outside on a machine that is not a node; without it, --from remote is another node"}
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	case s.From != mode.FromRemote:
 		return &path.UnsupportedError{Missing: "with --outside the client is this machine, and in no pod", Remedy: "--from remote"}
 	case !slices.Contains(fromOutside, s.Mode):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the address of %s is the cluster's own: no client outside of it has a way there", s.Mode), Remedy: "nodeport, nodeport-local, hostport or host"}
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the address of %s is the cluster's own: it cannot be reached from outside", s.Mode), Remedy: "nodeport, nodeport-local, hostport or host"}
 	case len(k.Nodes) <= 1: // the server's node is dialled
 		return nil
 	case s.Mode == mode.NodePortLocal:
@@ -249,7 +249,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 			return err
 		}
 	case relayed:
-		s.unseen = append(s.unseen, fmt.Sprintf("the way from %s to %s: answers may go past it", s.client.where(), s.server.where()))
+		s.unseen = append(s.unseen, fmt.Sprintf("the route from %s to %s: replies may take another one", s.client.where(), s.server.where()))
 	}
 	s.serve(server.Agent, anywhere, s.run.here, netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = slices.Concat([]path.Hop{wire}, nat, between, s.last(c, server))

@@ -255,7 +255,7 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	through, answers := tunnels[out.Kind], tunnels[in.Kind]
 	both := through != "" && answers != ""
 	if !both && (through != "" || answers != "") {
-		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different ways")
+		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different routes")
 	}
 	if both {
 		hops = append(hops, s.client.deviceHop(through, out.Name, false))

@@ -339,7 +339,7 @@ func (f *fleet) way(ctx context.Context, client, server *member) (w way, err err
 		}
 		last = cmp.Or(last, err)
 	}
-	return w, &path.UnsupportedError{Missing: fmt.Sprintf("%s has no way to %s", client.name, server.name), Err: last,
+	return w, &path.UnsupportedError{Missing: fmt.Sprintf("%s has no route to %s", client.name, server.name), Err: last,
 		Remedy: "--peers-network with a network that both have an address in"}
 }
 

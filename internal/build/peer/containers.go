@@ -115,7 +115,7 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 		return nil, err
 	}
 	if s.server != d.Remote.Addr && s.server != d.Remote.Addr6 {
-		return nil, errors.New("the way between the two machines has changed")
+		return nil, errors.New("the route between the two machines has changed")
 	}
 	inner := built.Inspect
 	s.spots = r.spotsOf(built)

@@ -18,7 +18,7 @@ type Host struct {
 // ParseHost reads [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. What
 // ssh would take for an option, or for several words, is no host.
 func ParseHost(s string) (h Host, err error) {
-	bad := func(why string) (Host, error) { return Host{}, fmt.Errorf("%q is no machine: %s", s, why) }
+	bad := func(why string) (Host, error) { return Host{}, fmt.Errorf("%q is not a machine: %s", s, why) }
 	rest := s
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		h.User, rest = rest[:i], rest[i+1:]

@@ -122,7 +122,7 @@ func TestProgram(t *testing.T) {
 		{"other-machine-has-one", "riscv64", "Linux", strings.Repeat("0", 64), "", "", ""},
 		{"given", own, "Linux", "", "/proc/self/exe", local.Self, ""},
 		{"given-wrong", "riscv64", "Linux", "", "/proc/self/exe", "", "the peer is riscv64"},
-		{"given-no-program", own, "Linux", "", text, "", "is no program"},
+		{"given-no-program", own, "Linux", "", text, "", "is not a program"},
 		{"other-system", own, "Darwin", "", "", "", "the peer runs Darwin"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

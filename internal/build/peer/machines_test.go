@@ -123,7 +123,7 @@ func TestPeer(t *testing.T) {
 		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1", 0, []string{"Witnessed", "dialling [fd78::1]:", "settings not watched on: peer 10.78.0.2: needs root"}},
 		{"sudo", "known", "", "--peer plain@" + there + " --peer-sudo", 0, []string{"Witnessed"}},
 		{"sudo-asks", "known", "", "--peer asked@" + there + " --peer-sudo", 3, []string{"sudo on asked@10.78.0.2 asks for a password", `"asked ALL=(root) NOPASSWD: `}},
-		{"endless-greeting", "known", "yes", "--peer " + there, 3, []string{"it said nothing that toll understands in 1048576 bytes"}},
+		{"endless-greeting", "known", "yes", "--peer " + there, 3, []string{"it sent no valid reply in 1048576 bytes"}},
 		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3, []string{"the last that it said: closed today"}},
 		{"wrong-key", "wrong", "", "--peer " + there, 3, []string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
 		{"unknown-key", "empty", "", "--peer " + there, 3, []string{"ssh does not know the host key of 10.78.0.2"}},

@@ -19,7 +19,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	}
 	there := r.agent.Name()
 	if s.there.Via.IsValid() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the router %s is between the two machines, which knows no way to a container's network", s.there.Via),
+		return &path.UnsupportedError{Missing: fmt.Sprintf("router %s is between the two machines, and it has no route to a container's network", s.there.Via),
 			Remedy: "--peer-dial with this machine's address in a network that both have; or publish"}
 	}
 	lift, err := r.agent.Lay(ctx, agent.Laid{To: to, Via: s.server})
@@ -33,7 +33,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	case err != nil:
 		return err
 	case got.Via != s.server || got.Device != s.there.Device || got.Source != s.client:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("%s has routing policies that lead packets to %s another way: by %s", there, to, got.Device),
+		return &path.UnsupportedError{Missing: fmt.Sprintf("%s has routing policies that send packets to %s over another device, %s", there, to, got.Device),
 			Remedy: "ip rule there lists them; or publish"}
 	}
 	p.Facts["route of toll's on the peer"] = what

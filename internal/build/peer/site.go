@@ -93,7 +93,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	case !own && s.run.peer.Address.IsValid():
 		return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no address %s", at), Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
 	case !own:
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is no address of this machine: NAT or another machine is between the two", at),
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is not an address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
 	case at.Is6() == six:
 		return at, nil

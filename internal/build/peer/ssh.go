@@ -200,7 +200,7 @@ func (p *Peer) program(h have) (file string, err error) {
 	}
 	f, err := elf.Open(file)
 	if err != nil {
-		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is no program", Remedy: "a toll of this version, built for the peer", Err: err}
+		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is not a program", Remedy: "a toll of this version, built for the peer", Err: err}
 	}
 	defer func() { _ = f.Close() }()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
@@ -296,7 +296,7 @@ func (c *connection) say(text string) error {
 }
 
 // errSilent says that a peer took too long.
-var errSilent = errors.New("it said nothing that toll understands")
+var errSilent = errors.New("it sent no valid reply")
 
 // hear waits for a line of ours that begins with that word, and returns what follows.
 // What else is said there, as a shell's greeting, is passed over.

@@ -35,7 +35,7 @@ type Advice struct {
 	Levers   []Lever  `json:"levers"` // the best first
 }
 
-// Lever is what became of one.
+// Lever is the result of trying one.
 type Lever struct {
 	Name    string  `json:"name"`
 	Gist    string  `json:"gist"`
@@ -46,7 +46,7 @@ type Lever struct {
 	// again, on top of what had been chosen.
 	Alone []Effect `json:"alone,omitempty"`
 	Again []Effect `json:"again,omitempty"`
-	// Reason is why it failed, is excluded, or cannot be had, here or from some place.
+	// Reason is why it failed, is excluded, or is not possible, here or from some place.
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 

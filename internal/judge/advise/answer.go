@@ -77,7 +77,7 @@ func (a Advice) sentences() (out []string) {
 		}
 	}
 	for _, l := range by[NotTried] {
-		add("Perhaps %s: alone it helped (%s), and there was no time to measure that again.", l.Gist, gains(l.Alone))
+		add("%s may help: it did alone (%s), but there was no time to measure it again.", printable.Capital(l.Gist), gains(l.Alone))
 	}
 	if text := doubts(by[Recommended]); text != "" {
 		add("%s", text)
@@ -117,7 +117,7 @@ func outcome(l Lever) string {
 	if loses := losses(l.Effects()); loses != "" {
 		return text + ", but " + loses
 	}
-	return text + "; nothing that was measured loses"
+	return text + "; no measured value gets worse"
 }
 
 func gains(all []Effect) string  { return changes(all, stats.Better) }

@@ -37,7 +37,7 @@ func (e Effect) Benefit() float64 {
 	return 1 / e.Ratio.Median
 }
 
-// Verdict says what became of a lever.
+// Verdict is the result for a lever.
 type Verdict string
 
 // The verdicts.

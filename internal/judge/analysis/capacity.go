@@ -247,7 +247,7 @@ func (j *Run) fullWarnings(i int) []Warning {
 		return []Warning{{"full", fmt.Sprintf("it and %s reach what %s carries, so their ratio says nothing about the modes: CPU time per byte does (%s of payload)",
 			name, mine.Words(), mine.Sum())}}
 	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
-		return []Warning{{"capped", fmt.Sprintf("%s is held back by %s, which it fills: without that it may be further ahead (%s of payload)",
+		return []Warning{{"capped", fmt.Sprintf("%s is limited by %s, which it saturates: over a faster link it may be further ahead (%s of payload)",
 			name, base.Words(), base.Sum())}}
 	}
 	return nil

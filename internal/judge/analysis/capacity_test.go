@@ -154,7 +154,7 @@ func TestFullWarnings(t *testing.T) {
 	}{
 		{"both", 9.41, 9.41, "full", "it and native reach what the 10 Gbit/s card eth0 of node a carries, so their ratio says nothing about the modes: " +
 			"CPU time per byte does (10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s of payload)"},
-		{"the-baseline", 9.41, 5, "capped", "native is held back by the 10 Gbit/s card eth0 of node a, which it fills"},
+		{"the-baseline", 9.41, 5, "capped", "native is limited by the 10 Gbit/s card eth0 of node a, which it saturates"},
 		{"neither", 5, 4, "", ""},
 		{"the-mode", 8, 9.41, "", ""},
 	} {

@@ -28,9 +28,12 @@ func (j *Run) states(i int) (Warning, bool) {
 	if in == 0 {
 		return Warning{}, false
 	}
-	so := "and the mean describes neither"
+	so := ", and the mean describes neither"
 	if out {
-		so = "which is left out"
+		so = "; those epochs are left out"
+		if in == 1 {
+			so = "; that epoch is left out"
+		}
 	}
 	var ratio, speed [2][]float64 // of the other epochs, and of those that are apart
 	for k, e := range epochs {
@@ -43,24 +46,17 @@ func (j *Run) states(i int) (Warning, bool) {
 			speed[of] = append(speed[of], x)
 		}
 	}
-	base, of := Label(j.Series[b].Cell), "times"
-	if higherIsBetter(s.Load, metric) {
-		of = "of"
-	}
-	text := fmt.Sprintf("in %d of %d epochs it was %.*f %s %s's %s instead of %.*f, %s",
-		in, n, RatioDecimals, stats.Median(ratio[1]), of, base, workload.Of(s.Load).Noun, RatioDecimals, stats.Median(ratio[0]), so)
+	text := fmt.Sprintf("in %d of %d epochs the ratio was %.*f instead of %.*f%s",
+		in, n, RatioDecimals, stats.Median(ratio[1]), RatioDecimals, stats.Median(ratio[0]), so)
 	if len(speed[0]) > 0 && len(speed[1]) > 0 {
-		text += fmt.Sprintf("; %s itself had %s then, and %s otherwise", base,
-			inWords(metric, stats.Median(speed[1])), inWords(metric, stats.Median(speed[0])))
+		ran, by, unit := "took", micro, "µs"
+		if metric == workload.Throughput {
+			ran, by, unit = "ran at", giga, "Gbit/s"
+		}
+		text += fmt.Sprintf(". %s %s %.3g %s then and %.3g otherwise", Label(j.Series[b].Cell), ran,
+			stats.Median(speed[1])*by, unit, stats.Median(speed[0])*by)
 	}
 	return Warning{"states", text}, true
 }
 
-// inWords is a value of a load's own metric.
-func inWords(metric string, x float64) string {
-	const giga, micro = 1e-9, 1e6
-	if metric == workload.Throughput {
-		return fmt.Sprintf("%.3g Gbit/s", x*giga)
-	}
-	return fmt.Sprintf("%.3g µs", x*micro)
-}
+const giga, micro = 1e-9, 1e6 // for Gbit/s and µs

@@ -231,7 +231,7 @@ func (p place) published(said map[string]bool) string {
 		name  mode.Name
 		words string
 	}{
-		{mode.PublishNAT, "through NAT"}, {mode.PublishProxy, "through docker-proxy"}, {mode.Fast, "past it by toll fast"}, {mode.PublishIngress, "through the routing mesh"},
+		{mode.PublishNAT, "through NAT"}, {mode.PublishProxy, "through docker-proxy"}, {mode.Fast, "with toll fast"}, {mode.PublishIngress, "through the routing mesh"},
 	} {
 		x, ok := p.usual(w.name)
 		if !ok || said[x.phrase] {

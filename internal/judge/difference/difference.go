@@ -144,7 +144,7 @@ func comparable(old, now *sample.File) error {
 	case a.Study != b.Study:
 		return fmt.Errorf("the old file is of %s, the new one of %s", studyName(a), studyName(b))
 	case a.Baseline != b.Baseline:
-		return fmt.Errorf("the old run's baseline is %s, the new one's %s: ratios to them say nothing of each other", a.Baseline, b.Baseline)
+		return fmt.Errorf("the old run's baseline is %s, the new one's %s, so their ratios cannot be compared", a.Baseline, b.Baseline)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 	if alone && len(r.Failed) == 0 {
 		if len(culprits) == 0 {
-			a.Add("One route alone says nothing of what the path to it costs: give another route to the same server.")
+			a.Add("With one route, the cost of the path cannot be measured: give another route to the same server.")
 		}
 	} else if len(a.Text) == 0 {
 		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
@@ -261,7 +261,7 @@ func accuse(all []Culprit) string {
 		{Network, "The network, over %s."}, {Both, "Both, over %s."}, {Server, "The model, over %s."},
 		{Nobody, "Neither, over %s: the tokens come steadily."}, {NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
 		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.", stats.MinJudged)},
-		{NoOther, "One route alone, %s, cannot tell the path's part from the server's: give another route to the same server."},
+		{NoOther, "With one route, %s, path and server cannot be told apart: give another route to the same server."},
 	} {
 		if len(by[x.blame]) > 0 {
 			say = append(say, fmt.Sprintf(x.text, printable.List(by[x.blame])))

@@ -94,7 +94,7 @@ func TestAnswerAccuses(t *testing.T) {
 		}
 	}
 	one := routes(nil)
-	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said, "One route alone says nothing") {
+	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said, "With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
 	one.Cells = one.Cells[:0]
@@ -163,7 +163,7 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	r.Cells = []analysis.Cell{cells[0], cells[2]}
-	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said, "One route alone says nothing") {
+	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said, "With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
 }
@@ -182,7 +182,7 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 		{[]stats.Verdict{stats.Same, stats.Unclear}, "<r0> has the same requests as first."},
 		{[]stats.Verdict{stats.Unclear}, "It is unclear whether <r0> differs from first in requests."},
 		{[]stats.Verdict{stats.Unclear, stats.Unclear}, "It is unclear whether <r0> and <r1> differ from first in requests."},
-		{nil, "One route alone says nothing"},
+		{nil, "With one route, the cost of the path cannot be measured"},
 	} {
 		r := routes(tt.vs)
 		r.Plan.Loads = []sample.Load{{Kind: workload.Exec, Options: workload.ExecOptions{Program: &sample.Program{Client: "x {addr}",

@@ -21,7 +21,7 @@ func (p *parser) limit() error {
 	}
 	x, err := units.ParseNumber(number.text, 1)
 	if err != nil {
-		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "%q is no number", number.text)
+		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "%q is not a number", number.text)
 	}
 	unit := word{}
 	if len(p.words) > 0 && !isQualifier(p.words[0].text) {
@@ -48,7 +48,7 @@ func (p *parser) ratio(number word, x float64) (err error) {
 	}
 	w := p.next()
 	if w.text == "" {
-		return p.hinted(w, "such as of host", "a mode is missing behind of")
+		return p.hinted(w, "such as of host", "a mode is missing after of")
 	}
 	if p.s.Of, err = p.mode(w); err != nil {
 		return err
@@ -76,7 +76,7 @@ func scaled(x float64, unit string) (_ float64, base string, err error) {
 		scale, base = scale*bits, "bit/s"
 	}
 	if x *= scale; math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0, "", fmt.Errorf("%g %s is no figure", x, unit)
+		return 0, "", fmt.Errorf("%g %s is not a figure", x, unit)
 	}
 	return x, base, nil
 }

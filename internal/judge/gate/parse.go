@@ -205,7 +205,7 @@ func (p *parser) subject() (err error) {
 	}
 	dot := strings.LastIndex(w.text, ".")
 	if dot < 0 {
-		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu", "%q is no figure: it has no metric", w.text)
+		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu", "%q is not a figure: it has no metric", w.text)
 	}
 	if p.s.Mode, err = p.mode(word{w.text[:dot], w.at}); err != nil {
 		return err
@@ -308,15 +308,15 @@ func (p *parser) qualifiers() error {
 			return p.fail(w, unknown("word", w.text, names))
 		}
 		if *all[k].to != "" {
-			return p.fail(w, fmt.Errorf("%s is said twice", w.text))
+			return p.fail(w, fmt.Errorf("%s is given twice", w.text))
 		}
 		value := p.joined()
 		if value.text == "" {
-			return p.hinted(value, "", "a word is missing behind %s", w.text)
+			return p.hinted(value, "", "a word is missing after %s", w.text)
 		}
 		if !slices.Contains(all[k].known, value.text) {
 			if w.text == "at" && len(p.known.Points) == 0 {
-				return p.hinted(w, "leave it out, or toll compare --sweep", "the run is no sweep: it has no points")
+				return p.hinted(w, "leave it out, or toll compare --sweep", "the run is not a sweep: it has no points")
 			}
 			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend", "at": "point"}[w.text]
 			return p.fail(value, unknown(what, value.text, all[k].known))

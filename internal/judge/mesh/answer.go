@@ -42,7 +42,7 @@ func (m *Mesh) answer() *analysis.Answer {
 		a.Add(m.none())
 	}
 	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
-		a.Add(were(n, "link") + " slow or lost packets in too few visits to be named: more sweeps (--sweeps, --budget) decide it.")
+		a.Add(were(n, "link") + " slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
 	}
 	return m.withoutResult(a)
 }
@@ -74,14 +74,18 @@ func (m *Mesh) none() string {
 	}
 	cannot := ""
 	if len(unknown) > 0 {
-		cannot = fmt.Sprintf(" %s of %s cannot tell about %s.",
-			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), strings.Join(unknown, " and "))
+		few := "are too few"
+		if m.Sweeps == 1 {
+			few = "is too little"
+		}
+		cannot = fmt.Sprintf(" %s of %s %s to judge %s.",
+			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), few, strings.Join(unknown, " and "))
 	}
 	switch in := strings.Join(known, " and "); {
 	case len(known) == 0:
 		return strings.TrimSpace(cannot)
 	case len(m.Nodes) == 2:
-		return fmt.Sprintf("Nothing is named in %s: two nodes have only each other to be compared with.", in) + cannot
+		return fmt.Sprintf("No fault is reported in %s: with two nodes there is nothing else to compare with.", in) + cannot
 	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
 		return fmt.Sprintf("Nothing else stands out of the noise in %s.", in) + cannot
 	default:
@@ -164,7 +168,7 @@ func (m *Mesh) answerBeside(a *analysis.Answer) {
 		a.Add(m.Beside.none())
 	}
 	if n := m.count(SlowUndecided); n > 0 {
-		a.Add(were(n, "link") + " slow by the " + Network(m.Mode) + ", and whether by the link or the " + m.upper() + " more sweeps (--sweeps, --budget) decide.")
+		a.Add(m.undecided(n) + " (--sweeps, --budget).")
 	}
 	a.Add(m.typicalCosts())
 }

@@ -40,15 +40,15 @@ func TestAnswer(t *testing.T) {
 		want   string
 	}{
 		{"healthy", nil, 3, true, "No: no node or link stands out of the noise in round trips and throughput."},
-		{"noise-not-known", nil, 3, false, "5 sweeps of 3 nodes cannot tell about round trips and throughput."},
+		{"noise-not-known", nil, 3, false, "5 sweeps of 3 nodes are too few to judge round trips and throughput."},
 		{"one-metric", func(m *Mesh) { m.Metrics[workload.LatencyP50] = Metric{Links: 3} }, 3, true,
-			"No: no node or link stands out of the noise in throughput. 5 sweeps of 3 nodes cannot tell about round trips."},
-		{"two", nil, 2, true, "Nothing is named in round trips and throughput: two nodes have only each other to be compared with."},
+			"No: no node or link stands out of the noise in throughput. 5 sweeps of 3 nodes are too few to judge round trips."},
+		{"two", nil, 2, true, "No fault is reported in round trips and throughput: with two nodes there is nothing else to compare with."},
 		{"slow", func(m *Mesh) { m.Faults = []Fault{slow} }, 3, true, "n2 is slow: 3.00 times the typical round trip."},
 		{"both", func(m *Mesh) { m.Faults = []Fault{slow, lossy} }, 3, true,
 			"n2 is slow: 3.00 times the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
 		{"doubtful", func(m *Mesh) { m.Doubtful = 1 }, 3, true,
-			"Nothing else stands out of the noise in round trips and throughput.\n1 link was slow or lost packets in too few visits to be named: more sweeps (--sweeps, --budget) decide it."},
+			"Nothing else stands out of the noise in round trips and throughput.\n1 link was slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget)."},
 		{"gone", func(m *Mesh) { m.Failed = []Failed{{Nodes: []string{"n3"}}, {Nodes: []string{"n1", "n2"}, Load: "rr"}} }, 3, true,
 			"n3 never answered.\nNothing else stands out of the noise in round trips and throughput.\nWithout a result: 1 pair."},
 	} {

@@ -230,6 +230,11 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x, m.upper(), Network(m.Beside.Mode))
 }
 
+// undecided says of n links that the noise hides what makes them slow.
+func (m *Mesh) undecided(n int) string {
+	return fmt.Sprintf("%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
+}
+
 // costFindings say what makes links slow: the links themselves, or only the mode.
 func (m *Mesh) costFindings() []string {
 	out := []string{m.typicalCosts()}
@@ -245,7 +250,7 @@ func (m *Mesh) costFindings() []string {
 	}
 	if n := m.count(SlowUndecided); n > 0 {
 		named++
-		out = append(out, fmt.Sprintf("By the %s %s slow, and whether by the link or the %s the noise hides: more sweeps decide it.", Network(m.Mode), were(n, "link"), m.upper()))
+		out = append(out, m.undecided(n)+".")
 	}
 	for _, subject := range m.subjects() { // lost packets are no slowness
 		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool { return x.Metric != workload.RetransmissionRate })
@@ -267,7 +272,7 @@ func (m *Mesh) noCost() string {
 			return fmt.Sprintf("Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
 		}
 	}
-	return fmt.Sprintf("The %s is named as slow on no link: it costs about the same on all.", m.upper())
+	return fmt.Sprintf("The %s is reported as slow on no link: it costs about the same on all.", m.upper())
 }
 
 // count is how many links have a verdict, in any metric, each once.

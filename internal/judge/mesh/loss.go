@@ -61,5 +61,5 @@ func (m *Mesh) nothingLost() string {
 	if x.NamedFrom == nil {
 		return ""
 	}
-	return fmt.Sprintf(" Nothing is named as losing packets: that takes %s retransmitted, where %s is typical.", percent(*x.NamedFrom), percent(x.Typical))
+	return fmt.Sprintf(" Nothing is reported as losing packets: that takes %s retransmitted, where %s is typical.", percent(*x.NamedFrom), percent(x.Typical))
 }

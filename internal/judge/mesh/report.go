@@ -16,7 +16,7 @@ type Mesh struct {
 	Nodes   []Node            `json:"nodes"`
 	Metrics map[string]Metric `json:"metrics"` // LatencyP50, Throughput, RetransmissionRate
 	Faults  []Fault           `json:"faults"`
-	// Doubtful is how many links look slow, but in too few visits to be named.
+	// Doubtful is how many links look slow, but in too few visits to be reported.
 	Doubtful int `json:"doubtful"`
 	// DoubtfulLoss is the same of links that lose packets.
 	DoubtfulLoss int      `json:"doubtful_loss,omitempty"`

@@ -120,13 +120,13 @@ func (m *Mesh) link(x Fault) string {
 	how := fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
 	switch {
 	case x.Metric == workload.LatencyP50:
-		return fmt.Sprintf("its round trips take %s times as long as its nodes' others %s", x, how)
+		return fmt.Sprintf("its round trips take %s times as long as those of its nodes' other links %s", x, how)
 	case len(m.Nodes) == 2:
 		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0], x.Nodes[1], x, how)
 	case x.Way == WayBoth:
-		return fmt.Sprintf("its throughput is %s of its nodes' others, in both directions %s", x, how)
+		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions %s", x, how)
 	}
-	return fmt.Sprintf("%s sends to %s at %s of what they have with others, which the reverse direction does not %s", x.Nodes[0], x.Nodes[1], x, how)
+	return fmt.Sprintf("%s sends to %s at %s of the rate of their other links %s, and the reverse direction is not slow", x.Nodes[0], x.Nodes[1], x, how)
 }
 
 func (m *Mesh) node(x Fault) string {
@@ -163,14 +163,14 @@ func (m *Mesh) nothingSlow() string {
 	}
 	switch {
 	case len(parts) == 0:
-		return fmt.Sprintf("No node and no link can be named: what was measured, %s of %s, says nothing about the noise.",
+		return fmt.Sprintf("No fault can be reported: the noise is not known from %s of %s.",
 			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"))
 	case len(m.Nodes) == 2 && m.Metrics[workload.Throughput].NamedFrom != nil:
 		return fmt.Sprintf("Neither direction of the link is %.2f times slower than the other.", *m.Metrics[workload.Throughput].NamedFrom) + m.nothingLost()
 	case len(m.Nodes) == 2:
 		return "Round trips between two nodes have nothing to be compared with."
 	}
-	return fmt.Sprintf("Nothing is named as slow: no node is %.2f times slower than is typical beyond the noise, and no link is %s slower than its nodes make it.",
+	return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no node is %.2f times slower than is typical, and no link is %s slower than its nodes explain.",
 		model.Least, strings.Join(parts, " or ")) + m.nothingLost()
 }
 
@@ -213,18 +213,18 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	switch sweeps := f.End.Sweeps; {
 	case len(m.Metrics) == 0:
 	case len(unknown) > 0:
-		add("few-sweeps", "%s of so few nodes: the noise is not known well enough to name what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
+		add("few-sweeps", "%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
 	case sweeps < stats.MinJudged:
 		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits", stats.MinJudged)
 	}
 	if len(m.Nodes) == 2 {
-		add("two-nodes", "with two nodes only the link between them can be named: which of them is slow takes a third one to tell")
+		add("two-nodes", "with two nodes only the link between them can be reported: finding out which of them is slow takes a third one")
 	}
 	if m.Doubtful > 0 {
-		add("doubtful", "%s slow in too few visits to be named: use more sweeps", were(m.Doubtful, "link"))
+		add("doubtful", "%s slow in too few visits to be reported: use more sweeps", were(m.Doubtful, "link"))
 	}
 	if m.DoubtfulLoss > 0 {
-		add("doubtful-loss", "%s lost packets in too few visits to be named: use more sweeps", count(m.DoubtfulLoss, "link"))
+		add("doubtful-loss", "%s lost packets in too few visits to be reported: use more sweeps", count(m.DoubtfulLoss, "link"))
 	}
 	if bad := failedPairs(f.Pairs); bad > 0 {
 		last := ""
@@ -233,10 +233,10 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 				last = v.Failure
 			}
 		}
-		add("failed-visits", "%d of %d visits failed and are left out, the last one so: %s", bad, len(f.Pairs), last)
+		add("failed-visits", "%d of %d visits failed and are left out, the last one because: %s", bad, len(f.Pairs), last)
 	}
 	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
-		add("same-machine", "%s are one machine: what is between them is no network", List(names))
+		add("same-machine", "%s are the same machine, so no network is measured between them", List(names))
 	}
 	if text := m.mtus(); text != "" {
 		add("mtu", "the nodes' MTUs differ: %s", text)

@@ -72,7 +72,7 @@ var studies = []Study{
 			"Its iptables (routable addresses) gave each container on the default bridge a macvlan alias of the machine, with DNAT and SNAT 1:1",
 		Baseline: "the first column at the same shape, and to the smallest shape of each column",
 		Findings: []string{
-			"Open vSwitch carries more than every other way, whatever the number of clients",
+			"Open vSwitch carries more than every other mode, whatever the number of clients",
 			"pipework and link carry as much as aliases by NAT or more",
 			"what a client gets falls as clients are added",
 			"link mostly carries less than pipework (third table)",
@@ -208,7 +208,7 @@ func driverOurs(r Row) (Ours, error) {
 
 // otherPlace is why docker-proxy's ratio is not measured.
 const otherPlace = "docker-proxy was measured on the machine itself, over loopback, and native over the 10 Gbit/s link: " +
-	"their quotient depends on the link, so it is no ratio to hold another machine against"
+	"their quotient depends on the link, so it is not a ratio to compare another machine with"
 
 func driverRatios(es []Entry) []Comparison {
 	findings := map[mode.Name]int{mode.Host: 0, mode.Bridge: 1, mode.PublishProxy: 1, mode.Overlay: 2}

@@ -32,7 +32,7 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	// Before anything else: these have a password where a parser would take it
 	// for a port, a path or an option.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
-		return product{}, nil, &Error{msg: "the DSN has an @ or a # behind its host", hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
+		return product{}, nil, &Error{msg: "the DSN has an @ or a # after its host", hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
 	}
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -125,7 +125,7 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 	case p.socketOnly && elsewhere != "" && !strings.HasPrefix(elsewhere, "/"):
 		return &Error{msg: fmt.Sprintf("the DSN's option %s is not a path", p.hostKey), hint: "give the socket's path, from /"}
 	case strings.HasSuffix(u.Host, ":"):
-		return &Error{msg: "the DSN's port is missing behind the colon", hint: urlHint}
+		return &Error{msg: "the DSN's port is missing after the colon", hint: urlHint}
 	case port == "":
 		port = q.Get("port")
 	}

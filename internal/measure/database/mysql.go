@@ -47,7 +47,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	return target{
 		where:    addr,
 		password: password != "",
-		plain:    "make TLS a must (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
+		plain:    "require TLS (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
 		noVerify: "tls=skip-verify",
 		secrets:  []string{password},
 		connector: func(l *link) (driver.Connector, error) {

@@ -41,7 +41,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	return target{
 		where:    where,
 		password: cfg.Password != "",
-		plain:    "make TLS a must (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
+		plain:    "require TLS (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
 		noVerify: "sslmode=require",
 		secrets:  []string{password, cfg.Password},
 		connector: func(l *link) (driver.Connector, error) {

@@ -92,7 +92,7 @@ func postgres(t *testing.T) (port, dir string) {
 	}
 }
 
-// skipOrFail is the house's: skip on a laptop, fail where CI=true says that
+// skipOrFail is the project's rule: skip on a laptop, fail where CI=true says that
 // nothing is missing.
 func skipOrFail(t *testing.T, format string, args ...any) {
 	t.Helper()

@@ -123,7 +123,7 @@ func ParseAddresses(words []string) ([]Address, error) {
 		case a.URL == "":
 			return nil, fmt.Errorf("endpoint %d has no address", i+1)
 		case atBehindHost(a.URL):
-			return nil, fmt.Errorf("endpoint %d has an @ behind its host: write %%40 there, and no password at all", i+1)
+			return nil, fmt.Errorf("endpoint %d has an @ after its host: write %%40 there, and no password at all", i+1)
 		case a.Name == "":
 			return nil, fmt.Errorf("endpoint %d is neither NAME=URL nor a URL with a host", i+1)
 		case seen[a.Name]:

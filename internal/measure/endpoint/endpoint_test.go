@@ -51,11 +51,11 @@ func TestParseAddresses(t *testing.T) {
 		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h"},
 
 		// A password with a slash begins where a host's port is.
-		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil, "endpoint 1 has an @ behind its host"},
-		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil, "endpoint 1 has an @ behind its host"},
-		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil, "endpoint 1 has an @ behind its host"},
-		{"password-slashes", []string{"//app:12/hunter22@db"}, nil, "endpoint 1 has an @ behind its host"},
-		{"password-no-port", []string{"http://app:hunter/22@db"}, nil, "endpoint 1 has an @ behind its host"},
+		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil, "endpoint 1 has an @ after its host"},
+		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil, "endpoint 1 has an @ after its host"},
+		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil, "endpoint 1 has an @ after its host"},
+		{"password-slashes", []string{"//app:12/hunter22@db"}, nil, "endpoint 1 has an @ after its host"},
+		{"password-no-port", []string{"http://app:hunter/22@db"}, nil, "endpoint 1 has an @ after its host"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseAddresses(tt.words)

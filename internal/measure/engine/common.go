@@ -70,4 +70,4 @@ func (g *guest) same(h path.Hop, o *guest, x path.Hop) bool {
 }
 
 // errPartner says why a cell has no witness although nothing is wrong with it.
-var errPartner = errors.New("what moved on its path is not known, because another cell that shares it failed")
+var errPartner = errors.New("its traffic cannot be verified, because another cell on the same path failed")

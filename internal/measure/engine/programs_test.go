@@ -155,7 +155,7 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 		{"no-metric", wrong(program.Wait, false, program.State{Ended: true, Stdout: "done\n"}),
 			[]string{"client: no metric latency", "it said: done"}, sample.Output{Client: "done\n"}},
 		{"metric-is-no-number", wrong(program.Wait, false, program.State{Ended: true, Stdout: "latency ∞\n"}),
-			[]string{"client: metric latency: \"∞\" is no number"}, sample.Output{Client: "latency ∞\n"}},
+			[]string{"client: metric latency: \"∞\" is not a number"}, sample.Output{Client: "latency ∞\n"}},
 		{"server-cannot-be-read", wrong(program.Read, false, program.State{Error: "no such order"}),
 			[]string{"server: no such order"}, sample.Output{}},
 	} {

@@ -155,7 +155,7 @@ func crrClient(t *thread) {
 	}
 }
 
-// once is what became of one connection: when, and which of failures or -1.
+// once is how one connection ended: when, and which of failures or -1.
 type once struct {
 	begin, connected, end int64
 	failure               int

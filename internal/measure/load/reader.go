@@ -110,7 +110,7 @@ func (r *streamReader) line(s []byte) (sseEvent, error) {
 func (r *streamReader) header(s []byte) error {
 	if len(s) == 0 {
 		if !r.chunked || !r.streams {
-			return errors.New("the response is no chunked stream of events")
+			return errors.New("the response is not a chunked stream of events")
 		}
 		r.part = inSize
 		return nil

@@ -111,8 +111,8 @@ func TestReaderIsStrict(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"status", "200 OK", "500 Oh", "500"},
 		{"no-cr", "OK\r\n", "OK\n", "without CR"},
-		{"content-length", "Transfer-Encoding: chunked", "Content-Length: 5", "no chunked stream"},
-		{"type", "text/event-stream", "text/plain", "no chunked stream"},
+		{"content-length", "Transfer-Encoding: chunked", "Content-Length: 5", "not a chunked stream"},
+		{"type", "text/event-stream", "text/plain", "not a chunked stream"},
 		{"size", "\r\n\r\n1", "\r\n\r\nx", "chunk size"},
 		{"long-chunk", "\r\n0\r\n", "\r\nzz\r\n", "chunk size"},
 		{"trailer", "0\r\n\r\n", "0\r\nA: b\r\n\r\n", "trailer"},

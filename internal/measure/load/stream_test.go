@@ -229,7 +229,7 @@ func TestStreamOfOthers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
 		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n", "404"},
 		{"closed", "", "closed"},
-		{"not-chunked", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "no chunked stream"},
+		{"not-chunked", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "not a chunked stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := serve(t, func(c net.Conn) {

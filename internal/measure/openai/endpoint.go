@@ -125,7 +125,7 @@ func parseURL(raw string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment")
 	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // the end of a password with a / ? or # in it
-		return nil, errors.New("the URL has an @ behind its host: write %40 there, and no password at all")
+		return nil, errors.New("the URL has an @ after its host: write %40 there, and no password at all")
 	case u.Hostname() == "":
 		return nil, errors.New("the URL has no host")
 	}

@@ -35,14 +35,14 @@ func (s *Session) refused(a *answer) error {
 		return s.status(a)
 	}
 	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway before it compresses the response (%s), which holds its events back", s.e.secrets.clean(enc))
+		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s), which holds its events back", s.e.secrets.clean(enc))
 	}
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if kind == eventStream {
 		return nil
 	}
 	if kind == "" {
-		kind = "no type of content"
+		kind = "no Content-Type"
 	}
 	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
 }
@@ -135,8 +135,8 @@ func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
-// failed puts the last hand to an error: a context that is over is the cause of
-// any, and no secret is in it.
+// failed completes an error: a context that is over is the cause of any, and no
+// secret is in it.
 func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -94,7 +94,7 @@ func (st *stream) event(ev sse.Event) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the server sent an event that is no completion chunk: %s", st.e.secrets.clean(string(ev.Data)))
+		return fmt.Errorf("the server sent an event that is not a completion chunk: %s", st.e.secrets.clean(string(ev.Data)))
 	}
 	if p.fault != "" {
 		return st.fault(p.fault)

@@ -85,7 +85,7 @@ func (s *Session) read(a *answer) (*Response, error) {
 	}
 	var c completion
 	if err := json.Unmarshal(b, &c); err != nil {
-		return nil, fmt.Errorf("the server answered what is no completion: %s", s.e.secrets.clean(string(b)))
+		return nil, fmt.Errorf("the server's answer is not a completion: %s", s.e.secrets.clean(string(b)))
 	}
 	if c.Error {
 		return nil, fmt.Errorf("the server could not answer: %s", s.e.secrets.clean(faultText(b)))
@@ -114,7 +114,7 @@ func (s *Session) refusedWhole(a *answer) error {
 		return s.status(a)
 	}
 	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway before it compresses the response (%s), although it was asked not to", s.e.secrets.clean(enc))
+		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s), although it was asked not to", s.e.secrets.clean(enc))
 	}
 	if kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type")); kind == eventStream {
 		return errors.New("the server streams its response, although it was asked not to")

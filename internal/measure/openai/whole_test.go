@@ -50,7 +50,7 @@ func TestAskWhole(t *testing.T) {
 func TestAskWholeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ raw, words string }{
 		"stream":   {good(), "streams its response"},
-		"no JSON":  {answered("hello hunter22", ""), "no completion: hello ***"},
+		"no JSON":  {answered("hello hunter22", ""), "not a completion: hello ***"},
 		"fault":    {answered(`{"error":{"message":"no memory for hunter22"}}`, ""), "could not answer: no memory for ***"},
 		"empty":    {answered(`{"choices":[{"message":{"content":""}}]}`, ""), "no token"},
 		"none":     {answered(`{"choices":[]}`, ""), "no token"},

@@ -32,7 +32,7 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 	parts := strings.Split(head, ":")
 	g.Name, g.Pattern, g.Scale = parts[0], pattern, 1
 	if !gaugeName.MatchString(g.Name) || g.Name == sample.Elapsed {
-		return g, fmt.Errorf("%q is no name for a metric: letters, digits, dots and dashes, and not %s", g.Name, sample.Elapsed)
+		return g, fmt.Errorf("%q is not a name for a metric: letters, digits, dots and dashes, and not %s", g.Name, sample.Elapsed)
 	}
 	said := false
 	for _, p := range parts[1:] {
@@ -86,7 +86,7 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 			return 0, fmt.Errorf("metric %s: %w", g.Name, err)
 		}
 		if u.Base != g.Unit {
-			return 0, fmt.Errorf("metric %s: printed in %q, which is no %s", g.Name, last[2], g.Unit)
+			return 0, fmt.Errorf("metric %s: printed in %q, which cannot be converted to %s", g.Name, last[2], g.Unit)
 		}
 		scale = u.Scale
 	}

@@ -145,11 +145,11 @@ func (c *collector) sockets() error {
 	switch {
 	case c.f.Known.Owners:
 	case c.hidden && c.root:
-		c.missing("who has some of the sockets", "this root may not read every process's open files", "run toll ports on the machine itself, with all capabilities")
+		c.missing("owners of some sockets", "this root user cannot read all processes' open files", "run toll ports on the machine itself, with all capabilities")
 	case c.hidden:
-		c.missing("who has some of the sockets", "the kernel shows other users' open files to root only", asRoot)
+		c.missing("owners of some sockets", "the kernel shows other users' open files to root only", asRoot)
 	default:
-		c.missing("who has some of the sockets", "no process that is visible here: the kernel itself, or one outside this container", "run toll ports outside, on the machine itself")
+		c.missing("owners of some sockets", "no process that is visible here: the kernel itself, or one outside this container", "run toll ports outside, on the machine itself")
 	}
 	c.rootless(slices.Clone(c.f.Proxies))
 	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)

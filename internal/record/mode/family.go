@@ -106,9 +106,9 @@ func subInterface(kind string, instead Placement) Apart {
 }
 
 var overlayApart = []Apart{
-	{From: FromHost, Why: "an overlay's network is in a namespace of its own, which the machine is no part of",
+	{From: FromHost, Why: "an overlay's network is in a namespace of its own, which the machine is not part of",
 		Around: "--from container, or publish the port"},
-	{From: FromRemote, Why: "an overlay's network is in a namespace of its own, which no machine is a part of",
+	{From: FromRemote, Why: "an overlay's network is in a namespace of its own, which no machine is part of",
 		Around: "--from remote-container, or publish the port"},
 }
 

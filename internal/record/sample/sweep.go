@@ -45,7 +45,7 @@ func (p Plan) checkSweep() error {
 	}
 	for _, c := range p.Cells {
 		if !slices.ContainsFunc(points, func(o Point) bool { return o.Name == c.Point }) {
-			return fmt.Errorf("a cell at %q, which is no point of the sweep", c.Point)
+			return fmt.Errorf("a cell at %q, which is not a point of the sweep", c.Point)
 		}
 	}
 	return nil

@@ -259,5 +259,5 @@ func bulkDoubts(s Seen) []Doubt {
 		return nil
 	}
 	return []Doubt{{"zerocopy-copied", "the kernel copied most of what was sent with MSG_ZEROCOPY after all, " +
-		"as it does on the way to a socket of the same machine: this is the price of trying, not of zero-copy"}}
+		"as it always does for sockets of the same machine: this is the cost of attempted zero-copy, not of zero-copy"}}
 }

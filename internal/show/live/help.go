@@ -12,12 +12,12 @@ func (m Model) helpPage() document.Document {
 		{"Esc", "back to the tables"},
 		{"s", "sort: as in the report, by mode, value, verdict, price"},
 		{"1 … 5", "one of these orders"},
-		{"r", "turn the order round"},
+		{"r", "reverse the order"},
 		{"w", "what is not measured, and all warnings"},
 		{"?", "this help"},
 	}
 	if m.running {
-		keys = append(keys, [2]string{"q", "quit: asks what is to become of the run"}, [2]string{"Ctrl-C", "stop the run, and print what there is"})
+		keys = append(keys, [2]string{"q", "quit: asks whether to stop the run"}, [2]string{"Ctrl-C", "stop the run, and print what there is"})
 	} else {
 		keys = append(keys, [2]string{"q", "quit"})
 	}
@@ -32,7 +32,7 @@ func (m Model) helpPage() document.Document {
 	read := document.Section{Title: document.Strongly("How to read it")}
 	read.Add(words("● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; between the dots a difference is called the same. Best first in every order but by mode."))
 	if m.running {
-		read.Add(words("While something is measured the screen stands still, because drawing costs CPU time. It is drawn anew between " +
+		read.Add(words("While something is measured the screen stands still, because drawing costs CPU time. It is redrawn between " +
 			"epochs and visits, and keys act then; q and Ctrl-C act at once."))
 	}
 	d.Sections = append(d.Sections, read)

@@ -38,7 +38,7 @@ func (m *Model) press(k string) {
 	m.pressText(k)
 }
 
-// answer takes the answer to what is to become of a run.
+// answer takes the answer to whether a run is to stop.
 func (m *Model) answer(k string) {
 	switch k {
 	case "s":

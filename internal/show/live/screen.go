@@ -236,7 +236,7 @@ func (m Model) doubtsPage() document.Document {
 	return document.Document{Sections: behind}
 }
 
-// question asks what is to become of the run.
+// question asks whether to stop the run.
 func (m Model) question() []string {
 	return []string{"", m.strong("  Stop the run?"), "",
 		"  s    stop now, and print what there is (as Ctrl-C does)",

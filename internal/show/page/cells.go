@@ -28,7 +28,7 @@ func titles(r judge.Report) (title, lede string) {
 	case sample.StudyScale:
 		return "How network modes scale", "toll scale"
 	case sample.StudyEndpoints:
-		return "What each way to an endpoint costs", "toll"
+		return "What each route to an endpoint costs", "toll"
 	case sample.StudyMesh:
 		return "Which nodes and links are slow", "toll mesh"
 	}

@@ -133,7 +133,7 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
 		rows = append(rows, row)
 	}
 	c = chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec,
-		How: "The stronger the colour, the " + more + ". A frame: explained by a fault that is named."}
+		How: "The stronger the colour, the " + more + ". A frame: explained by a reported fault."}
 	if len(m.Nodes) < largeMesh {
 		c.Table = tableOf(rows, heads...)
 	} else {

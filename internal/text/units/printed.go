@@ -73,7 +73,7 @@ func ParseNumber(s string, scale float64) (float64, error) {
 	}
 	x, err := strconv.ParseFloat(plain, 64)
 	if x *= scale; err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	return x, nil
 }

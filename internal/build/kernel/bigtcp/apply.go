@@ -12,7 +12,7 @@ import (
 // docs/commands/advise.md.
 const Size = 180000
 
-// Outcome is what became of an Apply.
+// Outcome is the result of an Apply.
 type Outcome struct {
 	Raised  []string // links by name
 	Lowered []string // taken back

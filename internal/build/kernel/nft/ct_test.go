@@ -18,7 +18,7 @@ var translatedPacket = firewall.Packet{Proto: "tcp", Src: netip.MustParseAddr("2
 	In: "eth0", Out: "docker0", Orig: netip.MustParseAddrPort("198.18.0.1:8080")}
 
 // dropping writes a rule set in which each match has a chain of its own that drops,
-// and returns what becomes of the packet in each.
+// and returns the packet's outcome in each.
 func dropping(t *testing.T, matches []string, write func(chains []string) error) map[string]firewall.Outcome {
 	t.Helper()
 	out := map[string]firewall.Outcome{}

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// walked is a packet and what becomes of it at a hook.
+// walked is a packet and its outcome at a hook.
 type walked struct {
 	kind   firewall.Kind
 	hook   firewall.Hook

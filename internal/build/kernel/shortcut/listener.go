@@ -61,7 +61,7 @@ var ErrChanged = errors.New("the listener has changed meanwhile")
 // that time is noticed, and the mark taken back.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
-		return fmt.Errorf("%s is no loopback address", e.Dial)
+		return fmt.Errorf("%s is not a loopback address", e.Dial)
 	}
 	if err := t.mark(e.Target, l); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP, of which TCP is a part
 	}
 	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil || shared != 0 {
-		return fmt.Errorf("others may listen beside process %d: %w", l.PID, ErrChanged)
+		return fmt.Errorf("other processes may listen as well as process %d: %w", l.PID, ErrChanged)
 	}
 	var now objectEndpoint
 	want := toEndpoint(target)

@@ -56,7 +56,7 @@ type Reason string
 
 // Reasons, in the order of enum reason in shortcut.bpf.c.
 var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
-	"nobody listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
+	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
 	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out"}
 
 // attachments are the programs and where they are attached.

@@ -300,7 +300,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 	wide := Entry{Dial: netip.MustParseAddrPort("172.31.9.1:7070"), Target: boxAddr4}
 	if err := m.host.Do(func() error { return m.table.Add(wide, l) }); err == nil {
-		t.Error("an address that is no loopback address")
+		t.Error("an address that is not a loopback address")
 	}
 	if all, err := m.table.Entries(); err != nil || len(all) != 0 {
 		t.Error(all, err)

@@ -37,7 +37,7 @@ func NewFast(p *path.Path, space Space) (*Fast, error) {
 }
 
 // Lead gives a published port its shortcut, and guards the proxy, given as its hop and by
-// its PID: it must have no connection, and no client may go the old way.
+// its PID: it must have no connection, and no client may use docker-proxy.
 func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
 	err := f.space.Do(func() error {
 		l, err := shortcut.ListenerOf(pid, dial.Port())
