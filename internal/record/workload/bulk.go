@@ -150,7 +150,7 @@ var bulkFlags = []Flag{
 	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
 		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Bidir = on }) }}},
 	{Name: "bytes", Help: "move so many bytes on each stream, such as 100M, instead of filling the window", NotOfCrowds: true,
-		Value: Size{1, MaxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
+		Value: Size{0, 1, MaxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
 	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
 		Value: Choice{What: "sender", Preset: sendCopy, Words: senders, Put: func(l *sample.Load, word string) {
 			if word == sendCopy {

@@ -100,7 +100,7 @@ var udpFlags = []Flag{
 	{Name: "bitrate", Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
 		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *UDPOptions) { o.Rate = x }) }}},
 	{Name: "datagram", Help: "bytes of a datagram's payload",
-		Value: Whole{DefaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Size = n }) }}},
+		Value: Size{DefaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) { set(l, func(o *UDPOptions) { o.Size = int(n) }) }}},
 	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Batch = n }) }}},
 	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *UDPOptions) { o.GSO = on }) }}},
 }
