@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,18 +44,15 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 	return c
 }
 
+// Bounds of how long it lasts, and of how long a trial takes.
+const (
+	minLease, maxLease = time.Second, 24 * time.Hour
+	minTrial, maxTrial = 2 * time.Second, 10 * time.Minute
+)
+
 // leaseFlag is how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
-	*to = fast.Lease
-	c.Flags().DurationVar(to, "lease", fast.Lease, "end by itself after so long, unless renewed: 1s to 24h")
-}
-
-func checkLease(d time.Duration) error {
-	const longest = 24 * time.Hour
-	if d < time.Second || d > longest {
-		return usage(fmt.Errorf("--lease %s: must be from 1s to 24h", d), "")
-	}
-	return nil
+	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease", "end by itself after so long, unless renewed: 1s to 24h")
 }
 
 // asRoot refuses other users before anything is read.
@@ -94,7 +90,7 @@ stream, sql and run ask as the commands of these names do, with flags that they 
   sudo toll fast on 8080 --measure=run --client 'curl -so /dev/null {addr}'
   sudo toll fast on --all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
+			if err := out.check(); err != nil {
 				return err
 			}
 			want, err := parseChoice(args, all)
@@ -124,7 +120,7 @@ stream, sql and run ask as the commands of these names do, with flags that they 
 	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting, stream[:/PATH], sql, run")
 	c.Flags().Lookup("measure").NoOptDefVal = "auto"
 	asks.add(c.Flags())
-	c.Flags().DurationVar(&trial.Budget, "budget", fast.TrialBudget, "with --measure: how long, 2s to 10m")
+	c.Flags().Var(timeFlag(&trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
 	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
 	leaseFlag(c, &lease)
 	out.add(c.Flags(), document.FastState)
@@ -174,7 +170,6 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 
 // checkTrial refuses what a trial cannot be asked for.
 func checkTrial(c *cobra.Command, t *fast.Trial) error {
-	const shortest, longest = 2 * time.Second, 10 * time.Minute
 	switch {
 	case t.Speaks == "" && c.Flags().Changed("measure"):
 		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(measureWords(), ", "))
@@ -184,8 +179,6 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 		return nil
 	case t.Want.All:
 		return usage(errors.New("--measure asks ports that are named, not --all"), "toll fast on 8080 --measure")
-	case t.Budget < shortest || t.Budget > longest:
-		return usage(fmt.Errorf("--budget %s: must be from 2s to 10m", t.Budget), "")
 	}
 	return checkMeasure(t.Speaks)
 }
@@ -273,12 +266,12 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 		return c, usage(errors.New("toll fast on needs ports, or --all"), "toll fast on --all; toll ports lists them")
 	}
 	for _, a := range args {
-		n, err := strconv.ParseUint(strings.TrimPrefix(a, ":"), 10, 16)
-		if err != nil || n == 0 {
-			return c, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", a), "toll fast on 8080")
+		port, err := parsePort(a, "toll fast on 8080")
+		if err != nil {
+			return c, err
 		}
-		if !slices.Contains(c.Ports, uint16(n)) {
-			c.Ports = append(c.Ports, uint16(n))
+		if !slices.Contains(c.Ports, port) {
+			c.Ports = append(c.Ports, port)
 		}
 	}
 	c.All = all
@@ -367,9 +360,6 @@ all anew and renews the lease every third of it. It stays in the foreground; pac
 a unit for systemd, toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
-			if err := checkLease(lease); err != nil {
-				return err
-			}
 			if err := asRoot("watch"); err != nil {
 				return err
 			}
