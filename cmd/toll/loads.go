@@ -69,6 +69,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 		words = append(words, n+" ("+w.Gist+")")
 	}
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
+	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, loadNames, func(string) bool { return true })
 	for name := range f.loads.flags {
 		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool { return slices.Contains(has, l) }) {

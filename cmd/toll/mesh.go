@@ -97,7 +97,9 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 
 // addMeshLoads adds the flags of the loads of a mesh.
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.loads.kinds, "load", []string{workload.RR, workload.Bulk}, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	takes := []string{workload.RR, workload.Bulk}
+	fl.StringSliceVar(&f.loads.kinds, "load", takes, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
 		return flag == "streams" || flag == "request" || flag == "reply"
 	})
