@@ -28,6 +28,8 @@ type backend struct {
 	model bool
 	// distant says that client and server are on different machines.
 	distant bool
+	// meshes says that toll mesh can measure between its machines.
+	meshes bool
 	// modes are those that "all" is there; nil: all but Kubernetes's own.
 	modes func() []string
 	// settings are new ones, with nothing set, for a command with such flags.
@@ -76,6 +78,7 @@ var backends = []backend{
 		name:      swarm.Name,
 		words:     "between the nodes of a Docker Swarm",
 		distant:   true,
+		meshes:    true,
 		settings:  func(*builderFlags) settings { return &swarmFlags{} },
 		leftovers: swarm.Leftovers,
 	},
@@ -83,6 +86,7 @@ var backends = []backend{
 		name:     kubernetes.Name,
 		words:    "on the pods of a Kubernetes cluster",
 		distant:  true,
+		meshes:   true,
 		modes:    kubernetes.Modes,
 		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
 	},
@@ -90,6 +94,7 @@ var backends = []backend{
 		name:     peer.Name,
 		words:    "to other machines by ssh",
 		distant:  true,
+		meshes:   true,
 		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},
 }
@@ -126,6 +131,16 @@ func backendNames() []string {
 	var out []string
 	for _, b := range backends {
 		out = append(out, b.name)
+	}
+	return out
+}
+
+// meshBackends are those whose machines a mesh can be measured between.
+func meshBackends() (out []string) {
+	for _, b := range backends {
+		if b.meshes {
+			out = append(out, b.name)
+		}
 	}
 	return out
 }

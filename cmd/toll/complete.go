@@ -95,10 +95,7 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 				"container\tthe container's own", "container6\tthe container's own, of IPv6"}
 		}, many)
 	case "tune":
-		return list(func() []string {
-			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off",
-				"xps=on", "xps=off", "queues=", "threaded=on", "threaded=off", "bigtcp=", "bigtcp-container=", "bigtcp-lo=", "congestion="}
-		}, many)
+		return list(tuneStarts, many)
 	case "lever":
 		return list(lever.Names, many)
 	case "on":
@@ -197,6 +194,21 @@ func loadWords(names []string) []string {
 	for _, n := range names {
 		w, _ := workload.Find(n)
 		out = append(out, n+"\t"+w.Gist)
+	}
+	return out
+}
+
+// tuneStarts are the tunes with their values, or up to these where there are many.
+func tuneStarts() (out []string) {
+	for _, form := range mode.Forms() {
+		key, values, _ := strings.Cut(form, "=")
+		words := strings.Split(values, "|")
+		if len(words) == 1 {
+			words[0] = ""
+		}
+		for _, w := range words {
+			out = append(out, key+"="+w)
+		}
 	}
 	return out
 }

@@ -117,11 +117,11 @@ stream, sql and run ask as the commands of these names do, with flags that they 
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting, stream[:/PATH], sql, run")
+	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: "+strings.Join(measureWords(), ", "))
 	c.Flags().Lookup("measure").NoOptDefVal = "auto"
 	asks.add(c.Flags())
 	c.Flags().Var(timeFlag(&trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
-	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
+	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+partList(", "))
 	leaseFlag(c, &lease)
 	out.add(c.Flags(), document.FastState)
 	return c
@@ -220,12 +220,21 @@ func nothingFor(want fast.Choice, left fast.Left) error {
 	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
 }
 
+// partList are the parts of fast.
+func partList(between string) string {
+	var out []string
+	for _, p := range fast.Parts() {
+		out = append(out, string(p))
+	}
+	return strings.Join(out, between)
+}
+
 // parseParts reads --parts.
 func parseParts(words []string) (out []fast.Part, err error) {
 	for _, w := range words {
 		p, err := suggest.Parse("part", w, fast.Parts())
 		if err != nil {
-			return nil, usage(err, "--parts connect,links")
+			return nil, usage(err, "--parts "+partList(","))
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)

@@ -71,7 +71,10 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: swarm, kubernetes or peer")
+	on := meshBackends()
+	last := len(on) - 1
+	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: "+strings.Join(on[:last], ", ")+" or "+on[last])
+	offer(fl, "on", on)
 	of := func(name string) *pflag.FlagSet {
 		out := pflag.NewFlagSet(name, pflag.ContinueOnError)
 		out.SortFlags = false

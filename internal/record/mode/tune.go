@@ -38,6 +38,22 @@ const (
 // queues first, because steering is of those that there are.
 var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
+// Forms are all tunes as they are written: "mtu=N", "gro=on|off".
+func Forms() []string {
+	var out []string
+	for _, k := range keys {
+		value := on + "|" + off
+		switch k {
+		case MTU, Queues, Rmem, Wmem, BigTCP, BigTCPContainer, BigTCPLoopback:
+			value = "N"
+		case Congestion:
+			value = "NAME"
+		}
+		out = append(out, string(k)+"="+value)
+	}
+	return out
+}
+
 // Tune is one setting.
 type Tune struct {
 	Key   Key
