@@ -15,7 +15,7 @@ import (
 )
 
 // Name is the backend's name.
-const Name = "kubernetes"
+const Name = sample.Kubernetes
 
 // Kubernetes is the backend. The zero value is ready, but for Version; Close ends it.
 type Kubernetes struct {

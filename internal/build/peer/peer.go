@@ -26,11 +26,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Name is the backend's name.
-const Name = "peer"
+const Name = sample.Peer
 
 // Peer is the backend. The zero value lacks Host and Version; Close ends it.
 type Peer struct {

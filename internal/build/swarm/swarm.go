@@ -24,7 +24,7 @@ import (
 )
 
 // Name is the backend's name.
-const Name = "swarm"
+const Name = sample.Swarm
 
 // Swarm is the backend. The zero value is ready, but for Version; Close ends it.
 type Swarm struct {

@@ -297,7 +297,7 @@ func (p *parser) qualifiers() error {
 		{"from", &p.s.From, append(from, sample.FromHere)},
 		{"to", &p.s.To, targetWords()},
 		{"load", &p.s.Load, loads},
-		{"on", &p.s.On, append([]string{sample.Lab, "docker", "swarm"}, p.known.Backends...)},
+		{"on", &p.s.On, append(sample.Backends(), p.known.Backends...)},
 		{"at", &p.s.At, p.known.Points},
 	}
 	names := []string{"from", "to", "load", "on", "at"}
