@@ -15,7 +15,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -221,7 +220,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Environment, _ = here.Read() // what cannot be read is left empty
 	c.Environment.Tool = version
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
-	c.MeshConverged = mesh.Converged
+	c.MeshConverged = judge.Converged(c.Plan)
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
 	}
