@@ -175,9 +175,12 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.run = &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
+	r := &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
 	for _, n := range s.nodes {
-		k.run.nodes = append(k.run.nodes, nodeOf(n))
+		r.nodes = append(r.nodes, nodeOf(n))
+	}
+	if _, err := k.kept.Start(t.Context(), func(context.Context) (*run, error) { return r, nil }); err != nil {
+		t.Fatal(err)
 	}
 	nodes, without, err := k.Cluster(t.Context())
 	if err != nil || len(nodes) != 2 || len(without) != 2 {
