@@ -126,7 +126,7 @@ func (s *site) addAttached(orders []order) ([]*box, error) {
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
-		port, err := s.anyPort(at)
+		port, err := local.FreePort(s.engine.ns, at, s.path.Spec.UDP)
 		if err != nil {
 			return 0, err
 		}
@@ -149,31 +149,6 @@ func (e *engine) choose(port uint16) bool {
 	}
 	e.chosen[port] = true
 	return true
-}
-
-// anyPort is a port of this machine that is free at the moment.
-func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
-	addr := netip.AddrPortFrom(at, 0).String()
-	err = s.engine.ns.Do(func() error {
-		if s.path.Spec.UDP {
-			c, err := net.ListenPacket("udp", addr)
-			if err != nil {
-				return err
-			}
-			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
-			return c.Close()
-		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return err
-		}
-		port = uint16(l.Addr().(*net.TCPAddr).Port)
-		return l.Close()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
 }
 
 // ownAddress is the machine's own address: the one from which it would reach
