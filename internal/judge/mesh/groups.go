@@ -3,6 +3,7 @@ package mesh
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -29,6 +30,9 @@ type GroupMetric struct {
 
 // NoLabel is the value of a node that lacks the label.
 const NoLabel = "(none)"
+
+// ShortLabel is a label's key without who gave it its name: "zone".
+func ShortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // labelOf is a node's value.
 func labelOf(n sample.Node, key string) string {
