@@ -223,7 +223,7 @@ func recipeWords() []string {
 
 // choiceOf are the words that a load's flag takes; nil if it takes no words.
 func choiceOf(flag string) []string {
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		if f, ok := flagOf(w, flag); ok {
 			if choice, is := f.Value.(workload.Choice); is {
 				return choice.Words

@@ -29,7 +29,7 @@ type loadFlags struct {
 var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
 
 func names(has func(workload.Workload) bool) (out []string) {
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		if has(w) {
 			out = append(out, w.Name)
 		}

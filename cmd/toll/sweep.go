@@ -36,7 +36,7 @@ const sweepExample = "request=1,64,1400,16k"
 
 // axisNames are the names of all axes.
 func axisNames() (out []string) {
-	for _, a := range workload.Axes {
+	for _, a := range workload.Axes() {
 		out = append(out, a.Name)
 	}
 	return out

@@ -282,7 +282,7 @@ func (p *parser) joined() word {
 // qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND and at POINT.
 func (p *parser) qualifiers() error {
 	var loads []string
-	for _, l := range workload.All {
+	for _, l := range workload.All() {
 		loads = append(loads, l.Name)
 	}
 	var from []string

@@ -38,7 +38,7 @@ func All() []Entry {
 	for _, m := range mode.All() {
 		out = append(out, ofMode(m))
 	}
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		out = append(out, Entry{Group: Loads, Name: w.Name, Text: []string{w.Explain()}})
 	}
 	return append(out, metrics()...)
@@ -112,7 +112,7 @@ func metrics() (out []Entry) {
 // columns, and their last words.
 func headsOf() map[string][]string {
 	out := map[string][]string{}
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		for _, c := range Columns(w) {
 			if c.Metric == "" {
 				continue

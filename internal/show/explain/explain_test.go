@@ -39,7 +39,7 @@ func TestEverythingIsExplained(t *testing.T) {
 		finds(t, "target", string(to))
 		finds(t, "target", to.Short())
 	}
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		finds(t, "load", w.Name)
 		for _, c := range Columns(w) {
 			if c.Metric != "" {

@@ -83,12 +83,12 @@ func (m *Model) pressTables(k string) {
 			m.turn(details)
 		}
 	case "s":
-		at := slices.Index(show.Sortings, m.sorting)
-		m.sort(show.Sortings[(at+1)%len(show.Sortings)], false)
+		all := show.Sortings()
+		m.sort(all[(slices.Index(all, m.sorting)+1)%len(all)], false)
 	case "r":
 		m.sort(m.sorting, !m.reversed)
 	}
-	for n, s := range show.Sortings {
+	for n, s := range show.Sortings() {
 		if k == string(rune('1'+n)) {
 			m.sort(s, false)
 		}

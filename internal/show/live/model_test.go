@@ -217,7 +217,7 @@ func TestSort(t *testing.T) {
 		t.Fatalf("picked %q", want)
 	}
 	orders := map[show.Sorting]string{}
-	for range show.Sortings {
+	for range show.Sortings() {
 		m = m.keysPressed("s")
 		if got := pickedLine(t, m); got != want {
 			t.Errorf("sorted by %s the row is %q, not %q", m.sorting, got, want)
