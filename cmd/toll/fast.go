@@ -63,13 +63,17 @@ func asRoot(command string) error {
 	return &path.UnsupportedError{Missing: "only root may load BPF programs and see their maps", Remedy: "sudo toll fast " + command}
 }
 
+// onFlags are those of toll fast on.
+type onFlags struct {
+	out   outputFlags
+	all   bool
+	parts []string
+	trial fast.Trial
+	asks  measureFlags
+}
+
 func newFastOn(e env) *cobra.Command {
-	var out outputFlags
-	var all bool
-	var parts []string
-	var lease time.Duration
-	var trial fast.Trial
-	var asks measureFlags
+	var f onFlags
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
@@ -89,42 +93,44 @@ stream, sql and run ask as the commands of these names do, with flags that they 
   sudo toll fast on 6379 --measure=run --recipe redis
   sudo toll fast on 8080 --measure=run --client 'curl -so /dev/null {addr}'
   sudo toll fast on --all --lease 1h`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			want, err := parseChoice(args, all)
-			if err != nil {
-				return err
-			}
-			if want.Parts, err = parseParts(parts); err != nil {
-				return err
-			}
-			trial.Want, trial.Lease = want, lease
-			if err := errors.Join(checkTrial(c, &trial), asks.check(c, trial.Speaks)); err != nil {
-				return err
-			}
-			if trial.Load, err = asks.load(trial.Speaks, want.Ports); err != nil {
-				return err
-			}
-			if err := asRoot("on"); err != nil {
-				return err
-			}
-			if trial.Speaks != "" { // what it turned on it turns off when it is interrupted
-				return runTrial(c, e, &out, &trial)
-			}
-			return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &out, want, lease) })(c, args)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
-	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: "+strings.Join(measureWords(), ", "))
+	c.Flags().BoolVar(&f.all, "all", false, "every port that a container publishes, now or later")
+	c.Flags().StringVar(&f.trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: "+strings.Join(measureWords(), ", "))
 	c.Flags().Lookup("measure").NoOptDefVal = "auto"
-	asks.add(c.Flags())
-	c.Flags().Var(timeFlag(&trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
-	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+partList(", "))
-	leaseFlag(c, &lease)
-	out.add(c.Flags(), document.FastState)
+	f.asks.add(c.Flags())
+	c.Flags().Var(timeFlag(&f.trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
+	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+partList(", "))
+	leaseFlag(c, &f.trial.Lease)
+	f.out.add(c.Flags(), document.FastState)
 	return c
+}
+
+func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	t := &f.trial
+	var err error
+	if t.Want, err = parseChoice(args, f.all); err != nil {
+		return err
+	}
+	if t.Want.Parts, err = parseParts(f.parts); err != nil {
+		return err
+	}
+	if err := errors.Join(checkTrial(c, t), f.asks.check(c, t.Speaks)); err != nil {
+		return err
+	}
+	if t.Load, err = f.asks.load(t.Speaks, t.Want.Ports); err != nil {
+		return err
+	}
+	if err := asRoot("on"); err != nil {
+		return err
+	}
+	if t.Speaks != "" { // what it turned on it turns off when it is interrupted
+		return runTrial(c, e, &f.out, t)
+	}
+	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &f.out, t.Want, t.Lease) })(c, args)
 }
 
 // turnOn turns it on and says what came of it. Where nothing of what was asked for can be

@@ -141,16 +141,9 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	if err != nil {
 		return err
 	}
-	if len(nodes)-len(without) < 2 {
-		for _, err := range without {
-			return err
-		}
-	}
-	var with []string
-	for _, n := range nodes {
-		if without[n.Name] == nil {
-			with = append(with, n.Name)
-		}
+	with, err := inMesh(nodes, without)
+	if err != nil {
+		return err
 	}
 	for _, spec := range between {
 		if err := checkMesh(ctx, s, spec, with); err != nil {
@@ -177,6 +170,21 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return f.out.print(e, planDocument(p, nil))
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// inMesh are the names of the nodes that have an agent; the error is why there are too few.
+func inMesh(nodes []sample.Node, without map[string]error) (with []string, err error) {
+	if len(nodes)-len(without) < 2 {
+		for _, err := range without {
+			return nil, err
+		}
+	}
+	for _, n := range nodes {
+		if without[n.Name] == nil {
+			with = append(with, n.Name)
+		}
+	}
+	return with, nil
 }
 
 // meshModes are the request's, first the one that is held against the other.
