@@ -109,7 +109,7 @@ func (s *stream) over(pod string) error {
 // exec starts a command in a pod. The stream lives until it is closed, whatever becomes of ctx.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
+		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
 	no := refusal(err)
 	switch {

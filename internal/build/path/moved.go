@@ -33,8 +33,8 @@ type Shape struct {
 	Datagrams             bool // there are no acknowledgements
 }
 
-// Plus adds up what two clients of one load moved.
-func (m Moved) Plus(o Moved) Moved {
+// plus adds up what two clients of one load moved.
+func (m Moved) plus(o Moved) Moved {
 	segment := m.Segment
 	if segment == 0 || o.Segment != 0 && o.Segment < segment {
 		segment = o.Segment

@@ -94,8 +94,8 @@ const (
 	MaxBigTCP = 524280
 )
 
-// MaxQueues is the most queues that a device can be asked to have.
-const MaxQueues = 4096
+// maxQueues is the most queues that a device can be asked to have.
+const maxQueues = 4096
 
 // maxName bounds the name of a congestion control; the kernel's own bound is 15.
 const maxName = 15
@@ -182,7 +182,7 @@ func parseTune(word string) (Tune, error) {
 	case MTU, Queues:
 		least, most := MinMTU, MaxMTU
 		if key == Queues {
-			least, most = 1, MaxQueues
+			least, most = 1, maxQueues
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {

@@ -67,7 +67,7 @@ func TestSweepRefuses(t *testing.T) {
 	for _, c := range []struct {
 		load, axis string
 		x          float64
-	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1}, {UDP, "datagram", 63}, {Bulk, "streams", MaxStreams + 1}} {
+	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1}, {UDP, "datagram", 63}, {Bulk, "streams", maxStreams + 1}} {
 		w, _ := Find(c.load)
 		a, _ := AxisOf(c.axis)
 		l := w.New()

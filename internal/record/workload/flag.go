@@ -80,9 +80,9 @@ func (e *OptionError) Error() string { return e.text }
 // Hint is what to do about it.
 func (e *OptionError) Hint() string { return e.hint }
 
-// MaxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
+// maxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
 const (
-	MaxStreams = 256
+	maxStreams = 256
 	MaxMessage = 64 << 20
 )
 

@@ -113,7 +113,7 @@ func metrics() (out []Entry) {
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
-		for _, c := range Columns(w) {
+		for _, c := range columnsOf(w) {
 			if c.Metric == "" {
 				continue
 			}
@@ -127,8 +127,8 @@ func headsOf() map[string][]string {
 	return out
 }
 
-// Columns are all columns of a load's tables, those of its options among them.
-func Columns(w workload.Workload) []workload.Column {
+// columnsOf are all columns of a load's tables, those of its options among them.
+func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{
 		w.New(),

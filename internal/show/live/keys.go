@@ -17,7 +17,7 @@ func (m *Model) press(k string) {
 		if m.running {
 			m.asking = true
 		} else {
-			m.outcome = Closed
+			m.outcome = closed
 		}
 		return
 	case "?", "h":
@@ -44,7 +44,7 @@ func (m *Model) answer(k string) {
 	case "s":
 		m.outcome = Stopped
 	case "p":
-		m.outcome = Closed
+		m.outcome = closed
 	case "esc", "q", "c", "n", "enter":
 		m.asking = false
 	}
