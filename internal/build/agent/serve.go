@@ -312,7 +312,7 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Text, err = s.kubeProxy()
 	case o.Route != nil:
 		err = s.here.Do(func() error {
-			w, err := link.WayTo(*o.Route)
+			w, err := link.RouteTo(*o.Route)
 			a.Way = &w
 			return err
 		})

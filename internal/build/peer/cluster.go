@@ -70,7 +70,7 @@ type member struct {
 // way is how a client gets to a server, and back.
 type way struct {
 	dial        netip.Addr
-	there, back link.Way
+	there, back link.Route
 }
 
 // Cluster brings an agent to each machine and says what they are. Of those that get none it

@@ -203,13 +203,13 @@ func (p *Peer) Close() error {
 // thisMachine is the place of what runs outside every container here.
 const thisMachine = "this machine"
 
-// machine is that place.
-type machine struct{ ns *netns.NS }
+// hostPlace is that place.
+type hostPlace struct{ ns *netns.NS }
 
-func (machine) Name() string { return thisMachine }
+func (hostPlace) Name() string { return thisMachine }
 
 // Start starts toll itself, as a child of this process.
-func (m machine) Start(c path.Command) (*path.Process, error) {
+func (m hostPlace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(m.ns, thisMachine, c)
 }
 

@@ -25,7 +25,7 @@ type site struct {
 	path *path.Path
 
 	server, client netip.Addr // this machine's, that is dialled, and the peer's, that dials
-	there, here    link.Way   // from the peer to this machine, and back
+	there, here    link.Route // from the peer to this machine, and back
 	spots          []spot     // of the path, on the peer
 	unwatched      []string   // machines whose settings cannot be read
 }
@@ -44,7 +44,7 @@ func (s *site) begin() (err error) {
 	if s.client = s.there.Source; !s.client.IsValid() {
 		return fmt.Errorf("the peer has no address for packets to %s", s.server)
 	}
-	err = s.run.here.Do(func() (err error) { s.here, err = link.WayTo(s.client); return err })
+	err = s.run.here.Do(func() (err error) { s.here, err = link.RouteTo(s.client); return err })
 	if err != nil {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no route to the peer's address %s", s.client),
 			Remedy: "--peer-dial with an address of this machine in a network that both have", Err: err}
@@ -135,7 +135,7 @@ func (s *site) native() error {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server, port)
-	s.path.Servers = []path.Server{{Place: machine{s.run.here}, Listen: at}}
+	s.path.Servers = []path.Server{{Place: hostPlace{s.run.here}, Listen: at}}
 	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
@@ -188,7 +188,7 @@ func (s *site) describe() error {
 }
 
 // wayInWords is a way, as reports have it.
-func wayInWords(from netip.Addr, w link.Way, to netip.Addr) string {
+func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s by %s", from, w.Device)
 	if w.Via.IsValid() {

@@ -28,7 +28,7 @@ type ground interface {
 // backend does not have.
 func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
-	ways := m.Ways(spec.From, spec.To)
+	ways := m.RoutesTo(spec.From, spec.To)
 	if recipe == nil || ways == nil {
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
