@@ -45,7 +45,7 @@ func TestOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, err := o.Start(t.Context(), fails); err != broken || begun != 3 {
+		if _, err := o.Start(t.Context(), fails); !errors.Is(err, broken) || begun != 3 {
 			t.Errorf("it began %d times: %v", begun, err)
 		}
 	}
