@@ -66,9 +66,9 @@ func group(pkg string) string {
 	return g
 }
 
-// The table of groups says which groups one may import besides itself; the table of
-// packages lists every package of internal once.
-func TestLayers(t *testing.T) {
+// allowed are the groups that each group may import besides itself.
+func allowed(t *testing.T) map[string][]string {
+	t.Helper()
 	may := map[string][]string{}
 	for _, row := range table(t, "group") {
 		may[row[0]] = nil
@@ -78,6 +78,50 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
+	return may
+}
+
+// Groups import in one direction only, and may import nothing that they do not.
+func TestGroups(t *testing.T) {
+	may := allowed(t)
+	used := map[[2]string]bool{}
+	for pkg, imports := range packages(t) {
+		for _, i := range imports {
+			used[[2]string{group(pkg), group(i)}] = true
+		}
+	}
+	for g, others := range may {
+		for _, other := range others {
+			if !used[[2]string{g, other}] {
+				t.Errorf("ARCHITECTURE.md lets %s import %s, which it does not", g, other)
+			}
+		}
+	}
+	const entered, left = 1, 2
+	state := map[string]int{}
+	var follow func(g string, way []string)
+	follow = func(g string, way []string) {
+		if state[g] == entered {
+			t.Errorf("groups import each other: %s", strings.Join(append(way, g), " → "))
+		}
+		if state[g] != 0 {
+			return
+		}
+		state[g] = entered
+		for _, other := range may[g] {
+			follow(other, append(way, g))
+		}
+		state[g] = left
+	}
+	for g := range may {
+		follow(g, nil)
+	}
+}
+
+// The table of groups says which groups one may import besides itself; the table of
+// packages lists every package of internal once.
+func TestLayers(t *testing.T) {
+	may := allowed(t)
 	listed := map[string]bool{}
 	for _, row := range table(t, "package") {
 		for _, name := range expand(row[0]) {

@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // adviseLoads are those that a search can use: of our own, between two ends.
@@ -46,10 +45,8 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 			if slices.Contains(args, allModes) {
 				return usage(fmt.Errorf("advise takes modes by name, not %s", allModes), "toll advise bridge publish-nat")
 			}
-			for _, name := range levers {
-				if _, err := suggest.Parse("lever", name, lever.Names()); err != nil {
-					return usage(err, "")
-				}
+			if _, err := parseAll(levers, closed("lever", lever.Names()...)); err != nil {
+				return err
 			}
 			facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 			here := lever.Host{CPUs: facts.CPUs, Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}

@@ -28,8 +28,14 @@ type backend struct {
 	model bool
 	// distant says that client and server are on different machines.
 	distant bool
+	// meshes says that toll mesh can measure between its machines.
+	meshes bool
 	// modes are those that "all" is there; nil: all but Kubernetes's own.
 	modes func() []string
+	// usual are the modes that are compared there if none is named; nil: those of all backends.
+	usual func(*builderFlags) []string
+	// visits says why loads are measured in visits there unless slices are asked for; "": they need not be.
+	visits string
 	// settings are new ones, with nothing set, for a command with such flags.
 	settings func(*builderFlags) settings
 	// inner runs what the backend starts of this program, if args say so; nil: nothing.
@@ -76,6 +82,7 @@ var backends = []backend{
 		name:      swarm.Name,
 		words:     "between the nodes of a Docker Swarm",
 		distant:   true,
+		meshes:    true,
 		settings:  func(*builderFlags) settings { return &swarmFlags{} },
 		leftovers: swarm.Leftovers,
 	},
@@ -83,13 +90,18 @@ var backends = []backend{
 		name:     kubernetes.Name,
 		words:    "on the pods of a Kubernetes cluster",
 		distant:  true,
+		meshes:   true,
 		modes:    kubernetes.Modes,
+		usual:    func(f *builderFlags) []string { return kubernetes.Usual(f.unprivileged(), f.outside()) },
+		visits:   "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
 		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
 	},
 	{
 		name:     peer.Name,
 		words:    "to other machines by ssh",
 		distant:  true,
+		meshes:   true,
+		usual:    func(*builderFlags) []string { return peer.Modes() },
 		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},
 }
@@ -109,6 +121,29 @@ func (b backend) modesOf() []mode.Name {
 	return out
 }
 
+// usualModes are those that are compared if none is named; nil: what all backends have.
+func (f *runFlags) usualModes() []string {
+	for _, b := range backends {
+		if b.usual != nil && slices.Equal(f.on, []string{b.name}) {
+			return b.usual(&f.builderFlags)
+		}
+	}
+	if f.beside() {
+		return besideModes(f.unprivileged())
+	}
+	return nil
+}
+
+// visitsOn says why loads are measured in visits on one of the backends called on; "": they need not be.
+func visitsOn(on []string) string {
+	for _, b := range backends {
+		if b.visits != "" && slices.Contains(on, b.name) {
+			return "--on " + b.name + ": " + b.visits
+		}
+	}
+	return ""
+}
+
 // modesOn are the modes that "all" is on those backends, in the catalogue's order.
 func modesOn(on []string) []mode.Name {
 	var some []mode.Name
@@ -126,6 +161,16 @@ func backendNames() []string {
 	var out []string
 	for _, b := range backends {
 		out = append(out, b.name)
+	}
+	return out
+}
+
+// meshBackends are those whose machines a mesh can be measured between.
+func meshBackends() (out []string) {
+	for _, b := range backends {
+		if b.meshes {
+			out = append(out, b.name)
+		}
 	}
 	return out
 }

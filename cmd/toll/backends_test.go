@@ -1,10 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Help names every backend with its words, and each has flags of its own, or the very same as another one.
@@ -13,6 +16,9 @@ func TestBackendsAreRegistered(t *testing.T) {
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.addBuilders(fl)
 	help, owner := fl.Lookup("on").Usage, map[string]string{}
+	if !slices.Equal(backendNames(), sample.Backends()) {
+		t.Errorf("there are %v, records know %v", backendNames(), sample.Backends())
+	}
 	for _, b := range backends {
 		if !strings.Contains(help, b.name) || !strings.Contains(help, b.words) {
 			t.Errorf("the help of --on lacks %s (%s): %s", b.name, b.words, help)

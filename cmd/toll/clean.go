@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -46,42 +47,7 @@ It asks the Docker daemon that docker uses now, and the clusters in which a kill
 said that it would make something, and removes only what carries toll's label and
 belongs to a toll that is gone.`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			killed, err := lab.Clean()
-			for _, p := range killed {
-				fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, printable.Line(p.Command))
-			}
-			removed, dockerErr := d.Run(c.Context())
-			for _, what := range removed {
-				fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
-			}
-			for _, l := range d.Left {
-				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
-			}
-			k.Others = d.Others
-			gone, kubernetesErr := k.Run(c.Context())
-			for _, what := range gone {
-				fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
-			}
-			for _, l := range k.Left {
-				fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(l.What), l.Why)
-			}
-			removed = append(removed, gone...)
-			ended, kept, fastErr := cleanFast()
-			if ended {
-				removed = append(removed, "")
-				fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
-				sayKept(e, kept)
-			}
-			if err := errors.Join(err, dockerErr, kubernetesErr, fastErr); err != nil {
-				return err
-			}
-			if len(killed)+len(removed)+len(d.Left)+len(k.Left) == 0 {
-				fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
-				fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
-			}
-			return nil
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return clean(c.Context(), e, &d, &k) },
 	}
 	fl := c.Flags()
 	fl.BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm or in a cluster, and those whose process cannot be seen, whether they still run or not")
@@ -89,4 +55,44 @@ belongs to a toll that is gone.`,
 	fl.StringVar(&k.Access.Context, "context", "", "look in the cluster of this context, too")
 	fl.StringVar(&k.Access.Namespace, "namespace", "", "look in this namespace (default the context's)")
 	return c
+}
+
+// clean removes what killed runs left, and says what it did.
+func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
+	killed, err := lab.Clean()
+	for _, p := range killed {
+		fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, printable.Line(p.Command))
+	}
+	removed := func(all []string) {
+		for _, what := range all {
+			fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
+		}
+	}
+	spared := func(what, why string) {
+		fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(what), why)
+	}
+	ofDocker, dockerErr := d.Run(ctx)
+	removed(ofDocker)
+	for _, l := range d.Left {
+		spared(l.What, l.Why)
+	}
+	k.Others = d.Others
+	ofClusters, kubernetesErr := k.Run(ctx)
+	removed(ofClusters)
+	for _, l := range k.Left {
+		spared(l.What, l.Why)
+	}
+	ended, kept, fastErr := cleanFast()
+	if ended {
+		fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
+		sayKept(e, kept)
+	}
+	if err := errors.Join(err, dockerErr, kubernetesErr, fastErr); err != nil {
+		return err
+	}
+	if !ended && len(killed)+len(ofDocker)+len(d.Left)+len(ofClusters)+len(k.Left) == 0 {
+		fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
+		fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
+	}
+	return nil
 }

@@ -38,6 +38,14 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
+// offers is the annotation with what completion offers for a flag, where the command decides that.
+const offers = "offers"
+
+// offer has completion offer words for a flag.
+func offer(fl *pflag.FlagSet, flag string, words []string) {
+	_ = fl.SetAnnotation(flag, offers, words) // fails for flags that do not exist
+}
+
 // argumentsOf completes the arguments of a command; nil if nothing is known.
 func argumentsOf(command string) cobra.CompletionFunc {
 	switch command {
@@ -68,6 +76,9 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	if _, is := f.Value.(pflag.SliceValue); is {
 		list = func(of func() []string, _ int) cobra.CompletionFunc { return listed(of) }
 	}
+	if words := f.Annotations[offers]; words != nil {
+		return list(func() []string { return words }, many)
+	}
 	switch f.Name {
 	case "from":
 		inDocker := []string{"container:\ta running container's network", "network:\ta new container on it"}
@@ -83,13 +94,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own", "address6\tthe machine's own, of IPv6",
 				"container\tthe container's own", "container6\tthe container's own, of IPv6"}
 		}, many)
-	case "load":
-		return list(func() []string { return loadWords(c.Name()) }, many)
 	case "tune":
-		return list(func() []string {
-			return []string{"mtu=", "rmem=", "wmem=", "gro=on", "gro=off", "tso=on", "tso=off", "nodelay=on", "nodelay=off", "rps=on", "rps=off",
-				"xps=on", "xps=off", "queues=", "threaded=on", "threaded=off", "bigtcp=", "bigtcp-container=", "bigtcp-lo=", "congestion="}
-		}, many)
+		return list(tuneStarts, many)
 	case "lever":
 		return list(lever.Names, many)
 	case "on":
@@ -182,16 +188,27 @@ func placementWords() []string {
 	return out
 }
 
-// loadWords are the loads of a command.
-func loadWords(command string) []string {
+// loadWords are loads, as completion offers them.
+func loadWords(names []string) []string {
 	var out []string
-	for _, n := range loadNames {
+	for _, n := range names {
 		w, _ := workload.Find(n)
-		trips := n == workload.RR || n == workload.Bulk
-		if command == "scale" && !w.Crowds || (command == "ladder" || command == "mesh") && !trips {
-			continue
-		}
 		out = append(out, n+"\t"+w.Gist)
+	}
+	return out
+}
+
+// tuneStarts are the tunes with their values, or up to these where there are many.
+func tuneStarts() (out []string) {
+	for _, form := range mode.Forms() {
+		key, values, _ := strings.Cut(form, "=")
+		words := strings.Split(values, "|")
+		if len(words) == 1 {
+			words[0] = ""
+		}
+		for _, w := range words {
+			out = append(out, key+"="+w)
+		}
 	}
 	return out
 }
@@ -206,7 +223,7 @@ func recipeWords() []string {
 
 // choiceOf are the words that a load's flag takes; nil if it takes no words.
 func choiceOf(flag string) []string {
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		if f, ok := flagOf(w, flag); ok {
 			if choice, is := f.Value.(workload.Choice); is {
 				return choice.Words

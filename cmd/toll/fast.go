@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,18 +44,15 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 	return c
 }
 
+// Bounds of how long it lasts, and of how long a trial takes.
+const (
+	minLease, maxLease = time.Second, 24 * time.Hour
+	minTrial, maxTrial = 2 * time.Second, 10 * time.Minute
+)
+
 // leaseFlag is how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
-	*to = fast.Lease
-	c.Flags().DurationVar(to, "lease", fast.Lease, "end by itself after so long, unless renewed: 1s to 24h")
-}
-
-func checkLease(d time.Duration) error {
-	const longest = 24 * time.Hour
-	if d < time.Second || d > longest {
-		return usage(fmt.Errorf("--lease %s: must be from 1s to 24h", d), "")
-	}
-	return nil
+	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease", "end by itself after so long, unless renewed: 1s to 24h")
 }
 
 // asRoot refuses other users before anything is read.
@@ -67,13 +63,17 @@ func asRoot(command string) error {
 	return &path.UnsupportedError{Missing: "only root may load BPF programs and see their maps", Remedy: "sudo toll fast " + command}
 }
 
+// onFlags are those of toll fast on.
+type onFlags struct {
+	out   outputFlags
+	all   bool
+	parts []string
+	trial fast.Trial
+	asks  measureFlags
+}
+
 func newFastOn(e env) *cobra.Command {
-	var out outputFlags
-	var all bool
-	var parts []string
-	var lease time.Duration
-	var trial fast.Trial
-	var asks measureFlags
+	var f onFlags
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
@@ -93,42 +93,44 @@ stream, sql and run ask as the commands of these names do, with flags that they 
   sudo toll fast on 6379 --measure=run --recipe redis
   sudo toll fast on 8080 --measure=run --client 'curl -so /dev/null {addr}'
   sudo toll fast on --all --lease 1h`,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(out.check(), checkLease(lease)); err != nil {
-				return err
-			}
-			want, err := parseChoice(args, all)
-			if err != nil {
-				return err
-			}
-			if want.Parts, err = parseParts(parts); err != nil {
-				return err
-			}
-			trial.Want, trial.Lease = want, lease
-			if err := errors.Join(checkTrial(c, &trial), asks.check(c, trial.Speaks)); err != nil {
-				return err
-			}
-			if trial.Load, err = asks.load(trial.Speaks, want.Ports); err != nil {
-				return err
-			}
-			if err := asRoot("on"); err != nil {
-				return err
-			}
-			if trial.Speaks != "" { // what it turned on it turns off when it is interrupted
-				return runTrial(c, e, &out, &trial)
-			}
-			return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &out, want, lease) })(c, args)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
-	c.Flags().BoolVar(&all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringVar(&trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: auto, http[:/PATH], post:/PATH, redis, redis-bulk, postgres, greeting, stream[:/PATH], sql, run")
+	c.Flags().BoolVar(&f.all, "all", false, "every port that a container publishes, now or later")
+	c.Flags().StringVar(&f.trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: "+strings.Join(measureWords(), ", "))
 	c.Flags().Lookup("measure").NoOptDefVal = "auto"
-	asks.add(c.Flags())
-	c.Flags().DurationVar(&trial.Budget, "budget", fast.TrialBudget, "with --measure: how long, 2s to 10m")
-	c.Flags().StringSliceVar(&parts, "parts", []string{string(fast.Connect)}, "what is turned on: connect, links")
-	leaseFlag(c, &lease)
-	out.add(c.Flags(), document.FastState)
+	f.asks.add(c.Flags())
+	c.Flags().Var(timeFlag(&f.trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
+	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+partList(", "))
+	leaseFlag(c, &f.trial.Lease)
+	f.out.add(c.Flags(), document.FastState)
 	return c
+}
+
+func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	t := &f.trial
+	var err error
+	if t.Want, err = parseChoice(args, f.all); err != nil {
+		return err
+	}
+	if t.Want.Parts, err = parseParts(f.parts); err != nil {
+		return err
+	}
+	if err := errors.Join(checkTrial(c, t), f.asks.check(c, t.Speaks)); err != nil {
+		return err
+	}
+	if t.Load, err = f.asks.load(t.Speaks, t.Want.Ports); err != nil {
+		return err
+	}
+	if err := asRoot("on"); err != nil {
+		return err
+	}
+	if t.Speaks != "" { // what it turned on it turns off when it is interrupted
+		return runTrial(c, e, &f.out, t)
+	}
+	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &f.out, t.Want, t.Lease) })(c, args)
 }
 
 // turnOn turns it on and prints the result. Where nothing of what was asked for is possible,
@@ -174,7 +176,6 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 
 // checkTrial refuses flags that a trial cannot be run with.
 func checkTrial(c *cobra.Command, t *fast.Trial) error {
-	const shortest, longest = 2 * time.Second, 10 * time.Minute
 	switch {
 	case t.Speaks == "" && c.Flags().Changed("measure"):
 		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(measureWords(), ", "))
@@ -184,8 +185,6 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 		return nil
 	case t.Want.All:
 		return usage(errors.New("--measure asks ports that are named, not --all"), "toll fast on 8080 --measure")
-	case t.Budget < shortest || t.Budget > longest:
-		return usage(fmt.Errorf("--budget %s: must be from 2s to 10m", t.Budget), "")
 	}
 	return checkMeasure(t.Speaks)
 }
@@ -227,12 +226,21 @@ func nothingFor(want fast.Choice, left fast.Left) error {
 	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
 }
 
+// partList are the parts of fast.
+func partList(between string) string {
+	var out []string
+	for _, p := range fast.Parts() {
+		out = append(out, string(p))
+	}
+	return strings.Join(out, between)
+}
+
 // parseParts reads --parts.
 func parseParts(words []string) (out []fast.Part, err error) {
 	for _, w := range words {
 		p, err := suggest.Parse("part", w, fast.Parts())
 		if err != nil {
-			return nil, usage(err, "--parts connect,links")
+			return nil, usage(err, "--parts "+partList(","))
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)
@@ -273,12 +281,12 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 		return c, usage(errors.New("toll fast on needs ports, or --all"), "toll fast on --all; toll ports lists them")
 	}
 	for _, a := range args {
-		n, err := strconv.ParseUint(strings.TrimPrefix(a, ":"), 10, 16)
-		if err != nil || n == 0 {
-			return c, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", a), "toll fast on 8080")
+		port, err := parsePort(a, "toll fast on 8080")
+		if err != nil {
+			return c, err
 		}
-		if !slices.Contains(c.Ports, uint16(n)) {
-			c.Ports = append(c.Ports, uint16(n))
+		if !slices.Contains(c.Ports, port) {
+			c.Ports = append(c.Ports, port)
 		}
 	}
 	c.All = all
@@ -367,9 +375,6 @@ everything and renews the lease after each third of it. It stays in the foregrou
 packages have a unit for systemd, toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
-			if err := checkLease(lease); err != nil {
-				return err
-			}
 			if err := asRoot("watch"); err != nil {
 				return err
 			}

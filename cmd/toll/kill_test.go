@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/lab/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/build/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )

@@ -33,7 +33,7 @@ func newLoadFlag(of workload.Value) loadFlag {
 		}}
 	case workload.Size:
 		to := new(int64)
-		return loadFlag{sizeFlag(to, 0, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+		return loadFlag{sizeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
 			of.(workload.Size).Put(l, *to)
 			return nil
 		}}

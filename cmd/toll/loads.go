@@ -29,7 +29,7 @@ type loadFlags struct {
 var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
 
 func names(has func(workload.Workload) bool) (out []string) {
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		if has(w) {
 			out = append(out, w.Name)
 		}
@@ -69,6 +69,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 		words = append(words, n+" ("+w.Gist+")")
 	}
 	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
+	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, loadNames, func(string) bool { return true })
 	for name := range f.loads.flags {
 		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool { return slices.Contains(has, l) }) {

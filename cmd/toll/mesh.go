@@ -71,7 +71,10 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: swarm, kubernetes or peer")
+	on := meshBackends()
+	last := len(on) - 1
+	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: "+strings.Join(on[:last], ", ")+" or "+on[last])
+	offer(fl, "on", on)
 	of := func(name string) *pflag.FlagSet {
 		out := pflag.NewFlagSet(name, pflag.ContinueOnError)
 		out.SortFlags = false
@@ -97,7 +100,9 @@ With --peers toll starts itself there by ssh, and the machines dial each other.`
 
 // addMeshLoads adds the flags of the loads of a mesh.
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.loads.kinds, "load", []string{workload.RR, workload.Bulk}, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	takes := []string{workload.RR, workload.Bulk}
+	fl.StringSliceVar(&f.loads.kinds, "load", takes, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
 		return flag == "streams" || flag == "request" || flag == "reply"
 	})
@@ -136,16 +141,9 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	if err != nil {
 		return err
 	}
-	if len(nodes)-len(without) < 2 {
-		for _, err := range without {
-			return err
-		}
-	}
-	var with []string
-	for _, n := range nodes {
-		if without[n.Name] == nil {
-			with = append(with, n.Name)
-		}
+	with, err := inMesh(nodes, without)
+	if err != nil {
+		return err
 	}
 	for _, spec := range between {
 		if err := checkMesh(ctx, s, spec, with); err != nil {
@@ -172,6 +170,21 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return f.out.print(e, planDocument(p, nil))
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+}
+
+// inMesh are the names of the nodes that have an agent; the error is why there are too few.
+func inMesh(nodes []sample.Node, without map[string]error) (with []string, err error) {
+	if len(nodes)-len(without) < 2 {
+		for _, err := range without {
+			return nil, err
+		}
+	}
+	for _, n := range nodes {
+		if without[n.Name] == nil {
+			with = append(with, n.Name)
+		}
+	}
+	return with, nil
 }
 
 // meshModes are the request's, first the one that is held against the other.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -58,8 +59,7 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 }
 
 // tuneWords are the tunes as help texts list them.
-const tuneWords = "mtu=N, rmem=N, wmem=N, gro=on|off, tso=on|off, nodelay=on|off, rps=on|off, " +
-	"xps=on|off, queues=N, threaded=on|off, bigtcp=N, bigtcp-container=N, bigtcp-lo=N, congestion=NAME"
+var tuneWords = strings.Join(mode.Forms(), ", ")
 
 func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }
 

@@ -41,9 +41,12 @@ It changes nothing. Without root it says what it could not see.`,
 			if err := out.check(place{"results", results}); err != nil {
 				return err
 			}
-			port, err := parsePort(args)
-			if err != nil {
-				return err
+			var port uint16 // 0: all
+			if len(args) > 0 {
+				var err error
+				if port, err = parsePort(args[0], "toll ports 8080"); err != nil {
+					return err
+				}
 			}
 			r, err := readPorts(c, e, port, results, client)
 			if err != nil {
@@ -109,14 +112,11 @@ func parseClient(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// parsePort reads the port of the command line; 0 if there is none.
-func parsePort(args []string) (uint16, error) {
-	if len(args) == 0 {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(strings.TrimPrefix(args[0], ":"), 10, 16)
+// parsePort reads a port of the command line; example is one that can be read.
+func parsePort(word, example string) (uint16, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
 	if err != nil || n == 0 {
-		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", args[0]), "toll ports 8080")
+		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", word), example)
 	}
 	return uint16(n), nil
 }

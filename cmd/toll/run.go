@@ -13,11 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
-	"github.com/bridgetoll/bridgetoll/internal/build/peer"
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -128,14 +125,8 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if err := f.out.check(place{saveFlag, f.save}); err != nil {
 			return err
 		}
-		if len(args) == 0 && slices.Equal(f.on, []string{peer.Name}) {
-			args = peer.Modes()
-		}
-		if len(args) == 0 && slices.Equal(f.on, []string{kubernetes.Name}) {
-			args = kubernetes.Usual(f.unprivileged(), f.outside())
-		}
-		if len(args) == 0 && f.beside() {
-			args = besideModes(f.unprivileged())
+		if len(args) == 0 {
+			args = f.usualModes()
 		}
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {
@@ -229,7 +220,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Environment, _ = here.Read() // what cannot be read is left empty
 	c.Environment.Tool = version
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
-	c.MeshConverged = mesh.Converged
+	c.MeshConverged = judge.Converged(c.Plan)
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
 	}

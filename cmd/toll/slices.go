@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -79,8 +78,8 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		slice = max(slice, turnsSlice(*l, runtime.NumCPU()))
 	}
 	why := whole(*l, slice, w, on)
-	if why == "" && !f.asked && slices.Contains(on, kubernetes.Name) {
-		why = "--on " + kubernetes.Name + ": the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)"
+	if why == "" && !f.asked {
+		why = visitsOn(on)
 	}
 	if why != "" {
 		if f.whole == nil {

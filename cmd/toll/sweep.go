@@ -36,7 +36,7 @@ const sweepExample = "request=1,64,1400,16k"
 
 // axisNames are the names of all axes.
 func axisNames() (out []string) {
-	for _, a := range workload.Axes {
+	for _, a := range workload.Axes() {
 		out = append(out, a.Name)
 	}
 	return out
@@ -140,6 +140,11 @@ func (f *sweepFlags) parse(text string) error {
 	return nil
 }
 
+// sweepError says what is wrong with a value of --sweep, which it names.
+type sweepError struct{ error }
+
+func (e *sweepError) Unwrap() error { return e.error }
+
 // refuse is the error of a value.
 func (f *sweepFlags) refuse(text string, err error) error {
 	hint := ""
@@ -147,7 +152,7 @@ func (f *sweepFlags) refuse(text string, err error) error {
 	if errors.As(err, &hinted) {
 		hint = hinted.Hint()
 	}
-	return usage(fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err), cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
+	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)}, cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
 }
 
 // sweepPoint is a value that a load gets; the zero value gives it none.
@@ -182,8 +187,11 @@ func (p sweepPoint) put(w workload.Workload, l *sample.Load) error {
 
 // explain says at which point a load cannot be what it was asked to be.
 func (p sweepPoint) explain(err error) error {
-	var f *failure
-	if p.f == nil || !errors.As(err, &f) || strings.HasPrefix(f.Error(), "--sweep") {
+	var (
+		f    *failure
+		said *sweepError
+	)
+	if p.f == nil || !errors.As(err, &f) || errors.As(err, &said) {
 		return err
 	}
 	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err), f.hint}

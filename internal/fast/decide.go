@@ -1,7 +1,7 @@
 // Package fast leads clients on this machine straight to the containers that publish a
 // port on a loopback address, past docker-proxy: toll fast. What is published it learns
 // from the engine, what decides about a port from the machine (internal/ports/collect);
-// Decide says which ports may have a shortcut, and Fast puts them into the kernel
+// decideRoutes says which ports may have a shortcut, and Fast puts them into the kernel
 // (internal/build/kernel/shortcut) and takes them away.
 package fast
 
@@ -67,9 +67,9 @@ type Refusal struct {
 // loopbacks are the addresses by which a client on this machine reaches docker-proxy.
 var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// Decide says which of the published ports that were asked for may have a shortcut.
+// decideRoutes says which of the published ports that were asked for may have a shortcut.
 // It changes nothing.
-func Decide(f *ports.Facts, want Choice) (routes []Route, left []Refusal) {
+func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) {
 	found := map[uint16]bool{}
 	for _, c := range f.Containers {
 		if c.Measuring {

@@ -60,7 +60,7 @@ COMMIT
 `
 
 func TestDecide(t *testing.T) {
-	routes, left := Decide(facts(), Choice{All: true})
+	routes, left := decideRoutes(facts(), Choice{All: true})
 	var got []string
 	for _, r := range routes {
 		got = append(got, r.Dial.String()+" > "+r.Target.String())
@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	if strings.Join(got, ", ") != want || len(left) != 0 {
 		t.Errorf("%s; left %+v", strings.Join(got, ", "), left)
 	}
-	routes, left = Decide(facts(), Choice{Ports: []uint16{8081, 9}})
+	routes, left = decideRoutes(facts(), Choice{Ports: []uint16{8081, 9}})
 	if len(routes) != 1 || routes[0].Dial.Port() != 8081 || len(left) != 1 || left[0].Host.Port() != 9 || !strings.Contains(left[0].Why, "no running container") {
 		t.Errorf("%+v; left %+v", routes, left)
 	}
@@ -120,7 +120,7 @@ func TestDecideRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts()
 			c.change(f)
-			routes, left := Decide(f, Choice{All: true})
+			routes, left := decideRoutes(f, Choice{All: true})
 			for _, r := range routes {
 				if r.Dial.String() == "127.0.0.1:8080" {
 					t.Errorf("it has a shortcut: %+v", r)
@@ -141,7 +141,7 @@ func TestDecideRefuses(t *testing.T) {
 func TestDecideLeavesMeasured(t *testing.T) {
 	f := facts()
 	f.Containers[0].Measuring = true
-	if routes, left := Decide(f, Choice{All: true}); len(routes)+len(left) != 0 {
+	if routes, left := decideRoutes(f, Choice{All: true}); len(routes)+len(left) != 0 {
 		t.Error(routes, left)
 	}
 }

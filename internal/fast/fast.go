@@ -259,7 +259,7 @@ type Left struct {
 	Links []LinkRefusal
 }
 
-// Update reads the machine, has the shortcuts and links be what Decide and DecideLinks say,
+// Update reads the machine, has the shortcuts and links be what decideRoutes and decideLinks say,
 // and renews the lease. An error of any kind leaves the lease to run out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	want, err := f.Choice()
@@ -281,7 +281,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	if f.table == nil {
 		return left, nil
 	}
-	routes, refused := Decide(facts, want)
+	routes, refused := decideRoutes(facts, want)
 	changed, err := f.apply(routes)
 	left.Ports = append(refused, changed...)
 	if err != nil {
@@ -355,10 +355,10 @@ func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, le
 		return nil, nil, left, err
 	}
 	if want.With(Connect) {
-		routes, left.Ports = Decide(facts, want)
+		routes, left.Ports = decideRoutes(facts, want)
 	}
 	if want.With(Links) {
-		links, left.Links = DecideLinks(facts, want)
+		links, left.Links = decideLinks(facts, want)
 	}
 	return routes, links, left, nil
 }
@@ -458,7 +458,7 @@ func (f *Fast) lookShortcuts(facts *ports.Facts, want Choice, out *Status) error
 	if out.Why, err = f.table.Left(); err != nil {
 		return err
 	}
-	routes, left := Decide(facts, want)
+	routes, left := decideRoutes(facts, want)
 	out.Left = append(out.Left, left...)
 	for _, e := range have {
 		r := Route{Dial: e.Dial, Target: e.Target, Taken: e.Taken}

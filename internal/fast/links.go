@@ -60,11 +60,11 @@ type LinkRefusal struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// DecideLinks says which links carry what the chosen containers get from this machine: the
+// decideLinks says which links carry what the chosen containers get from this machine: the
 // bridges that they are on, and those bridges' ports. All ports of a bridge are raised
 // together, because the machine sends to all of them over the bridge, and a port with a
 // smaller size would have its packets cut in software. It changes nothing.
-func DecideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
+func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
 	found := map[uint16]bool{}
 	on := map[string][]string{} // containers by bridge
 	for _, c := range f.Containers {
@@ -218,7 +218,7 @@ func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	links, left := DecideLinks(facts, want)
+	links, left := decideLinks(facts, want)
 	f.wanted = nil
 	for _, l := range links {
 		f.wanted = append(f.wanted, l.index)
@@ -261,7 +261,7 @@ func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out
 	for _, l := range all {
 		now[l.Index] = l.Sizes
 	}
-	wanted, left := DecideLinks(facts, want)
+	wanted, left := decideLinks(facts, want)
 	for _, l := range st.Links {
 		if !slices.ContainsFunc(wanted, func(w Link) bool { return w.index == l.Index }) {
 			wanted = append(wanted, Link{Name: l.Name, index: l.Index, Containers: []string{}})

@@ -69,7 +69,7 @@ func TestDecideLinks(t *testing.T) {
 		for p := range strings.SplitSeq(ask, ",") {
 			c.Ports = append(c.Ports, netip.MustParseAddrPort("0.0.0.0:"+p).Port())
 		}
-		links, left := DecideLinks(f, c)
+		links, left := decideLinks(f, c)
 		var got, not []string
 		for _, l := range links {
 			got = append(got, fmt.Sprintf("%s of %s %v", l.Name, l.Bridge, l.Containers))
@@ -81,7 +81,7 @@ func TestDecideLinks(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", ask, text, want)
 		}
 	}
-	if links, left := DecideLinks(f, Choice{All: true}); len(links) != 5 || len(left) != 5 {
+	if links, left := decideLinks(f, Choice{All: true}); len(links) != 5 || len(left) != 5 {
 		t.Errorf("all: %+v, %+v", links, left)
 	}
 }

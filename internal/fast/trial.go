@@ -281,7 +281,7 @@ func (f *Fast) still() error {
 	return nil
 }
 
-// refresh puts what Decide and DecideLinks say; a trial without anything to turn on is none.
+// refresh puts what decideRoutes and decideLinks say; a trial without anything to turn on is none.
 func (f *Fast) refresh(ctx context.Context) error {
 	if err := f.still(); err != nil {
 		return err

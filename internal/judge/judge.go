@@ -32,18 +32,20 @@ type study struct {
 	judge func(*sample.File) Report
 	// partners say what each cell's ratio is to while a run goes on.
 	partners analysis.Partners
+	// converged says of a mesh's visits that more would tell nothing new; nil: it is no mesh.
+	converged func(sample.Plan, []sample.PairVisit) bool
 }
 
 // studies are all of them. A study is a package and a line here; a file of a study of a
 // later toll is judged as the first.
 var studies = []study{
-	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline},
-	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline},
-	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners},
-	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline},
-	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners},
-	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline},
-	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline},
+	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, nil},
+	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, nil},
+	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners, nil},
+	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline, nil},
+	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners, nil},
+	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline, nil},
+	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline, mesh.Converged},
 }
 
 func of(p sample.Plan) study {
@@ -53,6 +55,10 @@ func of(p sample.Plan) study {
 
 // Judge judges a results file.
 func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
+
+// Converged is what says of a mesh's visits, while it is measured, that more would tell nothing
+// new; nil if the plan is no mesh's.
+func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
 // Live judges a run of the plan while it is made.
 func Live(p sample.Plan) *analysis.Live { return analysis.NewLive(p, of(p).partners) }

@@ -68,8 +68,8 @@ func (m Machine) lastCache(dir string) int {
 	return cache
 }
 
-// Of returns where the CPU id sits; ok is false if it is not online.
-func (t Topology) Of(id int) (c CPU, ok bool) {
+// of returns where the CPU id sits; ok is false if it is not online.
+func (t Topology) of(id int) (c CPU, ok bool) {
 	i := slices.IndexFunc(t, func(c CPU) bool { return c.ID == id })
 	if i < 0 {
 		return CPU{}, false
@@ -81,7 +81,7 @@ func (t Topology) Of(id int) (c CPU, ok bool) {
 // of b, so that the two slow each other down.
 func (t Topology) SameCore(a, b []int) bool {
 	core := func(id int) int {
-		if c, ok := t.Of(id); ok {
+		if c, ok := t.of(id); ok {
 			return c.Core
 		}
 		return id

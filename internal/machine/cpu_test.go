@@ -72,10 +72,10 @@ func TestTopology(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if c, ok := got.Of(2); !ok || c != want[2] {
+	if c, ok := got.of(2); !ok || c != want[2] {
 		t.Errorf("Of(2) = %v, %v", c, ok)
 	}
-	if _, ok := got.Of(9); ok {
+	if _, ok := got.of(9); ok {
 		t.Error("CPU 9 is online")
 	}
 }

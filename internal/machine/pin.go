@@ -57,7 +57,7 @@ type core struct {
 func (t Topology) cores(allowed []int) []core {
 	var cores []core
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(allowed))) {
-		at, ok := t.Of(id)
+		at, ok := t.of(id)
 		if !ok && len(t) > 0 {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 // Advice plans the first part of a search for what makes a mode faster: the mode as it is,
 // which is the baseline and its control, and beside it each lever alone, over the loads that
-// Screened names. Further steps follow from what that shows.
+// screened names. Further steps follow from what that shows.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Levers: levers}
@@ -34,7 +34,7 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 				continue
 			}
 			base := sample.Cell{Mode: string(stands.Name), From: string(from), To: string(routes[0].To), On: on}
-			for n, load := range Screened(p) {
+			for n, load := range screened(p) {
 				base.Load = load
 				p.Cells = append(p.Cells, base, controlOf(base))
 				for _, l := range levers {
@@ -61,9 +61,9 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// Screened are the loads over which each lever is tried alone: those that are measured in
+// screened are the loads over which each lever is tried alone: those that are measured in
 // slices, which are many cells in little time; all if none is.
-func Screened(p sample.Plan) []string {
+func screened(p sample.Plan) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
 		all = append(all, l.Kind)

@@ -93,7 +93,7 @@ func (r MeshRequest) check() error {
 	}
 	kinds := map[string]bool{}
 	for _, l := range r.Loads {
-		if l.Kind != "rr" && l.Kind != "bulk" || kinds[l.Kind] {
+		if l.Kind != workload.RR && l.Kind != workload.Bulk || kinds[l.Kind] {
 			return fmt.Errorf("load %s: a mesh takes rr and bulk, each once", l.Kind)
 		}
 		if workload.BulkOf(l).Reverse || workload.BulkOf(l).Bidir {

@@ -107,4 +107,4 @@ func turnTime(p sample.Plan, t Turn, share float64) float64 {
 const farOverhead = 0.25
 
 // farBackends are those that do so. Plans do not know who builds but by name.
-var farBackends = map[string]bool{"swarm": true, "kubernetes": true, "peer": true}
+var farBackends = map[string]bool{sample.Swarm: true, sample.Kubernetes: true, sample.Peer: true}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
@@ -30,7 +31,7 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(r.Base())}
 	b.units(r)
 	for f := range numbers.Of(r) {
-		one := f.Statistic == numbers.Round || f.Statistic == numbers.Median && f.Study == "mesh" && f.From != ""
+		one := f.Statistic == numbers.Round || f.Statistic == numbers.Median && f.Study == sample.StudyMesh && f.From != ""
 		if !one {
 			continue
 		}

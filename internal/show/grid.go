@@ -126,7 +126,7 @@ func (g *grid) shown(column int) int {
 // fit is the first layout in which all tables fit; the last if there is none.
 func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout, ok bool) {
 	if len(layouts) == 0 {
-		layouts = document.Wide
+		layouts = document.Wide()
 	}
 	tooWide := func(t document.Table) bool {
 		g := lay(t, l)

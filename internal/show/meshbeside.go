@@ -82,9 +82,6 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	return []document.Section{s}
 }
 
-// shortLabel is a label's key without who gave it its name: "zone".
-func shortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
-
 // groupSections are the links within and across the zones, racks and other labels of the nodes.
 func groupSections(m *mesh.Mesh) []document.Section {
 	if len(m.Groups) == 0 {
@@ -157,7 +154,7 @@ func groupIn(m *mesh.Mesh, g mesh.LabelGroup) *mesh.LabelGroup {
 }
 
 func groupName(g mesh.LabelGroup) string {
-	word := shortLabel(g.Label)
+	word := mesh.ShortLabel(g.Label)
 	switch {
 	case g.From == "" && g.Across:
 		return "across " + word + "s"
@@ -193,7 +190,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	node.Cut, node.Least = document.CutMiddle, leastName
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
 	for _, k := range keys {
-		c := texts("", shortLabel(k))
+		c := texts("", mesh.ShortLabel(k))
 		c.Cut, c.Least = document.CutMiddle, leastName
 		t.Columns = append(t.Columns, c)
 	}
@@ -232,7 +229,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 
 // labelRank is where a label stands: the larger place first.
 func labelRank(key string) int {
-	if i := slices.Index([]string{"region", "zone", "rack"}, shortLabel(key)); i >= 0 {
+	if i := slices.Index([]string{"region", "zone", "rack"}, mesh.ShortLabel(key)); i >= 0 {
 		return i
 	}
 	return math.MaxInt

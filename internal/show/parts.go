@@ -108,7 +108,7 @@ const (
 )
 
 // Sortings are all orders.
-var Sortings = []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice}
+func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
 // verdictOrder is from the best to the worst, with those that say nothing in between.
 var verdictOrder = []stats.Verdict{stats.Better, stats.Gains, "", stats.Same, stats.Nothing, stats.Unclear, stats.Costs, stats.Worse}

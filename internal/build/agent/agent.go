@@ -303,13 +303,13 @@ func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, 
 }
 
 // Route is the way that the agent's machine has to an address.
-func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Way, error) {
+func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	ans, err := a.ask(ctx, request{Route: &to}, 0)
 	switch {
 	case err != nil:
-		return link.Way{}, err
+		return link.Route{}, err
 	case ans.Way == nil:
-		return link.Way{}, fmt.Errorf("%s: the agent reported no route", a.hello.Name)
+		return link.Route{}, fmt.Errorf("%s: the agent reported no route", a.hello.Name)
 	}
 	return *ans.Way, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
@@ -119,12 +120,10 @@ func (s *server) hello() (opening, error) {
 	if name == "" {
 		name = host
 	}
+	boot, _ := owner.BootID() // "" if it does not say
 	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host, Kernel: fact("/proc/sys/kernel/osrelease"),
-		Boot: BootID(), Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
+		Boot: boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
-
-// BootID tells this machine's kernel from others, as Hello.Boot does; "" if it does not say.
-func BootID() string { return fact("/proc/sys/kernel/random/boot_id") }
 
 // fact is a file of one line; "" if it cannot be read.
 func fact(file string) string {
@@ -313,7 +312,7 @@ func (s *server) do(o request, took uint64) (a answer, err error) {
 		a.Text, err = s.kubeProxy()
 	case o.Route != nil:
 		err = s.here.Do(func() error {
-			w, err := link.WayTo(*o.Route)
+			w, err := link.RouteTo(*o.Route)
 			a.Way = &w
 			return err
 		})

@@ -114,7 +114,7 @@ type answer struct {
 	Interfaces []Interface       `json:"interfaces,omitempty"`
 	Files      []string          `json:"files,omitempty"`
 	Settings   []path.Setting    `json:"settings,omitempty"`
-	Way        *link.Way         `json:"way,omitempty"`
+	Way        *link.Route       `json:"way,omitempty"`
 	Engine     string            `json:"engine,omitempty"`
 	Cards      *cardsAnswer      `json:"cards,omitempty"`
 	Addrs      []netip.Addr      `json:"addrs,omitempty"`

@@ -159,7 +159,7 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 		return false, err
 	}
 	at := netip.AddrPortFrom(on, port)
-	b, err := s.addBox(order{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
+	b, err := s.addBox(wanted{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
 	if err != nil {
 		return false, err
 	}

@@ -67,8 +67,8 @@ func (b *box) Addr() netip.Addr {
 	return b.addr
 }
 
-// order says what container to make.
-type order struct {
+// wanted says what container to make.
+type wanted struct {
 	what    string   // "server container"
 	role    string   // "server", in its name
 	network string   // as docker run's --network
@@ -147,8 +147,8 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 }
 
 // addBox makes a container.
-func (s *site) addBox(o order) (*box, error) {
-	made, err := s.addBoxes([]order{o})
+func (s *site) addBox(o wanted) (*box, error) {
+	made, err := s.addBoxes([]wanted{o})
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +158,13 @@ func (s *site) addBox(o order) (*box, error) {
 // addBoxes makes containers at once, starts them and enters their network
 // namespaces. Their first processes end with this process, which holds their
 // standard inputs, and the containers go with them.
-func (s *site) addBoxes(orders []order) ([]*box, error) {
+func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
 	e := s.engine
-	out, names := make([]*box, len(orders)), make([]string, len(orders))
-	for i, o := range orders {
+	out, names := make([]*box, len(wants)), make([]string, len(wants))
+	for i, o := range wants {
 		names[i] = s.name(o.role)
 		if err := e.Journal.Add(dockerapi.Container, names[i]); err != nil {
 			return nil, err
@@ -173,8 +173,8 @@ func (s *site) addBoxes(orders []order) ([]*box, error) {
 	s.path.Undo.Push("remove containers", func() error {
 		return atOnce(len(names), func(i int) error { return e.RemoveContainer(names[i]) })
 	})
-	return out, atOnce(len(orders), func(i int) (err error) {
-		out[i], err = s.startBox(orders[i], names[i])
+	return out, atOnce(len(wants), func(i int) (err error) {
+		out[i], err = s.startBox(wants[i], names[i])
 		return err
 	})
 }
@@ -190,7 +190,7 @@ func atOnce(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-func (s *site) startBox(o order, name string) (*box, error) {
+func (s *site) startBox(o wanted, name string) (*box, error) {
 	e := s.engine
 	done, err := e.starting.take(s.ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *site) startBox(o order, name string) (*box, error) {
 	return b, s.enter(b, name)
 }
 
-func (e *engine) config(o order, name string) (*container.Config, *container.HostConfig) {
+func (e *engine) config(o wanted, name string) (*container.Config, *container.HostConfig) {
 	proto := network.TCP
 	if o.udp {
 		proto = network.UDP

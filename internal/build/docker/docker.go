@@ -21,10 +21,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Name is the backend's name.
-const Name = "docker"
+const Name = sample.Docker
 
 // Docker is the backend. The zero value is ready; Close ends it.
 type Docker struct {

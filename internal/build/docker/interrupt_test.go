@@ -78,15 +78,15 @@ func interrupted(t *testing.T) (*slowEngine, *site) {
 // so no more is asked for after it, and not all at once before.
 func TestInterruptedBuild(t *testing.T) {
 	slow, s := interrupted(t)
-	orders := make([]order, 20*runtime.NumCPU())
-	for i := range orders {
-		orders[i] = order{what: "container", role: "client"}
+	wants := make([]wanted, 20*runtime.NumCPU())
+	for i := range wants {
+		wants[i] = wanted{what: "container", role: "client"}
 	}
-	if _, err := s.addBoxes(orders); !errors.Is(err, context.Canceled) {
+	if _, err := s.addBoxes(wants); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if n := slow.creates.Load(); n < 1 || n > int64(2*runtime.NumCPU()) || slow.starts.Load() > 0 {
-		t.Errorf("%d of %d containers were asked for, %d started", n, len(orders), slow.starts.Load())
+		t.Errorf("%d of %d containers were asked for, %d started", n, len(wants), slow.starts.Load())
 	}
 
 	slow, s = interrupted(t)

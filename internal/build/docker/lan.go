@@ -98,7 +98,7 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 // onLAN makes the containers and places the clients. Direct are the hops between
 // the machine and the servers' devices; switched makes those between containers.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
-	alone := func(int) (order, error) { return order{network: "none"}, nil }
+	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 		p.Hops = append(direct, s.ServerHops()...)
 		return nil
 	}
-	if err := s.addClients(func(int) order { return order{network: "none"} }); err != nil {
+	if err := s.addClients(func(int) wanted { return wanted{network: "none"} }); err != nil {
 		return err
 	}
 	p.Hops = slices.Concat(s.ClientHops(), switched(), s.ServerHops())

@@ -25,7 +25,7 @@ func (s *site) native() error {
 // host are containers with the machine's network.
 func (s *site) host() error {
 	s.ownRules()
-	if err := s.addServers(func(int) (order, error) { return order{network: "host"}, nil }); err != nil {
+	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
 		return err
 	}
 	s.path.Servers, s.Dial = nil, nil // they are dialled otherwise
@@ -64,7 +64,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		s.PlaceClients(s.machine())
 		return nil
 	}
-	return s.addClients(func(int) order { return order{network: "host"} })
+	return s.addClients(func(int) wanted { return wanted{network: "host"} })
 }
 
 // addUserNetwork makes the user-defined bridge network of the path.
@@ -112,15 +112,15 @@ func (s *site) shared() error {
 		h.Clients = s.path.Spec.TalkTo(i)
 		s.path.Hops = append(s.path.Hops, h)
 	}
-	return s.addClients(func(i int) order { return order{network: "container:" + s.Servers[i%len(s.Servers)].id} })
+	return s.addClients(func(i int) wanted { return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id} })
 }
 
 // plain is a container on the path's network.
-func (s *site) plain(int) (order, error) { return order{network: s.network.name}, nil }
+func (s *site) plain(int) (wanted, error) { return wanted{network: s.network.name}, nil }
 
 // plainClients makes the clients' containers beside the servers'.
 func (s *site) plainClients() error {
-	if err := s.addClients(func(int) order { return order{network: s.network.name} }); err != nil {
+	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
 		return err
 	}
 	return s.findPorts(s.Clients)
@@ -223,8 +223,8 @@ func (s *site) routed() error {
 	if err != nil {
 		return err
 	}
-	err = s.addServers(func(int) (order, error) {
-		o := order{network: s.network.name, publish: []bound{{container: serverPort}}}
+	err = s.addServers(func(int) (wanted, error) {
+		o := wanted{network: s.network.name, publish: []bound{{container: serverPort}}}
 		if s.path.Spec.Second {
 			o.publish = append(o.publish, bound{container: secondPort})
 		}
@@ -254,7 +254,7 @@ func (s *site) routed() error {
 	if err != nil {
 		return err
 	}
-	if err := s.addClients(func(int) order { return order{network: second.name} }); err != nil {
+	if err := s.addClients(func(int) wanted { return wanted{network: second.name} }); err != nil {
 		return err
 	}
 	if err := s.findPorts(s.Clients); err != nil {
@@ -272,8 +272,8 @@ func (s *site) linked() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
 	}
-	err := s.addServers(func(int) (order, error) {
-		o := order{network: defaultNetwork, expose: []uint16{serverPort}}
+	err := s.addServers(func(int) (wanted, error) {
+		o := wanted{network: defaultNetwork, expose: []uint16{serverPort}}
 		if s.path.Spec.Second {
 			o.expose = append(o.expose, secondPort)
 		}
@@ -282,8 +282,8 @@ func (s *site) linked() error {
 	if err != nil {
 		return err
 	}
-	if err := s.addClients(func(i int) order {
-		return order{network: defaultNetwork, links: []string{s.Servers[i%len(s.Servers)].id + ":db"}}
+	if err := s.addClients(func(i int) wanted {
+		return wanted{network: defaultNetwork, links: []string{s.Servers[i%len(s.Servers)].id + ":db"}}
 	}); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (s *site) overlay() error {
 	if err := s.addServers(s.plain); err != nil {
 		return err
 	}
-	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
+	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
 		return err
 	}
 	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(n)}, s.ServerHops())

@@ -38,7 +38,7 @@ func (s *site) subInterfaces() error {
 		s.path.Hops = slices.Concat(before, s.ServerHops())
 		return nil
 	}
-	if err := s.addClients(func(int) order { return order{network: n.name} }); err != nil {
+	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
 		return err
 	}
 	if err := s.addressed(slices.Concat(s.Servers, s.Clients)); err != nil {

@@ -25,18 +25,18 @@ const asked = 5 * time.Second
 // errGone is that a container is not there any more.
 var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
 
-// machine is a process of this machine, outside every container.
-type machine struct {
+// hostPlace is a process of this machine, outside every container.
+type hostPlace struct {
 	name string
 	ns   *netns.NS // in which it runs
 }
 
-var _ path.Place = (*machine)(nil)
+var _ path.Place = (*hostPlace)(nil)
 
-func (m *machine) Name() string { return m.name }
+func (m *hostPlace) Name() string { return m.name }
 
 // Start starts toll itself, as a child of this process.
-func (m *machine) Start(c path.Command) (*path.Process, error) {
+func (m *hostPlace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(m.ns, m.name, c)
 }
 
@@ -52,7 +52,7 @@ func (p contained) Name() string { return p.what }
 // its network only.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
-		return (&machine{p.what, p.ns}).Start(c)
+		return (&hostPlace{p.what, p.ns}).Start(c)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()

@@ -30,16 +30,16 @@ func (s *site) published() ([]netip.AddrPort, error) {
 		}
 	}
 	var out []netip.AddrPort
-	err := s.addServers(func(int) (order, error) {
+	err := s.addServers(func(int) (wanted, error) {
 		port, err := s.freePort(at)
 		if err != nil {
-			return order{}, err
+			return wanted{}, err
 		}
 		out = append(out, netip.AddrPortFrom(at, port))
-		o := order{network: s.network.name, publish: []bound{{netip.AddrPortFrom(at, port), serverPort}}}
+		o := wanted{network: s.network.name, publish: []bound{{netip.AddrPortFrom(at, port), serverPort}}}
 		if s.path.Spec.Second {
 			if s.path.Second, err = s.freePort(at); err != nil {
-				return order{}, err
+				return wanted{}, err
 			}
 			o.publish = append(o.publish, bound{netip.AddrPortFrom(at, s.path.Second), s.path.Second})
 		}

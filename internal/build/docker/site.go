@@ -68,20 +68,20 @@ func (s *site) name(what string) string {
 }
 
 // machine is the place of processes outside every container.
-func (s *site) machine() path.Place { return &machine{thisMachine, s.engine.ns} }
+func (s *site) machine() path.Place { return &hostPlace{thisMachine, s.engine.ns} }
 
 // addServers makes the servers' containers; clients dial them at their
 // addresses, unless the mode says otherwise.
-func (s *site) addServers(o func(i int) (order, error)) (err error) {
+func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
-	orders := make([]order, n)
-	for i := range orders {
-		if orders[i], err = o(i); err != nil {
+	wants := make([]wanted, n)
+	for i := range wants {
+		if wants[i], err = o(i); err != nil {
 			return err
 		}
-		orders[i].what, orders[i].role, orders[i].udp = recipe.Label("server", i, n), "server", s.path.Spec.UDP
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("server", i, n), "server", s.path.Spec.UDP
 	}
-	boxes, err := s.addAttached(orders)
+	boxes, err := s.addAttached(wants)
 	for _, b := range boxes {
 		s.AddServer(b)
 	}
@@ -89,14 +89,14 @@ func (s *site) addServers(o func(i int) (order, error)) (err error) {
 }
 
 // addClients makes the clients' containers.
-func (s *site) addClients(o func(i int) order) error {
+func (s *site) addClients(o func(i int) wanted) error {
 	_, m := s.path.Spec.Count()
-	orders := make([]order, m)
-	for i := range orders {
-		orders[i] = o(i)
-		orders[i].what, orders[i].role, orders[i].udp = recipe.Label("client", i, m), "client", s.path.Spec.UDP
+	wants := make([]wanted, m)
+	for i := range wants {
+		wants[i] = o(i)
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("client", i, m), "client", s.path.Spec.UDP
 	}
-	boxes, err := s.addAttached(orders)
+	boxes, err := s.addAttached(wants)
 	for _, b := range boxes {
 		s.AddClient(b)
 	}
@@ -104,8 +104,8 @@ func (s *site) addClients(o func(i int) order) error {
 }
 
 // addAttached makes containers and their devices.
-func (s *site) addAttached(orders []order) ([]*box, error) {
-	boxes, err := s.addBoxes(orders)
+func (s *site) addAttached(wants []wanted) ([]*box, error) {
+	boxes, err := s.addBoxes(wants)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *site) addAttached(orders []order) ([]*box, error) {
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
-		port, err := s.anyPort(at)
+		port, err := local.FreePort(s.engine.ns, at, s.path.Spec.UDP)
 		if err != nil {
 			return 0, err
 		}
@@ -149,31 +149,6 @@ func (e *engine) choose(port uint16) bool {
 	}
 	e.chosen[port] = true
 	return true
-}
-
-// anyPort is a port of this machine that is free at the moment.
-func (s *site) anyPort(at netip.Addr) (port uint16, err error) {
-	addr := netip.AddrPortFrom(at, 0).String()
-	err = s.engine.ns.Do(func() error {
-		if s.path.Spec.UDP {
-			c, err := net.ListenPacket("udp", addr)
-			if err != nil {
-				return err
-			}
-			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
-			return c.Close()
-		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return err
-		}
-		port = uint16(l.Addr().(*net.TCPAddr).Port)
-		return l.Close()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
 }
 
 // ownAddress is the machine's own address: the one from which it would reach

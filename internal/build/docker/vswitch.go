@@ -10,7 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/build/lab/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/build/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
@@ -52,25 +52,6 @@ func (s *site) vswitch() error {
 		p.Facts["datapath"] = "userspace (datapath_type=netdev), Open vSwitch " + version
 		p.Facts["offloads"] = "checksum and segmentation off in the containers: the userspace datapath forwards packets without finishing either"
 	}
-	hop := func(toServer, toClient func() []string) path.Hop {
-		h := path.Hop{Kind: mode.HopOVS, Name: l.bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
-			now, err := sw.Ports(l.bridge)
-			if err != nil {
-				return c, err
-			}
-			f, err := ovs.Sent(now, toServer())
-			if err != nil {
-				return c, err
-			}
-			b, err := ovs.Sent(now, toClient())
-			return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
-				BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
-		}}
-		return s.tuned.MadeOf(h, local.TunedDevice{Space: s.engine.ns, Name: l.bridge, SetMTU: func(mtu int) error {
-			_, err := sw.Set("set", "Interface", l.bridge, "mtu_request="+strconv.Itoa(mtu))
-			return err
-		}})
-	}
 	of := func(boxes *[]*box) func() []string {
 		return func() (out []string) {
 			for _, b := range *boxes {
@@ -80,10 +61,32 @@ func (s *site) vswitch() error {
 		}
 	}
 	toServers := of(&s.Servers)
-	return s.onLAN([]path.Hop{hop(toServers, func() []string { return []string{ovs.Local} })}, func() []path.Hop {
+	own := func() []string { return []string{ovs.Local} }
+	return s.onLAN([]path.Hop{s.switchHop(sw, l.bridge, toServers, own)}, func() []path.Hop {
 		p.Guards = append(p.Guards, local.Unused(s.bridgeHop(s.network, true)))
-		return []path.Hop{hop(toServers, of(&s.Clients))}
+		return []path.Hop{s.switchHop(sw, l.bridge, toServers, of(&s.Clients))}
 	})
+}
+
+// switchHop is what a bridge sent to the ports of servers and of clients.
+func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func() []string) path.Hop {
+	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
+		now, err := sw.Ports(bridge)
+		if err != nil {
+			return c, err
+		}
+		f, err := ovs.Sent(now, toServer())
+		if err != nil {
+			return c, err
+		}
+		b, err := ovs.Sent(now, toClient())
+		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
+			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
+	}}
+	return s.tuned.MadeOf(h, local.TunedDevice{Space: s.engine.ns, Name: bridge, SetMTU: func(mtu int) error {
+		_, err := sw.Set("set", "Interface", bridge, "mtu_request="+strconv.Itoa(mtu))
+		return err
+	}})
 }
 
 // addSwitch makes a bridge of the machine's Open vSwitch, marked as ours.

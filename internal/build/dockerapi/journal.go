@@ -106,7 +106,7 @@ func (j *Journal) File() string { return j.file }
 
 // namespace names this process's network namespace, until the next boot.
 func namespace() (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := owner.BootID()
 	if err != nil {
 		return "", fmt.Errorf("name the network namespace: %w", err)
 	}
@@ -114,7 +114,7 @@ func namespace() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name the network namespace: %w", err)
 	}
-	return strings.TrimSpace(string(boot)) + " " + ns, nil
+	return boot + " " + ns, nil
 }
 
 func line(kind Kind, name string) string { return string(kind) + " " + name + "\n" }

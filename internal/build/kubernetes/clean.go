@@ -68,10 +68,10 @@ func (c *Clean) journals() (places []*found, err error) {
 	}
 	errs := []error{err}
 	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), JournalSuffix) {
+		if !strings.HasSuffix(f.Name(), journalSuffix) {
 			continue
 		}
-		j, done, err := ReadJournal(filepath.Join(dir, f.Name()))
+		j, done, err := readJournal(filepath.Join(dir, f.Name()))
 		switch {
 		case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist): // its run lives, or has just ended
 			continue

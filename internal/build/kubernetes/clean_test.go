@@ -38,7 +38,7 @@ func holding(t *testing.T, owners map[string]string) *apiserver {
 		s.services[service.Name] = &corev1.Service{ObjectMeta: service}
 	}
 	for name, mark := range owners {
-		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name}, Annotations: map[string]string{OwnerAnnotation: mark}})
+		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name}, Annotations: map[string]string{ownerAnnotation: mark}})
 	}
 	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
 	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}}) // nobody's mark
@@ -70,7 +70,7 @@ func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (fil
 	if err := f.close(false); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, run+JournalSuffix)
+	return filepath.Join(dir, run+journalSuffix)
 }
 
 func TestClean(t *testing.T) {
@@ -230,12 +230,12 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"run": "a/b", "namespace": "../x"}`))
-	file := filepath.Join(f.TempDir(), "x"+JournalSuffix)
+	file := filepath.Join(f.TempDir(), "x"+journalSuffix)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, done, err := ReadJournal(file)
+		j, done, err := readJournal(file)
 		if err != nil {
 			return
 		}

@@ -177,14 +177,14 @@ func (c *Client) Made(ctx context.Context, run string) (out []Object, err error)
 		return nil, err
 	}
 	for _, o := range p.Items {
-		out = append(out, Object{pods, o.Name, o.Labels[RunLabel], o.Annotations[OwnerAnnotation]})
+		out = append(out, Object{pods, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
 	}
 	var s corev1.ServiceList
 	if err := c.list(ctx, services, selector, &s); err != nil {
 		return out, err
 	}
 	for _, o := range s.Items {
-		out = append(out, Object{services, o.Name, o.Labels[RunLabel], o.Annotations[OwnerAnnotation]})
+		out = append(out, Object{services, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
 	}
 	return out, nil
 }

@@ -312,7 +312,7 @@ func TestClusterFaults(t *testing.T) {
 	was := c.objects(t)
 	podsOf := func(t *testing.T, role string) []string {
 		t.Helper()
-		return strings.Fields(c.kubectl(t, "-n", "faulty", "get", "pods", "-l", RoleLabel+"="+role, "-o", "name"))
+		return strings.Fields(c.kubectl(t, "-n", "faulty", "get", "pods", "-l", roleLabel+"="+role, "-o", "name"))
 	}
 	for _, tt := range []struct {
 		name     string

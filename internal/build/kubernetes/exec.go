@@ -109,7 +109,7 @@ func (s *stream) over(pod string) error {
 // exec starts a command in a pod. The stream lives until it is closed, also after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: ContainerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
+		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
 	no := refusal(err)
 	switch {
@@ -286,28 +286,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 
 // execSPDY is for where WebSockets do not get through.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
-	tlsConfig, err := rest.TLSConfigFor(c.config)
-	if err != nil {
-		return nil, err
-	}
-	proxy := c.config.Proxy
-	if proxy == nil {
-		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
-	}
-	upgrade, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy}) // without pings
-	if err != nil {
-		return nil, err
-	}
-	wrapped, err := rest.HTTPWrappersForConfig(c.config, upgrade)
-	if err != nil {
-		return nil, err
-	}
-	u, err := http.NewRequest(http.MethodPost, to, nil)
-	if err != nil {
-		return nil, err
-	}
-	begun := &upgraded{upgrade, make(chan struct{})}
-	executor, err := remotecommand.NewSPDYExecutorForTransports(wrapped, begun, http.MethodPost, u.URL)
+	executor, begun, err := c.overSPDY(to)
 	if err != nil {
 		return nil, err
 	}
@@ -335,13 +314,13 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	limit, stop := context.WithTimeoutCause(ctx, execLimit, errSlow)
 	defer stop()
 	select {
-	case <-begun.done:
+	case <-begun:
 		return s, nil
 	case <-limit.Done():
 		return nil, errors.Join(context.Cause(limit), s.close())
 	case err := <-over:
 		select {
-		case <-begun.done: // it was short
+		case <-begun: // it was short
 			return s, nil
 		default:
 		}
@@ -350,4 +329,34 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 		}
 		return nil, errors.Join(err, s.close())
 	}
+}
+
+// overSPDY is what executes there; begun is closed when the connection is upgraded.
+func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
+	tlsConfig, err := rest.TLSConfigFor(c.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy := c.config.Proxy
+	if proxy == nil {
+		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	}
+	upgrade, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy}) // without pings
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(c.config, upgrade)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := http.NewRequest(http.MethodPost, to, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	done := &upgraded{upgrade, make(chan struct{})}
+	executor, err := remotecommand.NewSPDYExecutorForTransports(wrapped, done, http.MethodPost, u.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	return executor, done.done, nil
 }

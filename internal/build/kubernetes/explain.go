@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	switch {
 	case errors.As(err, &dns):
 		u.Missing = fmt.Sprintf("the API server's name in %s is unknown here", said(c.Server))
-	case strings.Contains(words, "x509:") || strings.Contains(words, "tls:"):
+	case distrusts(inner):
 		u.Missing = fmt.Sprintf("the API server at %s is not trusted", said(c.Server))
 		u.Remedy = "the cluster's certificate-authority in the kubeconfig; kubectl cluster-info says the same"
 	case strings.Contains(words, "getting credentials"):
@@ -90,6 +91,17 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 		u.Missing = fmt.Sprintf("the API server at %s does not answer", said(c.Server))
 	}
 	return u
+}
+
+// distrusts reports whether TLS failed. Not every error of it still is one where it comes to us: some come as text.
+func distrusts(err error) bool {
+	var (
+		verify *tls.CertificateVerificationError
+		record tls.RecordHeaderError
+		alert  tls.AlertError
+	)
+	return errors.As(err, &verify) || errors.As(err, &record) || errors.As(err, &alert) ||
+		strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "tls:")
 }
 
 // refused is an answer that is no.

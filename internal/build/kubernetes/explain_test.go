@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -38,6 +40,8 @@ func TestExplain(t *testing.T) {
 		{"refused", "list", dial(syscall.ECONNREFUSED), "cannot be reached", "kubectl cluster-info"},
 		{"silent", "list", dial(context.DeadlineExceeded), "does not answer", "kubectl cluster-info"},
 		{"certificate", "list", dial(errors.New("tls: failed to verify certificate: x509: unknown authority")), "is not trusted", "certificate-authority"},
+		{"certificate-typed", "list", dial(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "is not trusted", "certificate-authority"},
+		{"named-tls", "list", &url.Error{Op: "Get", URL: "https://tls:6443", Err: syscall.ECONNREFUSED}, "cannot be reached", "kubectl cluster-info"},
 		{"plug-in", "list", dial(errors.New("getting credentials: exec: executable aws not found")), "credential plug-in fails", "log in again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,9 +175,12 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.run = &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
+	r := &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
 	for _, n := range s.nodes {
-		k.run.nodes = append(k.run.nodes, nodeOf(n))
+		r.nodes = append(r.nodes, nodeOf(n))
+	}
+	if _, err := k.kept.Start(t.Context(), func(context.Context) (*run, error) { return r, nil }); err != nil {
+		t.Fatal(err)
 	}
 	nodes, without, err := k.Cluster(t.Context())
 	if err != nil || len(nodes) != 2 || len(without) != 2 {

@@ -27,8 +27,8 @@ type Journal struct {
 	Namespace  string `json:"namespace"`
 }
 
-// JournalSuffix is what the names of journals end with, in the user's state directory: RUN.kubernetes.
-const JournalSuffix = ".kubernetes"
+// journalSuffix is what the names of journals end with, in the user's state directory: RUN.kubernetes.
+const journalSuffix = ".kubernetes"
 
 // maxJournal bounds a journal, in bytes.
 const maxJournal = 64 << 10
@@ -42,7 +42,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, j.Run+JournalSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, j.Run+journalSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
@@ -69,9 +69,9 @@ func (j *journalFile) close(gone bool) error {
 	return errors.Join(err, j.f.Close())
 }
 
-// ReadJournal reads a journal that no living run has locked. It may be removed when what it tells
+// readJournal reads a journal that no living run has locked. It may be removed when what it tells
 // of is gone; until then it is held open, and locked. One that is locked is fs.ErrExist.
-func ReadJournal(file string) (j Journal, done func(remove bool) error, err error) {
+func readJournal(file string) (j Journal, done func(remove bool) error, err error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return j, nil, err

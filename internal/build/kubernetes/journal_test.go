@@ -17,14 +17,14 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "abc"+JournalSuffix)
-	if _, _, err := ReadJournal(file); !errors.Is(err, fs.ErrExist) {
+	file := filepath.Join(dir, "abc"+journalSuffix)
+	if _, _, err := readJournal(file); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("of a living run: %v", err)
 	}
 	if err := open.close(false); err != nil {
 		t.Fatal(err)
 	}
-	got, done, err := ReadJournal(file)
+	got, done, err := readJournal(file)
 	if err != nil || got != j {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -38,14 +38,14 @@ func TestJournal(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if j, _, err := ReadJournal(file); err == nil {
+		if j, _, err := readJournal(file); err == nil {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
 	if err := os.Chmod(file, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ReadJournal(file); err == nil {
+	if _, _, err := readJournal(file); err == nil {
 		t.Error("one that anybody may write is read")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -15,7 +16,7 @@ import (
 )
 
 // Name is the backend's name.
-const Name = "kubernetes"
+const Name = sample.Kubernetes
 
 // Kubernetes is the backend. The zero value is ready, but for Version; Close ends it.
 type Kubernetes struct {
@@ -41,9 +42,7 @@ type Kubernetes struct {
 	// StateDir is where journals are kept; "" is the user's state directory.
 	StateDir string
 
-	mu  sync.Mutex // guards following
-	run *run
-	err error // why there is none
+	kept cluster.Once[*run]
 }
 
 var _ path.Distant = (*Kubernetes)(nil)
@@ -193,29 +192,12 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 
 // start finds the cluster once; what came of it is remembered until Close.
 func (k *Kubernetes) start(ctx context.Context) (*run, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.run == nil && k.err == nil {
-		k.run, k.err = k.begin(ctx)
-		if ctx.Err() != nil { // not the cluster's fault
-			err := k.err
-			k.err = nil
-			return k.run, err
-		}
-	}
-	return k.run, k.err
+	return k.kept.Start(ctx, k.begin)
 }
 
 // Close ends the agents and removes all that was made.
 func (k *Kubernetes) Close() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r := k.run
-	k.run, k.err = nil, nil
-	if r == nil {
-		return nil
-	}
-	return r.close()
+	return k.kept.Close((*run).close)
 }
 
 // alone refuses a path between two nodes where the run has one.

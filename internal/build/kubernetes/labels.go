@@ -1,18 +1,18 @@
 package kubernetes
 
-// All objects that a run makes carry RunLabel, with the run's ID, and OwnerAnnotation, with
+// All objects that a run makes carry RunLabel, with the run's ID, and ownerAnnotation, with
 // the mark of the toll that made them (see package owner): a mark does not fit into a label.
 const (
 	RunLabel        = "io.bridgetoll/run"
-	RoleLabel       = "io.bridgetoll/role"
-	OwnerAnnotation = "io.bridgetoll/owner"
+	roleLabel       = "io.bridgetoll/role"
+	ownerAnnotation = "io.bridgetoll/owner"
 )
 
-// NamePrefix is what the names of all objects begin with: toll-RUN-ROLE-N.
-const NamePrefix = "toll-"
+// namePrefix is what the names of all objects begin with: toll-RUN-ROLE-N.
+const namePrefix = "toll-"
 
-// ContainerName is the one container's of each pod.
-const ContainerName = "toll"
+// containerName is the one container's of each pod.
+const containerName = "toll"
 
 // Rule is what a run must be allowed to do, as RBAC has it.
 type Rule struct {

@@ -161,7 +161,7 @@ func joined(t *testing.T, p plugin) *apiserver {
 		words := []string{"nN", pod.Spec.NodeName, ".N", "." + own, "vethP", "veth" + i, "caliP", "cali" + i, "pP", "p" + i, ".P", "." + i}
 		shell(t, "ip netns add pP; ip -n pP link set lo up\n"+p.pod, words...)
 		spaces[pod.Name], pod.Status.PodIP = "p"+i, "10.97."+own+"."+i
-		if pod.Labels[RoleLabel] == string(serving) {
+		if pod.Labels[roleLabel] == string(serving) {
 			addrs[pod.Spec.NodeName] = pod.Status.PodIP
 		}
 		if ports := pod.Spec.Containers[0].Ports; len(ports) > 0 {

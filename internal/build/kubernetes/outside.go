@@ -111,7 +111,7 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 type reached struct {
 	addr netip.Addr // that is dialled
 	own  netip.Addr // the node's own, if NAT on the way makes another one of it
-	way  link.Way   // from this machine
+	way  link.Route // from this machine
 	err  error      // why it is not
 }
 
@@ -156,7 +156,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	if _, has := cluster.Card(s.client.devices, r.addr); has {
 		r.own = r.addr
 	}
-	err := s.run.here.ns.Do(func() (err error) { r.way, err = link.WayTo(r.addr); return err })
+	err := s.run.here.ns.Do(func() (err error) { r.way, err = link.RouteTo(r.addr); return err })
 	if err != nil {
 		return nil, err
 	}

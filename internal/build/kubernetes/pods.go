@@ -56,7 +56,7 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}}}}}},
 			Containers: []corev1.Container{{
-				Name: ContainerName, Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Name: containerName, Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command:         []string{dockerapi.InImage, agent.Arg, "--sit", strconv.Itoa(int(patience/time.Second)) + "s"},
 				SecurityContext: security(kind),
 				Resources:       corev1.ResourceRequirements{Requests: small, Limits: large},
@@ -101,8 +101,8 @@ func security(kind role) *corev1.SecurityContext {
 
 // meta is what all objects of the run have.
 func (r *run) meta(name string, kind role) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: map[string]string{RunLabel: r.id, RoleLabel: string(kind)},
-		Annotations: map[string]string{OwnerAnnotation: r.owner}}
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{RunLabel: r.id, roleLabel: string(kind)},
+		Annotations: map[string]string{ownerAnnotation: r.owner}}
 }
 
 // front is the kind of a service that leads to the serving pod.
@@ -118,7 +118,7 @@ const (
 // serviceOf is one of that kind, which leads to the serving pod.
 func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, RoleLabel: string(serving)}}}
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, roleLabel: string(serving)}}}
 	switch kind {
 	case clusterIP:
 	case headless:
@@ -139,5 +139,5 @@ func (r *run) serviceOf(name string, kind front) *corev1.Service {
 // name is a new name of the run.
 func (r *run) name(what string) string {
 	r.made++
-	return fmt.Sprintf("%s%s-%s-%s", NamePrefix, r.id, what, strconv.Itoa(r.made))
+	return fmt.Sprintf("%s%s-%s-%s", namePrefix, r.id, what, strconv.Itoa(r.made))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -76,7 +77,8 @@ func (s *site) begin() error {
 		s.path.Machines = append(s.path.Machines, s.client.machine)
 	}
 	if s.run.here != nil { // whose own meters count
-		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == agent.BootID() })
+		boot, _ := owner.BootID()
+		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == boot })
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/lab/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab/relay"
+	"github.com/bridgetoll/bridgetoll/internal/build/ovs"
 )
 
 // The arguments that make this program a part of the lab.

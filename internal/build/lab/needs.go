@@ -147,66 +147,47 @@ func (l *Lab) try(n need) error {
 		}
 		l.trial = ns
 	}
-	return l.trial.Do(func() error {
-		switch n {
-		case needSetup:
-			return link.Up("lo")
-		case needCongestion:
-			return l.setCongestion()
-		case needForwarding:
-			return tryForwarding()
-		case needNAT:
-			return tryNAT(nft.IPv4)
-		case needNAT6:
-			return tryNAT6()
-		case needProxy:
-			return l.tryProxy()
-		case needSockets:
-			return trySockets()
-		case needBridgeNF:
-			return tryBridgeNF(bridgeNF)
-		case needBridgeNF6:
-			return tryBridgeNF(bridgeNF6)
-		case needIPv6:
-			return tryIPv6()
-		case needWire:
-			return l.tryWire()
-		case needMacvlan:
+	return l.trial.Do(l.trials()[n])
+}
+
+// trials try each need.
+func (l *Lab) trials() map[need]func() error {
+	return map[need]func() error{
+		needSetup:      func() error { return link.Up("lo") },
+		needDevices:    tryDevices,
+		needCongestion: l.setCongestion,
+		needForwarding: tryForwarding,
+		needNAT:        func() error { return tryNAT(nft.IPv4) },
+		needSockets:    trySockets,
+		needProxy:      l.tryProxy,
+		needBridgeNF:   func() error { return tryBridgeNF(bridgeNF) },
+		needIPv6:       tryIPv6,
+		needNAT6:       tryNAT6,
+		needBridgeNF6:  func() error { return tryBridgeNF(bridgeNF6) },
+		needWire:       l.tryWire,
+		needMacvlan: func() error {
 			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error { return link.AddMacvlan(si, "bridge") })
-		case needIPvlan:
+		},
+		needIPvlan: func() error {
 			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
-		case needNetkit:
+		},
+		needNetkit: func() error {
 			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
-		case needVXLAN:
-			return tryVXLAN()
-		case needESP:
-			return tryESP()
-		case needIPVS:
-			return tryIPVS()
-		case needOVS:
-			return tryOVS()
-		case needRPS:
-			return local.TryTune(mode.RPS)
-		case needXPS:
-			return local.TryTune(mode.XPS)
-		case needQueues:
-			return l.tryQueues()
-		case needThreaded:
-			return local.TryTune(mode.Threaded)
-		case needBigTCP:
-			return local.TryTune(mode.BigTCP)
-		case needShortcuts:
-			return tryShortcuts()
-		case needTCP:
-			return shortcut.ErrUDP
-		case needProcessIO:
-			return tryProcessIO()
-		case needUDPProxy:
-			return l.tryUDPProxy()
-		default:
-			return tryDevices()
-		}
-	})
+		},
+		needVXLAN:     tryVXLAN,
+		needESP:       tryESP,
+		needOVS:       tryOVS,
+		needRPS:       func() error { return local.TryTune(mode.RPS) },
+		needProcessIO: tryProcessIO,
+		needUDPProxy:  l.tryUDPProxy,
+		needIPVS:      tryIPVS,
+		needXPS:       func() error { return local.TryTune(mode.XPS) },
+		needQueues:    l.tryQueues,
+		needThreaded:  func() error { return local.TryTune(mode.Threaded) },
+		needBigTCP:    func() error { return local.TryTune(mode.BigTCP) },
+		needShortcuts: tryShortcuts,
+		needTCP:       func() error { return shortcut.ErrUDP },
+	}
 }
 
 // MayBuild reports whether this process may make network namespaces and set

@@ -12,7 +12,7 @@ import (
 // checkTunes refuses what the path has nothing for.
 func (l *Lab) checkTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
-	ways := m.Ways(s.From, s.To)
+	ways := m.RoutesTo(s.From, s.To)
 	if ways == nil {
 		return nil // Build says so
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/build/lab/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/build/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"

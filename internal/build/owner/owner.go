@@ -87,8 +87,17 @@ func Elsewhere(mark string) bool {
 // machineID is the machine's own, see machine-id(5); "" if it has none.
 func machineID() string { return line("/etc/machine-id") }
 
-// bootID is the kernel's, of this boot.
-func bootID() string { return line("/proc/sys/kernel/random/boot_id") }
+// bootID is the kernel's, of this boot; "" if it does not say.
+func bootID() string {
+	id, _ := BootID()
+	return id
+}
+
+// BootID tells this machine's kernel, of this boot, from others.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
 
 func line(file string) string {
 	b, _ := os.ReadFile(file)

@@ -33,8 +33,8 @@ type Shape struct {
 	Datagrams             bool // there are no acknowledgements
 }
 
-// Plus adds up what two clients of one load moved.
-func (m Moved) Plus(o Moved) Moved {
+// plus adds up what two clients of one load moved.
+func (m Moved) plus(o Moved) Moved {
 	segment := m.Segment
 	if segment == 0 || o.Segment != 0 && o.Segment < segment {
 		segment = o.Segment
@@ -97,15 +97,15 @@ func (f flow) bytes(packets uint64) float64 {
 	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
 }
 
-// way is one direction of a load.
-type way struct {
+// direction is one of a load.
+type direction struct {
 	arrived int64 // bytes
 	sent    int64 // bytes that a hop may have counted
 	message int   // bytes; 0: a stream
 }
 
-func (m Moved) ways() (there, back way) {
-	return way{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, way{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
+func (m Moved) ways() (there, back direction) {
+	return direction{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, direction{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
 }
 
 // forward is what went to the server, and backward what came back.
@@ -120,12 +120,12 @@ func (m Moved) backward() flow {
 }
 
 // flow is what one way carries, with the acknowledgements of the other.
-func (m Moved) flow(w, other way) flow {
+func (m Moved) flow(w, other direction) flow {
 	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w), bare: m.bare(other)}
 }
 
 // data is how many packets carry a way's bytes at most.
-func (m Moved) data(w way) float64 {
+func (m Moved) data(w direction) float64 {
 	if w.message == 0 {
 		return m.cut(w.sent)
 	}
@@ -159,7 +159,7 @@ func (m Moved) segment() float64 {
 // those of the connections, and acknowledgements. Acknowledgements of messages
 // travel with the answers, except for long messages, whose full packets may each
 // be acknowledged at once, and for those that are not answered.
-func (m Moved) bare(other way) float64 {
+func (m Moved) bare(other direction) float64 {
 	connections := float64(m.Connections)
 	out := connections * (shake + quick)
 	if !m.Brief {

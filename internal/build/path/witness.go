@@ -75,7 +75,7 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 		var m Moved
 		for c, moved := range clients {
 			if h.Carry(c) {
-				m = m.Plus(moved)
+				m = m.plus(moved)
 			}
 		}
 		m.Resent += h.relaysResent(hops, before, after, len(clients))

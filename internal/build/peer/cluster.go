@@ -34,9 +34,7 @@ type Cluster struct {
 	Sudo    bool
 	SSH     []string
 
-	mu    sync.Mutex // guards following
-	fleet *fleet
-	err   error // why there is none
+	kept cluster.Once[*fleet]
 }
 
 var _ path.Distant = (*Cluster)(nil)
@@ -72,7 +70,7 @@ type member struct {
 // way is how a client gets to a server, and back.
 type way struct {
 	dial        netip.Addr
-	there, back link.Way
+	there, back link.Route
 }
 
 // Cluster brings an agent to each machine and says what they are. Of those that get none it
@@ -145,17 +143,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 
 // start reaches the machines once; what came of it is remembered until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fleet != nil || c.err != nil {
-		return c.fleet, c.err
-	}
-	f, err := c.begin(ctx)
-	if ctx.Err() != nil { // not the machines' fault
-		return f, err
-	}
-	c.fleet, c.err = f, err
-	return f, err
+	return c.kept.Start(ctx, c.begin)
 }
 
 func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
@@ -359,14 +347,7 @@ func route(ctx context.Context, client, server *member, at netip.Addr) (w way, e
 
 // Close ends the agents and the connections to them.
 func (c *Cluster) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f := c.fleet
-	c.fleet, c.err = nil, nil
-	if f == nil {
-		return nil
-	}
-	return f.end.Undo()
+	return c.kept.Close(func(f *fleet) error { return f.end.Undo() })
 }
 
 // leg is a path between two machines while it is built.

@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/docker"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -26,11 +27,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Name is the backend's name.
-const Name = "peer"
+const Name = sample.Peer
 
 // Peer is the backend. The zero value lacks Host and Version; Close ends it.
 type Peer struct {
@@ -48,9 +50,7 @@ type Peer struct {
 	// SSH is the program and its first arguments; none is ssh.
 	SSH []string
 
-	mu  sync.Mutex // guards following
-	run *run
-	err error // why there is none
+	kept cluster.Once[*run]
 }
 
 var _ path.Distant = (*Peer)(nil)
@@ -143,17 +143,7 @@ type run struct {
 
 // start reaches the peer once; what came of it is remembered until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.run != nil || p.err != nil {
-		return p.run, p.err
-	}
-	r, err := p.begin(ctx)
-	if ctx.Err() != nil { // not the peer's fault
-		return r, err
-	}
-	p.run, p.err = r, err
-	return r, err
+	return p.kept.Start(ctx, p.begin)
 }
 
 func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
@@ -207,26 +197,19 @@ func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err err
 
 // Close ends the agent and the connection to it.
 func (p *Peer) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.run
-	p.run, p.err = nil, nil
-	if r == nil {
-		return nil
-	}
-	return r.end.Undo()
+	return p.kept.Close(func(r *run) error { return r.end.Undo() })
 }
 
 // thisMachine is the place of what runs outside every container here.
 const thisMachine = "this machine"
 
-// machine is that place.
-type machine struct{ ns *netns.NS }
+// hostPlace is that place.
+type hostPlace struct{ ns *netns.NS }
 
-func (machine) Name() string { return thisMachine }
+func (hostPlace) Name() string { return thisMachine }
 
 // Start starts toll itself, as a child of this process.
-func (m machine) Start(c path.Command) (*path.Process, error) {
+func (m hostPlace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(m.ns, thisMachine, c)
 }
 

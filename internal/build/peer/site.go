@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -25,7 +25,7 @@ type site struct {
 	path *path.Path
 
 	server, client netip.Addr // this machine's, that is dialled, and the peer's, that dials
-	there, here    link.Way   // from the peer to this machine, and back
+	there, here    link.Route // from the peer to this machine, and back
 	spots          []spot     // of the path, on the peer
 	unwatched      []string   // machines whose settings cannot be read
 }
@@ -44,7 +44,7 @@ func (s *site) begin() (err error) {
 	if s.client = s.there.Source; !s.client.IsValid() {
 		return fmt.Errorf("the peer has no address for packets to %s", s.server)
 	}
-	err = s.run.here.Do(func() (err error) { s.here, err = link.WayTo(s.client); return err })
+	err = s.run.here.Do(func() (err error) { s.here, err = link.RouteTo(s.client); return err })
 	if err != nil {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no route to the peer's address %s", s.client),
 			Remedy: "--peer-dial with an address of this machine in a network that both have", Err: err}
@@ -52,7 +52,7 @@ func (s *site) begin() (err error) {
 	if s.there.Device == loopback || s.here.Device == loopback {
 		return &path.UnsupportedError{Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
 	}
-	if s.run.agent.Hello().Boot != agent.BootID() {
+	if boot, _ := owner.BootID(); s.run.agent.Hello().Boot != boot {
 		s.path.Machines = []path.Machine{s.run.agent}
 	}
 	return nil
@@ -130,12 +130,12 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 
 // native is a process on either machine, and the wire between them.
 func (s *site) native() error {
-	port, err := s.freePort()
+	port, err := local.FreePort(s.run.here, s.server, s.path.Spec.UDP)
 	if err != nil {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server, port)
-	s.path.Servers = []path.Server{{Place: machine{s.run.here}, Listen: at}}
+	s.path.Servers = []path.Server{{Place: hostPlace{s.run.here}, Listen: at}}
 	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
@@ -148,31 +148,6 @@ func (s *site) between() string { return s.run.agent.Name() + " and " + thisMach
 func (s *site) wireHop() path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
 		Read: cluster.Both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
-}
-
-// freePort is a port of this machine that is free at the moment.
-func (s *site) freePort() (port uint16, err error) {
-	addr := netip.AddrPortFrom(s.server, 0).String()
-	err = s.run.here.Do(func() error {
-		if s.path.Spec.UDP {
-			c, err := net.ListenPacket("udp", addr)
-			if err != nil {
-				return err
-			}
-			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
-			return c.Close()
-		}
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return err
-		}
-		port = uint16(l.Addr().(*net.TCPAddr).Port)
-		return l.Close()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
 }
 
 // Finish completes the path after its recipe.
@@ -213,7 +188,7 @@ func (s *site) describe() error {
 }
 
 // wayInWords is a way, as reports have it.
-func wayInWords(from netip.Addr, w link.Way, to netip.Addr) string {
+func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s by %s", from, w.Device)
 	if w.Via.IsValid() {

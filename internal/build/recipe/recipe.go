@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Site is what a path is built on.
-type Site interface {
+// ground is what a path is built on.
+type ground interface {
 	// Finish completes the path after the recipe: which servers the clients dial, what
 	// a result says of devices and settings, how it is drained and inspected.
 	Finish() error
@@ -26,9 +26,9 @@ type Site interface {
 // push to the path's Undo is undone, last first, if anything fails, also if the path is
 // not the one that the catalogue promises. A nil recipe is that of a mode that the
 // backend does not have.
-func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
+func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
-	ways := m.Ways(spec.From, spec.To)
+	ways := m.RoutesTo(spec.From, spec.To)
 	if recipe == nil || ways == nil {
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
@@ -45,7 +45,7 @@ func Build[S Site](ctx context.Context, spec path.Spec, recipe func(S) error, be
 	return p, nil
 }
 
-func run[S Site](ctx context.Context, p *path.Path, recipe func(S) error, begin func(*path.Path) (S, error)) error {
+func run[S ground](ctx context.Context, p *path.Path, recipe func(S) error, begin func(*path.Path) (S, error)) error {
 	s, err := begin(p)
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
@@ -24,7 +24,7 @@ import (
 )
 
 // Name is the backend's name.
-const Name = "swarm"
+const Name = sample.Swarm
 
 // Swarm is the backend. The zero value is ready, but for Version; Close ends it.
 type Swarm struct {
@@ -45,9 +45,7 @@ type Swarm struct {
 	// StateDir is where journals are kept; "" is the user's state directory.
 	StateDir string
 
-	mu  sync.Mutex // guards following
-	run *run
-	err error // why there is none
+	kept cluster.Once[*run]
 }
 
 var _ path.Distant = (*Swarm)(nil)
@@ -158,27 +156,10 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 
 // start finds the swarm once; what came of it is remembered until Close.
 func (s *Swarm) start(ctx context.Context) (*run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.run == nil && s.err == nil {
-		s.run, s.err = s.begin(ctx)
-		if ctx.Err() != nil { // not the swarm's fault
-			err := s.err
-			s.err = nil
-			return s.run, err
-		}
-	}
-	return s.run, s.err
+	return s.kept.Start(ctx, s.begin)
 }
 
 // Close ends the agents and removes all that was made.
 func (s *Swarm) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.run
-	s.run, s.err = nil, nil
-	if r == nil {
-		return nil
-	}
-	return r.close()
+	return s.kept.Close((*run).close)
 }

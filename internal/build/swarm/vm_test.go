@@ -129,7 +129,7 @@ func TestMeshAndEncryption(t *testing.T) {
 	if os.Getenv(besideEnv) == "" || os.Getenv(vmEnv) == "" {
 		t.Skip("TestFullKernel runs it on a node")
 	}
-	pathtest.Exchanged /= 10 // every byte is emulated
+	pathtest.ExchangeLess(10) // every byte is emulated
 	s := &Swarm{Version: testVersion}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -79,15 +80,9 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	return a
 }
 
-// The machine's own network in an engine's words, by backend. Those of Docker Engine and the lab are the default.
-const (
-	onKubernetes = "kubernetes"
-	onSwarm      = "swarm"
-)
-
-// own is the mode host in the words of who built the place.
+// own is the mode host in the words of who built the place. Those of Docker Engine and the lab are the default.
 func (p place) own() string {
-	if p.on == onKubernetes {
+	if p.on == sample.Kubernetes {
 		return "hostNetwork: true"
 	}
 	return "--network host"
@@ -97,9 +92,9 @@ func (p place) own() string {
 func questionOf(all []place) string {
 	on := func(name string) bool { return slices.ContainsFunc(all, func(p place) bool { return p.on == name }) }
 	switch {
-	case on(onKubernetes):
+	case on(sample.Kubernetes):
 		return "Should your pods use hostNetwork: true?"
-	case on(onSwarm):
+	case on(sample.Swarm):
 		return "Should your services use --network host?"
 	}
 	return "Should you use --network host?"

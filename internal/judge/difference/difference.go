@@ -234,7 +234,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 	b, ok := d.New.BaselineOf(m.New)
 	out := Cell{Cell: c, Label: name(c),
 		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
-	for _, metric := range Compared(s.Load, c.Shape) {
+	for _, metric := range compared(s.Load, c.Shape) {
 		of := workload.MetricOf(metric, s.Load)
 		x := Metric{Unit: of.Unit, Higher: of.Higher, Value: d.value(m, metric)}
 		if old, now, shift, verdict, ok := d.Ratio(m, metric); ok {
@@ -248,9 +248,9 @@ func (d *differ) cell(m analysis.Match) Cell {
 	return out
 }
 
-// Compared are the metrics of a load that are compared: what decides its toll, the tail of
+// compared are the metrics of a load that are compared: what decides its toll, the tail of
 // its latencies, and its CPU time.
-func Compared(l sample.Load, s sample.Shape) []string {
+func compared(l sample.Load, s sample.Shape) []string {
 	w := workload.Of(l)
 	var out []string
 	for _, m := range []string{w.Decides(s), workload.LatencyP99, w.CPU()} {

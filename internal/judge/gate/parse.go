@@ -282,7 +282,7 @@ func (p *parser) joined() word {
 // qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND and at POINT.
 func (p *parser) qualifiers() error {
 	var loads []string
-	for _, l := range workload.All {
+	for _, l := range workload.All() {
 		loads = append(loads, l.Name)
 	}
 	var from []string
@@ -297,7 +297,7 @@ func (p *parser) qualifiers() error {
 		{"from", &p.s.From, append(from, sample.FromHere)},
 		{"to", &p.s.To, targetWords()},
 		{"load", &p.s.Load, loads},
-		{"on", &p.s.On, append([]string{sample.Lab, "docker", "swarm"}, p.known.Backends...)},
+		{"on", &p.s.On, append(sample.Backends(), p.known.Backends...)},
 		{"at", &p.s.At, p.known.Points},
 	}
 	names := []string{"from", "to", "load", "on", "at"}

@@ -20,6 +20,8 @@ func TestParse(t *testing.T) {
 		{"bridge.latency<50µs", Sentence{Mode: bridge, Metric: "latency", Compare: "<", Limit: 50e-6, Unit: "s"}},
 		{"bridge.latency_p99 <= 1.5 ms from container load rr", Sentence{Mode: bridge, Metric: "latency_p99", Compare: "<=", Limit: 1.5e-3, Unit: "s", From: "container", Load: "rr"}},
 		{"publish-nat.throughput > 10 Gbit/s to loopback6 on docker", Sentence{Mode: Name{Mode: "publish-nat"}, Metric: "throughput", Compare: ">", Limit: 10e9, Unit: "bit/s", To: "loopback6", On: "docker"}},
+		{"pod.latency <= 1.2 of host on kubernetes", Sentence{Mode: Name{Mode: "pod"}, Metric: "latency", Compare: "<=", Limit: 1.2, Of: host, On: "kubernetes"}},
+		{"native.latency <= 100us on peer", Sentence{Mode: Name{Mode: "native"}, Metric: "latency", Compare: "<=", Limit: 100e-6, Unit: "s", On: "peer"}},
 		{"bridge.throughput > 1 GB/s", Sentence{Mode: bridge, Metric: "throughput", Compare: ">", Limit: 8e9, Unit: "bit/s"}},
 		{"bridge+mtu=9000+gro=on.throughput >= 1.1 of bridge", Sentence{Mode: Name{"bridge", "mtu=9000+gro=on"}, Metric: "throughput", Compare: ">=", Limit: 1.1, Of: bridge}},
 		{"bridge.throughput >= 1.1 of bridge+mtu=9000", Sentence{Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 1.1, Of: Name{"bridge", "mtu=9000"}}},

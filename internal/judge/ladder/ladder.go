@@ -33,10 +33,10 @@ type Step struct {
 // priced are the metrics in which parts are priced, in the order in which they
 // are shown, with the load that has each.
 var priced = []struct{ Metric, Load, Name string }{
-	{workload.LatencyP50, "rr", "median latency"},
-	{workload.CPUPerTrip, "rr", "CPU time per round trip"},
-	{workload.Throughput, "bulk", "throughput"},
-	{workload.CPUPerByte, "bulk", "CPU time per gigabyte"},
+	{workload.LatencyP50, workload.RR, "median latency"},
+	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
+	{workload.Throughput, workload.Bulk, "throughput"},
+	{workload.CPUPerByte, workload.Bulk, "CPU time per gigabyte"},
 }
 
 // Report is the judged ladder.

@@ -3,6 +3,7 @@ package mesh
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -14,7 +15,7 @@ type LabelGroup struct {
 	Label string `json:"label"` // its key
 	// Across says that their nodes differ in it.
 	Across bool `json:"across,omitempty"`
-	// From and To are its values; "": all of them together. A node without the label has NoLabel.
+	// From and To are its values; "": all of them together. A node without the label has noLabel.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Metrics are LatencyP50 and Throughput.
@@ -27,15 +28,18 @@ type GroupMetric struct {
 	Links  int     `json:"links"` // of throughput, each way is one
 }
 
-// NoLabel is the value of a node that lacks the label.
-const NoLabel = "(none)"
+// noLabel is the value of a node that lacks the label.
+const noLabel = "(none)"
+
+// ShortLabel is a label's key without who gave it its name: "zone".
+func ShortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // labelOf is a node's value.
 func labelOf(n sample.Node, key string) string {
 	if v := n.Labels[key]; v != "" {
 		return v
 	}
-	return NoLabel
+	return noLabel
 }
 
 // addGroups finds the links within and across the values of each label that tells nodes apart.

@@ -285,7 +285,7 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 	}
 	for _, c := range cells {
 		l, path, wire := p.Conditions(c)
-		if c.Load == "bulk" {
+		if c.Load == workload.Bulk {
 			o := workload.BulkOf(l)
 			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s", plural(l.Streams, "stream"), plural(s.Streams, "stream"))
 			add(o.Reverse, "bulk was measured from the server to the client")
@@ -293,13 +293,13 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 			add(o.Bytes > 0, "bulk was measured as a number of bytes, slow start included")
 			add(o.Send != "", "bulk was measured with %s", o.Send)
 		}
-		if c.Load == "rr" {
+		if c.Load == workload.RR {
 			o := workload.RROf(l)
 			add(o.Rate > 0, "rr was measured at a fixed rate, in an open loop")
 			add(o.Beside, "rr was measured beside a bulk stream")
 			add(l.Streams > 1, "rr was measured with %d connections", l.Streams)
 		}
-		if o := workload.StreamOf(l); c.Load == "stream" && o.Pace > 0 {
+		if o := workload.StreamOf(l); c.Load == workload.Stream && o.Pace > 0 {
 			took := float64(o.Tokens) / o.Pace
 			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
 			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -50,7 +51,7 @@ var columns = []string{"source", "year", "mode", "placement", "load", "shape", "
 // Words that rows may use besides the catalogue's modes.
 var (
 	placements = []string{"host-to-container", "container-to-container", "remote-to-host", "remote-to-container", "same machine", "two machines"}
-	loads      = []string{"bulk", "rr", "stream"}
+	loads      = []string{workload.Bulk, workload.RR, workload.Stream}
 	metrics    = []string{throughput, perClient, cpuIdle, adjusted + string(mode.PublishProxy), adjusted + string(mode.PublishNAT),
 		asPrinted, oneWay, response, spike}
 )

@@ -16,7 +16,7 @@ func TestEmbeddedRows(t *testing.T) {
 	sources := map[string]bool{}
 	for _, r := range rows {
 		sources[r.Study] = true
-		if _, ok := Find(r.Study); !ok {
+		if _, ok := studyOf(r.Study); !ok {
 			t.Errorf("no study %q", r.Study)
 		}
 	}
@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, r := range rows {
-			if s, ok := Find(r.Study); ok {
+			if s, ok := studyOf(r.Study); ok {
 				_, _ = s.ours(r)
 			}
 		}

@@ -61,8 +61,8 @@ type Comparison struct {
 	Why      string // it says nothing of another machine, because; "": it is measured
 }
 
-// Find returns the study called name; ok is false if there is none.
-func Find(name string) (s Study, ok bool) {
+// studyOf returns the study called name; ok is false if there is none.
+func studyOf(name string) (s Study, ok bool) {
 	i := slices.IndexFunc(studies, func(s Study) bool { return s.Name == name })
 	if i < 0 {
 		return Study{}, false

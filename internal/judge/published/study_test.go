@@ -17,7 +17,7 @@ func entries(t *testing.T, name string) (Study, []Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ok := Find(name)
+	s, ok := studyOf(name)
 	if !ok {
 		t.Fatalf("no study %s", name)
 	}
@@ -115,7 +115,7 @@ func TestFindingsRestOnRatios(t *testing.T) {
 
 // What rests on nothing that another machine can measure counts for no finding, and says why.
 func TestOtherPlaces(t *testing.T) {
-	s, _ := Find("sql-server-docker-network-drivers-2019")
+	s, _ := studyOf("sql-server-docker-network-drivers-2019")
 	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishProxy: 20}
 	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: file(1, 9, all)}})
 	if err != nil {
@@ -235,7 +235,7 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 }
 
 func TestCompare(t *testing.T) {
-	s, _ := Find("docker-networking-on-linux")
+	s, _ := studyOf("docker-networking-on-linux")
 	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishDefault: 20}
 	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)}, Measured{Name: "ten.jsonl", File: file(10, 6, all)}
 	half := Measured{Name: "half.jsonl", File: file(10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}

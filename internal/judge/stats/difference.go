@@ -13,7 +13,7 @@ func Differences(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x - base })
 }
 
-// JudgeDifference judges the interval of a difference from a cell whose own
+// judgeDifference judges the interval of a difference from a cell whose own
 // median is level, of a metric where less is better. It is judged as the share of
 // level that it is, by the rules of Judge: a part costs something if its whole
 // interval is beyond the noise floor, and nothing measurable if it is within.
@@ -22,7 +22,7 @@ func Differences(x, base map[int]float64) []float64 {
 // floor, but noise grows with the level, and a ladder's upper rungs can be
 // many times the baseline: equal rungs up there would be called different more
 // often (TestFewFalseCosts).
-func JudgeDifference(d Summary, level, floor, margin float64) Verdict {
+func judgeDifference(d Summary, level, floor, margin float64) Verdict {
 	return Judge(Share(d, level), floor, margin, false).Part()
 }
 

@@ -51,7 +51,7 @@ func TestJudgeDifference(t *testing.T) {
 		{"no-level", at(0, 0), 0, 0.04, Unclear},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := JudgeDifference(c.d, c.level, c.floor, 0.02); got != c.want {
+			if got := judgeDifference(c.d, c.level, c.floor, 0.02); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -84,7 +84,7 @@ func TestFewFalseCosts(t *testing.T) {
 		for range rungs {
 			x := visits(level)
 			d := Summarize(Differences(x, below))
-			if v := JudgeDifference(d, level, floor, 0.02); v == Costs || v == Gains {
+			if v := judgeDifference(d, level, floor, 0.02); v == Costs || v == Gains {
 				wrong++
 			}
 			if f := max(-apart.Low, apart.High); d.Low > f || d.High < -f {
@@ -115,7 +115,7 @@ func TestRealCostsAreFound(t *testing.T) {
 			base[r], control[r], x[r] = visit(1), visit(1), visit(1.25)
 		}
 		d := Summarize(Differences(x, base))
-		if JudgeDifference(d, 1, Floor(Summarize(Ratios(control, base))), 0.02) == Costs {
+		if judgeDifference(d, 1, Floor(Summarize(Ratios(control, base))), 0.02) == Costs {
 			found++
 		}
 	}

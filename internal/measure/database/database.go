@@ -75,13 +75,13 @@ type Database struct {
 
 // target is what a driver made of the DSN.
 type target struct {
-	where     string                                 // host:port or a socket's path
-	password  bool                                   // there is one
-	plain     string                                 // what to do if the server wants it in the clear
-	noVerify  string                                 // the option with which any certificate will do
-	secrets   []string                               // what no message may contain
-	connector func(*link) (driver.Connector, error)  // of one session, over its link
-	alive     func(error) (answer string, live bool) // the server's own answer, if the error is one
+	where     string                                // host:port or a socket's path
+	password  bool                                  // there is one
+	plain     string                                // what to do if the server wants it in the clear
+	noVerify  string                                // the option with which any certificate will do
+	secrets   []string                              // what no message may contain
+	connector func(*link) (driver.Connector, error) // of one session, over its link
+	alive     func(error) (a answer, is bool)       // the server's own answer, if the error is one
 }
 
 // New parses the DSN and checks the options; it does not connect. Its errors

@@ -31,6 +31,13 @@ func (e *Error) Unwrap() error { return e.err }
 // Hint is what to do about it; it may be empty.
 func (e *Error) Hint() string { return e.hint }
 
+// answer is what a database itself said.
+type answer struct {
+	text  string
+	live  bool // the session goes on
+	login bool // it refused the user
+}
+
 // explain says what went wrong. What was seen on the link is trusted more than
 // what the driver made of it: drivers tell the same failure in many ways, or
 // hide it.
@@ -39,7 +46,7 @@ func (s *Session) explain(op string, err error) *Error {
 	wrote, read, netErr := s.link.heads()
 	p := s.d.product
 	cause := context.Cause(s.link.ctx)
-	answer, live := s.d.target.alive(err)
+	said, answered := s.d.target.alive(err)
 	switch {
 	case cause != nil && !errors.Is(cause, net.ErrClosed):
 		e.msg, e.err = s.ranOut(cause, len(read)), cause
@@ -56,8 +63,8 @@ func (s *Session) explain(op string, err error) *Error {
 		}
 	case strings.Contains(err.Error(), asksPassword):
 		e.msg, e.hint = errPlain.Error(), s.d.target.plain
-	case answer != "":
-		e.msg, e.live, e.hint = clean(answer), live, s.loginHint(answer)
+	case answered:
+		e.msg, e.live, e.hint = clean(said.text), said.live, s.loginHint(said)
 	case netErr != nil:
 		e.msg, e.hint = network(netErr)
 	default:
@@ -87,17 +94,14 @@ func (s *Session) ranOut(cause error, read int) string {
 }
 
 // loginHint is the remedy if the database refuses the user.
-func (s *Session) loginHint(answer string) string {
-	for _, code := range []string{"SQLSTATE 28", "ERROR 1045:", "ERROR 1698:", "error 18456:"} {
-		switch {
-		case !strings.Contains(answer, code):
-		case s.d.target.password:
-			return "check the user and the password in the environment variable"
-		default:
-			return "no password was given; " + passwordHint
-		}
+func (s *Session) loginHint(a answer) string {
+	switch {
+	case !a.login:
+		return ""
+	case s.d.target.password:
+		return "check the user and the password in the environment variable"
 	}
-	return ""
+	return "no password was given; " + passwordHint
 }
 
 // network tells an error of the kernel or the resolver.

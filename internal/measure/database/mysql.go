@@ -60,12 +60,16 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 			}
 			return mysql.NewConnector(c)
 		},
-		alive: func(err error) (string, bool) {
+		alive: func(err error) (answer, bool) {
+			const (
+				accessDenied           = 1045
+				accessDeniedNoPassword = 1698
+			)
 			var e *mysql.MySQLError
 			if !errors.As(err, &e) {
-				return "", false
+				return answer{}, false
 			}
-			return fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true
+			return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword}, true
 		},
 	}, nil
 }

@@ -53,13 +53,15 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			}
 			return stdlib.GetConnector(*c), nil
 		},
-		alive: func(err error) (string, bool) {
+		alive: func(err error) (answer, bool) {
+			const invalidAuthorization = "28" // class of SQLSTATEs
 			var e *pgconn.PgError
 			if !errors.As(err, &e) {
-				return "", false
+				return answer{}, false
 			}
 			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
-			return fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code), !fatal
+			text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
+			return answer{text, !fatal, strings.HasPrefix(e.Code, invalidAuthorization)}, true
 		},
 	}, nil
 }

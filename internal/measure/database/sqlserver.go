@@ -56,12 +56,13 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			}
 			return c, nil
 		},
-		alive: func(err error) (string, bool) {
+		alive: func(err error) (answer, bool) {
+			const loginFailed = 18456
 			var e mssql.Error
 			if !errors.As(err, &e) {
-				return "", false
+				return answer{}, false
 			}
-			return fmt.Sprintf("error %d: %s", e.Number, e.Message), true
+			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true, e.Number == loginFailed}, true
 		},
 	}, nil
 }

@@ -101,7 +101,7 @@ func (c Client) near(at []Address) (Asker, error) {
 		db.Locate = c.Locate
 		return db, nil
 	case c.Program != nil:
-		p, err := NewProgram(at, *c.Program)
+		p, err := newProgram(at, *c.Program)
 		if err != nil {
 			return nil, err
 		}

@@ -22,11 +22,11 @@ import (
 // Arg is the argument with which toll asks endpoints for a toll on another machine (see Main).
 const Arg = "__endpoints"
 
-// order is what the process on the other machine is told; it has one of them.
-type order struct {
-	Open  *opening    `json:"open,omitempty"`
-	Check string      `json:"check,omitempty"` // an endpoint's name
-	Visit *visitOrder `json:"visit,omitempty"`
+// request is what the process on the other machine is told; it has one of them.
+type request struct {
+	Open  *opening      `json:"open,omitempty"`
+	Check string        `json:"check,omitempty"` // an endpoint's name
+	Visit *visitRequest `json:"visit,omitempty"`
 }
 
 // opening is who asks whom. It may hold secrets: it goes over the agent's channel.
@@ -35,12 +35,12 @@ type opening struct {
 	At     []Address `json:"at"`
 }
 
-type visitOrder struct {
+type visitRequest struct {
 	Name string      `json:"name"`
 	Load sample.Load `json:"load"`
 }
 
-// reply is what came of an order.
+// reply is what came of a request.
 type reply struct {
 	Path  *sample.Path  `json:"path,omitempty"`
 	Visit *sample.Visit `json:"visit,omitempty"`
@@ -141,7 +141,7 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	if _, err := f.check(ctx, cell.Mode); err != nil {
 		return err
 	}
-	r, err := f.do(ctx, order{Visit: &visitOrder{cell.Mode, l}})
+	r, err := f.do(ctx, request{Visit: &visitRequest{cell.Mode, l}})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
 	if f.checked[name] {
 		return sample.Path{}, nil
 	}
-	r, err := f.do(ctx, order{Check: name})
+	r, err := f.do(ctx, request{Check: name})
 	if err == nil && r.Path == nil {
 		err = errors.New("the peer did not say what it found")
 	}
@@ -180,13 +180,13 @@ func (f *far) open(ctx context.Context) (err error) {
 		return err
 	}
 	f.line, f.checked = pipe.New[reply](f.process.In, f.process.Out), map[string]bool{}
-	_, err = f.do(ctx, order{Open: &opening{f.client, f.at}})
+	_, err = f.do(ctx, request{Open: &opening{f.client, f.at}})
 	return err
 }
 
-// do has an order obeyed. It takes as long as that takes there, where each has its limit; an
+// do has a request obeyed. It takes as long as that takes there, where each has its limit; an
 // interrupt ends the process.
-func (f *far) do(ctx context.Context, o order) (reply, error) {
+func (f *far) do(ctx context.Context, o request) (reply, error) {
 	err := f.line.Send(o)
 	var r reply
 	if err == nil {
@@ -264,20 +264,20 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	defer func() { err = errors.Join(err, w.close()) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	orders := make(chan order)
+	requests := make(chan request)
 	go func() {
-		defer close(orders)
+		defer close(requests)
 		defer cancel() // what is under way ends with the input
 		for dec := json.NewDecoder(in); ; {
-			var o order
+			var o request
 			if dec.Decode(&o) != nil {
 				return
 			}
-			orders <- o
+			requests <- o
 		}
 	}()
 	enc := json.NewEncoder(out)
-	for o := range orders {
+	for o := range requests {
 		r, err := w.obey(ctx, o)
 		r.Error = told(err)
 		if err := enc.Encode(r); err != nil {
@@ -303,7 +303,7 @@ func (w *worker) close() error {
 	return errors.Join(errs...)
 }
 
-func (w *worker) obey(ctx context.Context, o order) (r reply, err error) {
+func (w *worker) obey(ctx context.Context, o request) (r reply, err error) {
 	switch {
 	case o.Open != nil:
 		o.Open.Client.Locate = w.locate
@@ -332,7 +332,7 @@ func (w *worker) obey(ctx context.Context, o order) (r reply, err error) {
 }
 
 // visit makes a visit between two readings of this machine's meters.
-func (w *worker) visit(ctx context.Context, o visitOrder, v *sample.Visit) error {
+func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) error {
 	stops := w.stops()
 	first, err := w.meter.Read()
 	if err != nil {

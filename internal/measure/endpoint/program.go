@@ -97,9 +97,9 @@ func parseRoute(s string) (*route, error) {
 	return &route{host: host, port: uint16(port)}, nil
 }
 
-// NewProgram has a client run over routes that ParseRoutes read; nothing is started yet. The
+// newProgram has a client run over routes that ParseRoutes read; nothing is started yet. The
 // caller calls Close.
-func NewProgram(at []Address, client sample.Program) (*Program, error) {
+func newProgram(at []Address, client sample.Program) (*Program, error) {
 	m, err := meter.New()
 	if err != nil {
 		return nil, err

@@ -377,7 +377,7 @@ func TestCrowd(t *testing.T) {
 
 // Each load of the catalogue that is ours has loops, and there are no others.
 func TestEachLoadHasLoops(t *testing.T) {
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		if own, ok := table[w.Name]; ok == w.Foreign || ok && (own.client == nil || own.server == nil) {
 			t.Errorf("%s, foreign: %t: loops %+v", w.Name, w.Foreign, own)
 		}

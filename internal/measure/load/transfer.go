@@ -36,8 +36,8 @@ func stream(t *thread, sends bool) {
 	}
 }
 
-// way is how the thread sends.
-func (t *thread) way() putter {
+// putter is how the thread sends.
+func (t *thread) putter() putter {
 	if t.put == nil {
 		return &copying{t}
 	}
@@ -46,9 +46,9 @@ func (t *thread) way() putter {
 
 // pour is source with another way to send, or both ways.
 func pour(t *thread) {
-	way := t.way()
+	p := t.putter()
 	for {
-		n, e := way.put(t.write)
+		n, e := p.put(t.write)
 		if e != 0 {
 			t.failed("send", e)
 			return
@@ -125,10 +125,10 @@ func (t *tail) after(b []byte) uint64 {
 
 // deliver sends exactly the bytes that were asked for.
 func deliver(t *thread) {
-	way := t.way()
+	p := t.putter()
 	t.edge(t.when.Start)
 	for t.sent < t.bulk.Bytes {
-		n, e := way.put(int(min(t.bulk.Bytes-t.sent, int64(t.write))))
+		n, e := p.put(int(min(t.bulk.Bytes-t.sent, int64(t.write))))
 		if e != 0 {
 			t.failed("send", e)
 			return
@@ -137,7 +137,7 @@ func deliver(t *thread) {
 	}
 	t.edge(clock.Now())
 	t.conclude()
-	way.settle()
+	p.settle()
 }
 
 // fetch receives exactly so many.

@@ -28,14 +28,8 @@ func (e *StatusError) Error() string {
 
 // refused says why an answer is no stream of events; it is nil if it is one.
 func (s *Session) refused(a *answer) error {
-	if a.StatusCode/100 == 3 {
-		return s.redirected(a)
-	}
-	if a.StatusCode != http.StatusOK {
-		return s.status(a)
-	}
-	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s), which holds its events back", s.e.secrets.clean(enc))
+	if err := s.failed(a, ", which holds its events back"); err != nil {
+		return err
 	}
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if kind == eventStream {
@@ -45,6 +39,20 @@ func (s *Session) refused(a *answer) error {
 		kind = "no Content-Type"
 	}
 	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
+}
+
+// failed says why an answer is no response at all, or a compressed one, of which more is said; it is nil if it is neither.
+func (s *Session) failed(a *answer, compressed string) error {
+	if a.StatusCode/100 == 3 {
+		return s.redirected(a)
+	}
+	if a.StatusCode != http.StatusOK {
+		return s.status(a)
+	}
+	if enc := a.coding(); enc != "" {
+		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s)%s", s.e.secrets.clean(enc), compressed)
+	}
+	return nil
 }
 
 func (s *Session) redirected(a *answer) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"os"
 	"time"
 )
@@ -107,14 +106,8 @@ func (s *Session) read(a *answer) (*Response, error) {
 
 // refusedWhole says why an answer is no response in one piece; it is nil if it may be one.
 func (s *Session) refusedWhole(a *answer) error {
-	if a.StatusCode/100 == 3 {
-		return s.redirected(a)
-	}
-	if a.StatusCode != http.StatusOK {
-		return s.status(a)
-	}
-	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s), although it was asked not to", s.e.secrets.clean(enc))
+	if err := s.failed(a, ", although it was asked not to"); err != nil {
+		return err
 	}
 	if kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type")); kind == eventStream {
 		return errors.New("the server streams its response, although it was asked not to")

@@ -195,7 +195,7 @@ func readiness(o Request, k *keeper) (func() (bool, error), error) {
 	switch o.Ready {
 	case "":
 		return func() (bool, error) { return true, nil }, nil
-	case ReadyTCP, ReadyUDP:
+	case ReadyTCP, readyUDP:
 		return func() (bool, error) { return bound(o.Ready, o.Port) }, nil
 	}
 	re, err := regexp.Compile("(?m)" + o.Ready) // as metrics' expressions are
@@ -218,7 +218,7 @@ func readyWords(o Request) string {
 	switch o.Ready {
 	case ReadyTCP:
 		return "listening on TCP port " + strconv.Itoa(int(o.Port))
-	case ReadyUDP:
+	case readyUDP:
 		return "bound to UDP port " + strconv.Itoa(int(o.Port))
 	}
 	return "its output matches " + o.Ready

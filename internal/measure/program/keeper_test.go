@@ -191,8 +191,8 @@ func TestReady(t *testing.T) {
 	for _, c := range []struct{ name, command, ready string }{
 		{"tcp", binds(t, "tcp4", "127.0.0.1"), ReadyTCP},
 		{"tcp-over-ipv6", binds(t, "tcp6", "[::1]"), ReadyTCP},
-		{"udp", binds(t, "udp4", "127.0.0.1"), ReadyUDP},
-		{"udp-over-ipv6", binds(t, "udp6", "[::1]"), ReadyUDP},
+		{"udp", binds(t, "udp4", "127.0.0.1"), readyUDP},
+		{"udp-over-ipv6", binds(t, "udp6", "[::1]"), readyUDP},
 		{"output", "echo starting; sleep 0.05; echo now ready; sleep 60", "ready"},
 		{"standard-error", "sleep 0.05; echo ready >&2; sleep 60", "ready"},
 		{"line", "echo one; echo two; echo three; sleep 60", "^two$"},
@@ -226,7 +226,7 @@ func TestBoundTellsThemApart(t *testing.T) {
 	}
 	defer conn.Close()
 	port := netip.MustParseAddrPort(conn.LocalAddr().String()).Port()
-	if ok, err := bound(ReadyUDP, port); err != nil || !ok {
+	if ok, err := bound(readyUDP, port); err != nil || !ok {
 		t.Errorf("a UDP port: %v, %v", ok, err)
 	}
 	if ok, err := bound(ReadyTCP, port); err != nil || ok {
@@ -257,7 +257,7 @@ func TestNotReady(t *testing.T) {
 	}{
 		{"tcp", Request{Command: "echo warming up; echo still >&2; sleep 60", Ready: ReadyTCP, Port: port, Limit: short},
 			[]string{fmt.Sprintf("it was not ready (listening on TCP port %d) within ", port), "; it said: still"}},
-		{"udp", Request{Command: "echo warming up; sleep 60", Ready: ReadyUDP, Port: port, Limit: short},
+		{"udp", Request{Command: "echo warming up; sleep 60", Ready: readyUDP, Port: port, Limit: short},
 			[]string{fmt.Sprintf("bound to UDP port %d", port), "; it said: warming up"}},
 		{"output", Request{Command: "echo warming up; sleep 60", Ready: "red[dy]{2}", Limit: short},
 			[]string{"its output matches red[dy]{2}", "; it said: warming up"}},

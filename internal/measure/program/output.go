@@ -68,9 +68,9 @@ func lastLines(s string, most int) string {
 // scanned is how much of an output's end is looked at for its last lines.
 const scanned = 16 << 10
 
-// Kept is the end of an output as a record keeps it: of at most so many bytes,
+// keptEnd is the end of an output as a record keeps it: of at most so many bytes,
 // with its lines, as text.
-func Kept(s string, most int) string {
+func keptEnd(s string, most int) string {
 	// An escape is no shorter than what it stands for.
 	return printable.End(printable.Text(printable.End(s, most)), most)
 }

@@ -47,7 +47,7 @@ func TestKept(t *testing.T) {
 		{"binary", "a\x00\x1b\xff\u009bb\r\n", 30, `a\x00\x1b\xff\u009bb` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Kept(c.in, c.most); got != c.want {
+			if got := keptEnd(c.in, c.most); got != c.want {
 				t.Errorf("Kept = %q, want %q", got, c.want)
 			}
 		})
@@ -68,7 +68,7 @@ func TestJunkBecomesShortText(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const most = 200
-			for _, got := range []string{lastLines(c.in, most), Kept(c.in, most)} {
+			for _, got := range []string{lastLines(c.in, most), keptEnd(c.in, most)} {
 				if len(got) > most+len("…") || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\r\u009b") {
 					t.Errorf("%d bytes: %q", len(got), got)
 				}

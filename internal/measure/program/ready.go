@@ -17,7 +17,7 @@ import (
 // What a server can be ready by, besides its output.
 const (
 	ReadyTCP = "tcp"
-	ReadyUDP = "udp"
+	readyUDP = "udp"
 )
 
 // bound reports whether a port is bound in this network namespace, for TCP by

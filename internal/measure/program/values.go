@@ -24,14 +24,14 @@ func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 // Kept is the end of what a program wrote as a record keeps it: at most so many bytes of
 // each stream.
 func (s State) Kept(most int) string {
-	out := Kept(s.Stdout, most)
+	out := keptEnd(s.Stdout, most)
 	if s.Stderr == "" {
 		return out
 	}
 	if out != "" {
 		out += "\n"
 	}
-	return out + Kept(s.Stderr, most)
+	return out + keptEnd(s.Stderr, most)
 }
 
 // StateOf is the state of the program that an error is about; the zero value of other errors.

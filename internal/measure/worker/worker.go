@@ -142,7 +142,7 @@ func report(o Request, s load.Stats) Reply {
 	p := s.Party()
 	p.CPUs, p.RSS = o.CPUs, int64(memory.VmHWM)
 	if s.Peer.IsValid() { // after the load, and after its memory was read
-		if w, err := link.WayTo(s.Peer); err == nil {
+		if w, err := link.RouteTo(s.Peer); err == nil {
 			p.TCP.Device, p.TCP.DeviceMTU = w.Device, int64(w.DeviceMTU)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 const (
 	MostRuns  = 200
 	MostBytes = 128 << 20 // of all results files together
-	MostOfOne = 32 << 20  // a larger one is not kept
+	mostOfOne = 32 << 20  // a larger one is not kept
 )
 
-// ErrTooLarge says that a run was not kept because of its size.
-var ErrTooLarge = fmt.Errorf("its results are larger than %d MiB", MostOfOne>>20)
+// errTooLarge says that a run was not kept because of its size.
+var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
 
 // Store is a directory of runs.
 type Store struct {
@@ -53,8 +53,8 @@ var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
 // Keep keeps a run that began then, with a summary of it, and removes what is too old.
 func (s *Store) Keep(began time.Time, results, summary []byte) error {
-	if len(results) > MostOfOne {
-		return ErrTooLarge
+	if len(results) > mostOfOne {
+		return errTooLarge
 	}
 	var some [4]byte
 	if _, err := rand.Read(some[:]); err != nil {

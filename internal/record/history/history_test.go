@@ -103,7 +103,7 @@ func TestBounds(t *testing.T) {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(name, MostOfOne); err != nil {
+		if err := os.Truncate(name, mostOfOne); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,10 +111,10 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs, err := s.Runs()
-	if want := 1 + MostBytes/MostOfOne - 1; err != nil || len(runs) != want {
+	if want := 1 + MostBytes/mostOfOne - 1; err != nil || len(runs) != want {
 		t.Errorf("%d runs, %v; want %d", len(runs), err, want)
 	}
-	if err := s.Keep(began, make([]byte, MostOfOne+1), nil); !errors.Is(err, ErrTooLarge) {
+	if err := s.Keep(began, make([]byte, mostOfOne+1), nil); !errors.Is(err, errTooLarge) {
 		t.Errorf("a large run: %v", err)
 	}
 	if _, err := os.Stat(other); err != nil {

@@ -263,9 +263,9 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// Ways are the routes from p to t: the first is that of Routes, others are those of
+// RoutesTo are the routes from p to t: the first is that of Routes, others are those of
 // engines with another setting of userland-proxy. None: it is not reached so.
-func (m Mode) Ways(p Placement, t Target) []Route {
+func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
 	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
 		if r.From == p && r.To == t {
@@ -281,7 +281,7 @@ var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWi
 // Fits reports whether a path from p to t has the hops that the catalogue says. Those of a mode of
 // Kubernetes's begin and end as it says; between them, plug-ins differ.
 func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
-	for _, r := range m.Ways(p, t) {
+	for _, r := range m.RoutesTo(p, t) {
 		if slices.Equal(r.Hops, hops) || m.Kubernetes && slices.Equal(essential(r.Hops), essential(hops)) {
 			return true
 		}

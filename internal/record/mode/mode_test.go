@@ -135,13 +135,13 @@ func TestWays(t *testing.T) {
 	for _, m := range catalogue {
 		for _, r := range m.Otherwise {
 			checkHops(t, m, r)
-			ways := m.Ways(r.From, r.To)
+			ways := m.RoutesTo(r.From, r.To)
 			same := func(o Route) bool { return o.String() == r.String() }
 			if usual, ok := m.Route(r.From, r.To); !ok || ways[0].String() != usual.String() || !slices.ContainsFunc(ways[1:], same) || same(usual) {
 				t.Errorf("%s from %s to %s: %v", m.Name, r.From, r.To, ways)
 			}
 		}
-		if w := m.Ways("nowhere", ToLoopback); w != nil {
+		if w := m.RoutesTo("nowhere", ToLoopback); w != nil {
 			t.Errorf("%s: %v", m.Name, w)
 		}
 	}

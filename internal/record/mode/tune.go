@@ -38,6 +38,22 @@ const (
 // queues first, because steering is of those that there are.
 var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
+// Forms are all tunes as they are written: "mtu=N", "gro=on|off".
+func Forms() []string {
+	var out []string
+	for _, k := range keys {
+		value := on + "|" + off
+		switch k {
+		case MTU, Queues, Rmem, Wmem, BigTCP, BigTCPContainer, BigTCPLoopback:
+			value = "N"
+		case Congestion:
+			value = "NAME"
+		}
+		out = append(out, string(k)+"="+value)
+	}
+	return out
+}
+
 // Tune is one setting.
 type Tune struct {
 	Key   Key
@@ -78,8 +94,8 @@ const (
 	MaxBigTCP = 524280
 )
 
-// MaxQueues is the most queues that a device can be asked to have.
-const MaxQueues = 4096
+// maxQueues is the most queues that a device can be asked to have.
+const maxQueues = 4096
 
 // maxName bounds the name of a congestion control; the kernel's own bound is 15.
 const maxName = 15
@@ -166,7 +182,7 @@ func parseTune(word string) (Tune, error) {
 	case MTU, Queues:
 		least, most := MinMTU, MaxMTU
 		if key == Queues {
-			least, most = 1, MaxQueues
+			least, most = 1, maxQueues
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {

@@ -66,6 +66,31 @@ func TestParseTunes(t *testing.T) {
 	}
 }
 
+// What help says of a tune can be parsed.
+func TestForms(t *testing.T) {
+	if len(Forms()) != len(keys) {
+		t.Errorf("%d keys have the forms %v", len(keys), Forms())
+	}
+	for _, form := range Forms() {
+		key, values, _ := strings.Cut(form, "=")
+		for value := range strings.SplitSeq(values, "|") {
+			switch {
+			case value == "NAME":
+				value = "cubic"
+			case value == "N" && key == string(Queues):
+				value = "2"
+			case value == "N" && strings.HasPrefix(key, string(BigTCP)):
+				value = "100000"
+			case value == "N":
+				value = "9000"
+			}
+			if _, err := ParseTunes(key + "=" + value); err != nil {
+				t.Errorf("%s: %v", form, err)
+			}
+		}
+	}
+}
+
 func TestTunesAreRead(t *testing.T) {
 	v, err := ParseTunes("mtu=9000+rmem=4M+gro=on+tso=off")
 	if err != nil {

@@ -1,5 +1,15 @@
 package sample
 
-// Lab is the backend whose machines are toll's own. Others build on real machines, and
-// their cells are held against the lab's.
-const Lab = "lab"
+// The backends, as --on and results files name them.
+const (
+	// Lab is the backend whose machines are toll's own. Others build on real machines, and
+	// their cells are held against the lab's.
+	Lab        = "lab"
+	Docker     = "docker"
+	Swarm      = "swarm"
+	Kubernetes = "kubernetes"
+	Peer       = "peer"
+)
+
+// Backends are all of them.
+func Backends() []string { return []string{Lab, Docker, Swarm, Kubernetes, Peer} }

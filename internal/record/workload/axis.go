@@ -25,7 +25,9 @@ const (
 )
 
 // Axes are all of them.
-var Axes = []Axis{
+func Axes() []Axis { return slices.Clone(axes) }
+
+var axes = []Axis{
 	{"request", "request size", inBytes}, {"reply", "reply size", inBytes}, {"datagram", "datagram size", inBytes},
 	{"write-size", "write size", inBytes}, {"bytes", "transfer size", inBytes},
 	{"rate", "request rate", inEvents}, {"bitrate", "bit rate", inBits}, {"tokens-per-second", "pace", inEvents},
@@ -35,11 +37,11 @@ var Axes = []Axis{
 
 // AxisOf is the axis of that name.
 func AxisOf(name string) (a Axis, ok bool) {
-	i := slices.IndexFunc(Axes, func(a Axis) bool { return a.Name == name })
+	i := slices.IndexFunc(axes, func(a Axis) bool { return a.Name == name })
 	if i < 0 {
 		return a, false
 	}
-	return Axes[i], true
+	return axes[i], true
 }
 
 // Parse reads a value: a size, a rate, or a number.

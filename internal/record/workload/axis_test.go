@@ -9,7 +9,7 @@ import (
 // Every number among the options of our own loads can be swept, and every axis is one of them.
 func TestAxesAreOptions(t *testing.T) {
 	used := map[string]bool{}
-	for _, w := range All {
+	for _, w := range all {
 		for _, f := range w.Flags {
 			if w.Gist == "" || f.With != "" {
 				continue
@@ -23,7 +23,7 @@ func TestAxesAreOptions(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range Axes {
+	for _, a := range axes {
 		if !used[a.Name] {
 			t.Errorf("axis %s is no option of any load", a.Name)
 		}
@@ -67,7 +67,7 @@ func TestSweepRefuses(t *testing.T) {
 	for _, c := range []struct {
 		load, axis string
 		x          float64
-	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1}, {UDP, "datagram", 63}, {Bulk, "streams", MaxStreams + 1}} {
+	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1}, {UDP, "datagram", 63}, {Bulk, "streams", maxStreams + 1}} {
 		w, _ := Find(c.load)
 		a, _ := AxisOf(c.axis)
 		l := w.New()

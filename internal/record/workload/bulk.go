@@ -126,8 +126,8 @@ func bulkWords(l sample.Load) string {
 	return text
 }
 
-// MaxTransfer bounds a number of bytes to move.
-const MaxTransfer = 1 << 40
+// maxTransfer bounds a number of bytes to move.
+const maxTransfer = 1 << 40
 
 // Ways to send other than by copying out of the program's memory.
 const (
@@ -144,13 +144,13 @@ const sendCopy = "copy"
 var senders = []string{sendCopy, SendZerocopy, SendFile}
 
 var bulkFlags = []Flag{
-	{Name: "streams", Help: "connections", Value: Whole{1, 1, MaxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
+	{Name: "streams", Help: "connections", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
 	{Name: "reverse", Help: "from the server to the client", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Reverse = on }) }}},
 	writeFlag(func(o *BulkOptions, n int) { o.Write = n }),
 	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
 		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Bidir = on }) }}},
 	{Name: "bytes", Help: "move so many bytes on each stream, such as 100M, instead of filling the window", NotOfCrowds: true,
-		Value: Size{1, MaxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
+		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
 	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
 		Value: Choice{What: "sender", Preset: sendCopy, Words: senders, Put: func(l *sample.Load, word string) {
 			if word == sendCopy {

@@ -36,10 +36,10 @@ type Number struct {
 	Put                 func(l *sample.Load, x float64)
 }
 
-// Size is a number of bytes; the load chooses if there is none.
+// Size is a number of bytes. Without a preset the load chooses if there is none.
 type Size struct {
-	Least, Most int64
-	Put         func(l *sample.Load, n int64)
+	Preset, Least, Most int64
+	Put                 func(l *sample.Load, n int64)
 }
 
 // Rate is in bit/s; the load chooses if there is none.
@@ -62,10 +62,15 @@ type Choice struct {
 
 func (v Whole) preset(l *sample.Load)  { v.Put(l, v.Preset) }
 func (v Number) preset(l *sample.Load) { v.Put(l, v.Preset) }
-func (v Size) preset(*sample.Load)     {}
 func (v Rate) preset(*sample.Load)     {}
 func (v Toggle) preset(*sample.Load)   {}
 func (v Choice) preset(l *sample.Load) { v.Put(l, v.Preset) }
+
+func (v Size) preset(l *sample.Load) {
+	if v.Preset != 0 {
+		v.Put(l, v.Preset)
+	}
+}
 
 // OptionError is what is wrong with options, and what would be right.
 type OptionError struct{ text, hint string }
@@ -75,27 +80,27 @@ func (e *OptionError) Error() string { return e.text }
 // Hint is what to do about it.
 func (e *OptionError) Hint() string { return e.hint }
 
-// MaxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
+// maxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
 const (
-	MaxStreams = 256
+	maxStreams = 256
 	MaxMessage = 64 << 20
 )
 
 // requestFlag and replyFlag are of loads that have Messages, in their options of type T.
-func requestFlag[T any](preset int, in func(*T) *Messages) Flag {
-	return Flag{Name: "request", Help: "bytes of a request", Value: Whole{preset, 1, MaxMessage,
-		func(l *sample.Load, n int) { set(l, func(o *T) { in(o).Request = n }) }}}
+func requestFlag[T any](preset int64, in func(*T) *Messages) Flag {
+	return Flag{Name: "request", Help: "bytes of a request", Value: Size{preset, 1, MaxMessage,
+		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Request = int(n) }) }}}
 }
 
-func replyFlag[T any](preset int, in func(*T) *Messages) Flag {
-	return Flag{Name: "reply", Help: "bytes of a reply", Value: Whole{preset, 1, MaxMessage,
-		func(l *sample.Load, n int) { set(l, func(o *T) { in(o).Reply = n }) }}}
+func replyFlag[T any](preset int64, in func(*T) *Messages) Flag {
+	return Flag{Name: "reply", Help: "bytes of a reply", Value: Size{preset, 1, MaxMessage,
+		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Reply = int(n) }) }}}
 }
 
 // writeFlag is the size of a stream's writes.
 func writeFlag[T any](put func(o *T, n int)) Flag {
 	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
-		Value: Size{1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
+		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
 }
 
 // nodelayFlag is of all loads over TCP.

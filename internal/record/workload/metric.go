@@ -79,7 +79,7 @@ func byName() map[string]Metric {
 }
 
 func each(of func(Workload) []Metric) (out [][]Metric) {
-	for _, w := range All {
+	for _, w := range all {
 		out = append(out, of(w))
 	}
 	return out

@@ -43,7 +43,7 @@ func TestLoadJSON(t *testing.T) {
 			t.Errorf("%+v and %+v are not equal (%v)", l, again, err)
 		}
 	}
-	for _, w := range All {
+	for _, w := range all {
 		if !seen[w.Name] {
 			t.Errorf("%s is not among them", w.Name)
 		}

@@ -117,7 +117,7 @@ func besideWriteFlag() Flag {
 }
 
 func connectionsFlag(put func(l *sample.Load, n int)) Flag {
-	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, MaxStreams, put}}
+	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, maxStreams, put}}
 }
 
 // rrTime is beside a stream that stream's.

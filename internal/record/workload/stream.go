@@ -22,7 +22,7 @@ func StreamOf(l sample.Load) StreamOptions { return options[StreamOptions](l) }
 
 func streamFill(l *sample.Load) {
 	set(l, func(o *StreamOptions) {
-		o.Tokens, o.Pace = cmp.Or(o.Tokens, DefaultTokens), cmp.Or(o.Pace, DefaultPace)
+		o.Tokens, o.Pace = cmp.Or(o.Tokens, defaultTokens), cmp.Or(o.Pace, defaultPace)
 	})
 }
 
@@ -53,8 +53,8 @@ const (
 // Bounds of what stream takes.
 const (
 	MaxTokens     = 1_000_000
-	DefaultTokens = 200
-	DefaultPace   = 50 // tokens a second
+	defaultTokens = 200
+	defaultPace   = 50 // tokens a second
 
 	maxSessions = 1000
 	minPace     = 1
@@ -65,9 +65,9 @@ const (
 var streamFlags = []Flag{
 	{Name: "sessions", Help: "sessions, each with a connection and one response after another",
 		Value: Whole{1, 1, maxSessions, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "tokens", Help: "tokens of a response", Value: Whole{DefaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *StreamOptions) { o.Tokens = n }) }}},
+	{Name: "tokens", Help: "tokens of a response", Value: Whole{defaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *StreamOptions) { o.Tokens = n }) }}},
 	{Name: "tokens-per-second", Help: "pace of each session",
-		Value: Number{DefaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *StreamOptions) { o.Pace = x }) }}},
+		Value: Number{defaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *StreamOptions) { o.Pace = x }) }}},
 	nodelayFlag,
 }
 

@@ -24,7 +24,7 @@ type UDPOptions struct {
 func UDPOf(l sample.Load) UDPOptions { return options[UDPOptions](l) }
 
 func udpFill(l *sample.Load) {
-	set(l, func(o *UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, DefaultDatagram), cmp.Or(o.Batch, 1) })
+	set(l, func(o *UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
 }
 
 // Names of the metrics of the loads over UDP. Shares are of the datagrams that were sent in
@@ -85,7 +85,7 @@ func udpWords(l sample.Load) string {
 const (
 	MinDatagram     = 64
 	MaxDatagram     = 65507
-	DefaultDatagram = 1400 // fits into the usual MTU of 1500, tunnels included
+	defaultDatagram = 1400 // fits into the usual MTU of 1500, tunnels included
 	MaxBatch        = 256  // datagrams, or with GSO buffers, of a system call
 )
 
@@ -96,11 +96,11 @@ const (
 )
 
 var udpFlags = []Flag{
-	{Name: "streams", Help: "flows", Value: Whole{1, 1, MaxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
+	{Name: "streams", Help: "flows", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
 	{Name: "bitrate", Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
 		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *UDPOptions) { o.Rate = x }) }}},
 	{Name: "datagram", Help: "bytes of a datagram's payload",
-		Value: Whole{DefaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Size = n }) }}},
+		Value: Size{defaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) { set(l, func(o *UDPOptions) { o.Size = int(n) }) }}},
 	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Batch = n }) }}},
 	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *UDPOptions) { o.GSO = on }) }}},
 }

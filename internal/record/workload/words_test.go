@@ -37,7 +37,7 @@ func TestWords(t *testing.T) {
 // Options do not change the columns of loads without them; each column is of a metric that
 // the load has.
 func TestColumns(t *testing.T) {
-	for _, w := range All {
+	for _, w := range all {
 		for range 2 {
 			before := len(w.Columns(sample.Load{Kind: w.Name}))
 			_ = w.Columns(sample.Load{Kind: w.Name, Options: BulkOptions{Bidir: true, Bytes: 1}})

@@ -87,15 +87,17 @@ type Workload struct {
 }
 
 // All are the loads: those of our own in the order in which they are listed, then others'.
-var All = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
+func All() []Workload { return slices.Clone(all) }
+
+var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
 
 // Find returns the load of that name.
 func Find(name string) (w Workload, ok bool) {
-	i := slices.IndexFunc(All, func(w Workload) bool { return w.Name == name })
+	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
 		return w, false
 	}
-	return All[i], true
+	return all[i], true
 }
 
 // Of is what is known of a load with its options.

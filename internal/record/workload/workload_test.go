@@ -9,7 +9,7 @@ import (
 
 func TestNamesAreUnique(t *testing.T) {
 	var seen []string
-	for _, w := range All {
+	for _, w := range all {
 		if w.Name == "" || slices.Contains(seen, w.Name) {
 			t.Errorf("%q is there twice", w.Name)
 		}
@@ -23,7 +23,7 @@ func TestNamesAreUnique(t *testing.T) {
 // A metric that several loads have means the same in all.
 func TestMetricsAgree(t *testing.T) {
 	lists := [][]Metric{common, crowdMetrics}
-	for _, w := range All {
+	for _, w := range all {
 		lists = append(lists, w.Metrics)
 	}
 	for _, list := range lists {
@@ -75,7 +75,7 @@ func busyVisit(t *testing.T) sample.Visit {
 func TestFiguresAreListed(t *testing.T) {
 	elsewhere := []string{RetransmissionRate} // of a mesh
 	v := busyVisit(t)
-	for _, w := range All {
+	for _, w := range all {
 		got := map[string]bool{}
 		for _, l := range []sample.Load{
 			{}, {Options: BulkOptions{Bidir: true}}, {Options: BulkOptions{Bytes: 100}}, {Options: BulkOptions{Send: "zerocopy"}}, {Options: RROptions{Rate: 10}}, {Options: RROptions{Beside: true}},

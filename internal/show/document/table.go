@@ -31,7 +31,7 @@ type Layout struct {
 }
 
 // Wide is the layout that saves nothing.
-var Wide = []Layout{{}}
+func Wide() []Layout { return []Layout{{}} }
 
 // Split is how a table that is still too wide becomes several, which all have the first column.
 type Split int

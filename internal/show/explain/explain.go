@@ -38,7 +38,7 @@ func All() []Entry {
 	for _, m := range mode.All() {
 		out = append(out, ofMode(m))
 	}
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		out = append(out, Entry{Group: Loads, Name: w.Name, Text: []string{w.Explain()}})
 	}
 	return append(out, metrics()...)
@@ -112,8 +112,8 @@ func metrics() (out []Entry) {
 // columns, and their last words.
 func headsOf() map[string][]string {
 	out := map[string][]string{}
-	for _, w := range workload.All {
-		for _, c := range Columns(w) {
+	for _, w := range workload.All() {
+		for _, c := range columnsOf(w) {
 			if c.Metric == "" {
 				continue
 			}
@@ -127,8 +127,8 @@ func headsOf() map[string][]string {
 	return out
 }
 
-// Columns are all columns of a load's tables, those of its options among them.
-func Columns(w workload.Workload) []workload.Column {
+// columnsOf are all columns of a load's tables, those of its options among them.
+func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{
 		w.New(),

@@ -39,9 +39,9 @@ func TestEverythingIsExplained(t *testing.T) {
 		finds(t, "target", string(to))
 		finds(t, "target", to.Short())
 	}
-	for _, w := range workload.All {
+	for _, w := range workload.All() {
 		finds(t, "load", w.Name)
-		for _, c := range Columns(w) {
+		for _, c := range columnsOf(w) {
 			if c.Metric != "" {
 				finds(t, "column", Head(c.Head))
 			} else if c.Show == workload.LimitedBy {
@@ -149,7 +149,7 @@ var update = flag.Bool("update", false, "write the glossary anew")
 func TestGlossary(t *testing.T) {
 	const page = "../../../docs/glossary.md"
 	if *update {
-		if err := os.WriteFile(page, []byte(Glossary()), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(glossary()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestGlossary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(text) != Glossary() {
+	if string(text) != glossary() {
 		t.Error("docs/glossary.md is not what words.txt and the catalogues say: go generate ./internal/show/explain")
 	}
 	for _, w := range []string{"| better |", "| baseline |", "| throughput, Gbit/s", "| few-rounds |", "| placement |"} {

@@ -8,9 +8,9 @@ import (
 
 //go:generate go test -run TestGlossary -update
 
-// Glossary is the manual's page of all words but modes and loads, which have pages of their
+// glossary is the manual's page of all words but modes and loads, which have pages of their
 // own, and metrics that no column shows. It is Markdown.
-func Glossary() string {
+func glossary() string {
 	var b strings.Builder
 	b.WriteString(`# Glossary
 

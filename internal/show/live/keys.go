@@ -17,7 +17,7 @@ func (m *Model) press(k string) {
 		if m.running {
 			m.asking = true
 		} else {
-			m.outcome = Closed
+			m.outcome = closed
 		}
 		return
 	case "?", "h":
@@ -44,7 +44,7 @@ func (m *Model) answer(k string) {
 	case "s":
 		m.outcome = Stopped
 	case "p":
-		m.outcome = Closed
+		m.outcome = closed
 	case "esc", "q", "c", "n", "enter":
 		m.asking = false
 	}
@@ -83,12 +83,12 @@ func (m *Model) pressTables(k string) {
 			m.turn(details)
 		}
 	case "s":
-		at := slices.Index(show.Sortings, m.sorting)
-		m.sort(show.Sortings[(at+1)%len(show.Sortings)], false)
+		all := show.Sortings()
+		m.sort(all[(slices.Index(all, m.sorting)+1)%len(all)], false)
 	case "r":
 		m.sort(m.sorting, !m.reversed)
 	}
-	for n, s := range show.Sortings {
+	for n, s := range show.Sortings() {
 		if k == string(rune('1'+n)) {
 			m.sort(s, false)
 		}

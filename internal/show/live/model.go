@@ -31,10 +31,10 @@ type Step struct {
 // Outcome is what the user decided.
 type Outcome int
 
-// The outcomes. Closed ends the screen alone: a run goes on.
+// The outcomes. closed ends the screen alone: a run goes on.
 const (
 	Undecided Outcome = iota
-	Closed
+	closed
 	Stopped // the run is to end with what there is
 )
 

@@ -156,7 +156,7 @@ func TestRun(t *testing.T) {
 	if m := m.keysPressed("esc"); m.Urgent() || m.Outcome() != Undecided {
 		t.Errorf("after Esc: asks %t, %v", m.Urgent(), m.Outcome())
 	}
-	for key, want := range map[string]Outcome{"s": Stopped, "p": Closed} {
+	for key, want := range map[string]Outcome{"s": Stopped, "p": closed} {
 		next, cmd := m.Update(keyOf(key))
 		if got := next.(Model).Outcome(); got != want || cmd == nil {
 			t.Errorf("%s: %v, want %v and the end", key, got, want)
@@ -193,7 +193,7 @@ func TestMoreTables(t *testing.T) {
 // Of a file q ends the screen at once.
 func TestQuit(t *testing.T) {
 	next, cmd := screen(t, 6, 80, 24, nil).Update(keyOf("q"))
-	if next.(Model).Outcome() != Closed || cmd == nil {
+	if next.(Model).Outcome() != closed || cmd == nil {
 		t.Errorf("%v, quits %t", next.(Model).Outcome(), cmd != nil)
 	}
 }
@@ -217,7 +217,7 @@ func TestSort(t *testing.T) {
 		t.Fatalf("picked %q", want)
 	}
 	orders := map[show.Sorting]string{}
-	for range show.Sortings {
+	for range show.Sortings() {
 		m = m.keysPressed("s")
 		if got := pickedLine(t, m); got != want {
 			t.Errorf("sorted by %s the row is %q, not %q", m.sorting, got, want)

@@ -48,15 +48,12 @@ func (l *list) groups(of Figure, m *mesh.Mesh) {
 				f.Note = g.Label + ": across"
 			}
 			if f.From, f.To = g.From, g.To; g.From != "" {
-				f.From, f.To = shortLabel(g.Label)+" "+g.From, shortLabel(g.Label)+" "+g.To
+				f.From, f.To = mesh.ShortLabel(g.Label)+" "+g.From, mesh.ShortLabel(g.Label)+" "+g.To
 			}
 			l.add(f)
 		}
 	}
 }
-
-// shortLabel is a label's key without who gave it its name: "zone".
-func shortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 func (l *list) meshMode(m *mesh.Mesh) {
 	of := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}

@@ -20,14 +20,14 @@ type Outcome struct {
 	Failed  map[string]error
 }
 
-// ErrNoIPv4 says that the kernel has no BIG TCP over IPv4.
-var ErrNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
+// errNoIPv4 says that the kernel has no BIG TCP over IPv4.
+var errNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
 
 // Supported says what the kernel lacks.
 func Supported() error {
 	all, err := link.AllSizes()
 	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 { // the loopback device
-		err = ErrNoIPv4
+		err = errNoIPv4
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 			continue
 		}
 		if now.Sizes[2] == 0 {
-			out.Failed[now.Name] = ErrNoIPv4
+			out.Failed[now.Name] = errNoIPv4
 			continue
 		}
 		to := now.Sizes

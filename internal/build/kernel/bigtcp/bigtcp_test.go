@@ -56,7 +56,7 @@ func inNetwork(t *testing.T, f func()) {
 		}
 		t.Skipf("network namespaces need root here: %v", err)
 	}
-	if err := Supported(); errors.Is(err, ErrNoIPv4) {
+	if err := Supported(); errors.Is(err, errNoIPv4) {
 		t.Skip(err)
 	}
 	for _, do := range []func() error{

@@ -16,12 +16,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
 // Store is a directory with the note, which need not be there. Only root may write to it.
@@ -135,8 +135,8 @@ func trusted(name string) error {
 }
 
 func boot() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
+	id, _ := owner.BootID()
+	return id
 }
 
 // Renew has the lease end so long from now.

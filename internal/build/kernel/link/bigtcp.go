@@ -24,14 +24,14 @@ func SetMaxSize(name string, bytes int) error {
 	}
 	for _, size := range sizes {
 		if size != uint32(bytes) {
-			return fmt.Errorf("%s: %w", what, ErrKept)
+			return fmt.Errorf("%s: %w", what, errKept)
 		}
 	}
 	return nil
 }
 
-// ErrKept says that the kernel took a setting and did not set it: it does not know it.
-var ErrKept = fmt.Errorf("the kernel kept what it had")
+// errKept says that the kernel took a setting and did not set it: it does not know it.
+var errKept = fmt.Errorf("the kernel kept what it had")
 
 // Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size,
 // in bytes; the last two are 0 where the kernel does not know them (before 6.3).

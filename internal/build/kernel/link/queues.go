@@ -36,7 +36,7 @@ func SetQueues(name string, n int) error {
 		}
 		c, err = e.GetChannels(name)
 		if err == nil && (c.TxCount != uint32(n) || c.RxCount != uint32(n)) {
-			err = ErrKept
+			err = errKept
 		}
 		return err
 	})

@@ -139,7 +139,7 @@ func SetRouteCongestion(to netip.Prefix, name string) error {
 	if err == nil {
 		var now *netlink.Route
 		if now, err = routeTo(to); err == nil && now.Congctl != name {
-			err = ErrKept
+			err = errKept
 		}
 	}
 	if err != nil {

@@ -48,7 +48,7 @@ type Hook int
 
 // The hooks with the priorities that iptables gives them in the chain's table.
 const (
-	NoHook Hook = iota
+	noHook Hook = iota
 	Prerouting
 	Input
 	Forward
@@ -106,7 +106,7 @@ func Apply(chains []Chain) error {
 
 func chain(ch Chain, t *nftables.Table) *nftables.Chain {
 	out := &nftables.Chain{Name: ch.Name, Table: t}
-	if ch.Hook == NoHook {
+	if ch.Hook == noHook {
 		return out
 	}
 	out.Type = nftables.ChainTypeFilter

@@ -14,8 +14,8 @@ import (
 
 // Sysctls that tunes set.
 const (
-	TCPRmem       = "net.ipv4.tcp_rmem"
-	TCPWmem       = "net.ipv4.tcp_wmem"
+	tcpRmem       = "net.ipv4.tcp_rmem"
+	tcpWmem       = "net.ipv4.tcp_wmem"
 	TCPCongestion = "net.ipv4.tcp_congestion_control"
 )
 
@@ -173,9 +173,9 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 	switch t.Key {
 	case mode.Rmem:
-		return everywhere(spaces, func() error { return setMemory(TCPRmem, t.Number()) })
+		return everywhere(spaces, func() error { return setMemory(tcpRmem, t.Number()) })
 	case mode.Wmem:
-		return everywhere(spaces, func() error { return setMemory(TCPWmem, t.Number()) })
+		return everywhere(spaces, func() error { return setMemory(tcpWmem, t.Number()) })
 	case mode.Congestion:
 		return everywhere(spaces, func() error { return SetCongestion(t.Value) })
 	}

@@ -24,9 +24,12 @@ import (
 // Arg is the argument that makes a test binary an end of an exchange.
 const Arg = "pathtest-end"
 
-// Exchanged is how many bytes the first client moves each way; each further one
-// moves a third of that more. A machine that is emulated may have fewer.
-var Exchanged = 1 << 20
+// exchanged is how many bytes the first client moves each way; each further one
+// moves a third of that more.
+var exchanged = 1 << 20
+
+// ExchangeLess has all exchanges of this process move so many times fewer bytes, where the machine is emulated.
+func ExchangeLess(times int) { exchanged /= times }
 
 // exchangeMax bounds an exchange. It is waited out only by one that hangs.
 const exchangeMax = time.Minute
@@ -184,7 +187,7 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 		ends = append(ends, e)
 	}
 	for i, c := range p.Clients {
-		n := Exchanged + i*Exchanged/3
+		n := exchanged + i*exchanged/3
 		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
 		tr.Moved = append(tr.Moved, path.Moved{Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}

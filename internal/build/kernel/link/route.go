@@ -7,8 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Way is what the kernel does with a packet to an address, as `ip route get` says it.
-type Way struct {
+// Route is what the kernel does with a packet to an address, as `ip route get` says it.
+type Route struct {
 	Device string     `json:"device"`
 	Source netip.Addr `json:"source,omitzero"` // of packets whose sender chose none
 	Via    netip.Addr `json:"via,omitzero"`    // the gateway; invalid: the address is a neighbour
@@ -19,27 +19,27 @@ type Way struct {
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
-// WayTo asks the kernel for the way from the calling thread's network namespace.
-func WayTo(to netip.Addr) (w Way, err error) {
+// RouteTo asks the kernel for the route from the calling thread's network namespace.
+func RouteTo(to netip.Addr) (out Route, err error) {
 	all, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {
-		return w, fmt.Errorf("route to %s: %w", to, err)
+		return out, fmt.Errorf("route to %s: %w", to, err)
 	}
 	if len(all) == 0 {
-		return w, fmt.Errorf("route to %s: there is none", to)
+		return out, fmt.Errorf("route to %s: there is none", to)
 	}
 	r := all[0]
 	l, err := netlink.LinkByIndex(r.LinkIndex)
 	if err != nil {
-		return w, fmt.Errorf("route to %s: find link number %d: %w", to, r.LinkIndex, err)
+		return out, fmt.Errorf("route to %s: find link number %d: %w", to, r.LinkIndex, err)
 	}
-	w.Device, w.DeviceMTU = l.Attrs().Name, l.Attrs().MTU
-	w.MTU = r.MTU
+	out.Device, out.DeviceMTU = l.Attrs().Name, l.Attrs().MTU
+	out.MTU = r.MTU
 	if a, ok := netip.AddrFromSlice(r.Src); ok {
-		w.Source = a.Unmap()
+		out.Source = a.Unmap()
 	}
 	if a, ok := netip.AddrFromSlice(r.Gw); ok {
-		w.Via = a.Unmap()
+		out.Via = a.Unmap()
 	}
-	return w, nil
+	return out, nil
 }
