@@ -31,7 +31,7 @@ func read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	b := make([]byte, longest)
 	for n := 0; ; {
 		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[n:]) })
