@@ -7,15 +7,21 @@ import (
 )
 
 // Met reports whether a condition was met within a limit. It asks often at first, and
-// once more at the end.
+// once more at the end; of what takes long to ask, such as a command, most of the time is left to what is waited for.
 func Met(limit time.Duration, met func() bool) bool {
-	const most = 50 * time.Millisecond
+	const (
+		most      = 50 * time.Millisecond
+		rest      = 3 // times as long as it took to ask
+		mostOfAll = time.Second
+	)
 	end := time.Now().Add(limit)
 	for pause := time.Millisecond; time.Now().Before(end); pause = min(2*pause, most) {
+		asked := time.Now()
 		if met() {
 			return true
 		}
-		time.Sleep(min(pause, time.Until(end)))
+		took := min(rest*time.Since(asked), mostOfAll)
+		time.Sleep(min(max(pause, took), time.Until(end)))
 	}
 	return met()
 }

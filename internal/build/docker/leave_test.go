@@ -97,7 +97,7 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 // long is a run that does not end by itself, of visits that are soon over. Two of them bear each other: none has
 // a path over the machine's loopback device, which counts for both. Building is of the bench's modes.
 func long() []string {
-	modes := []string{"bridge", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
+	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
 	if inSwarm() {
 		modes = []string{"pipework", "ovs", "overlay", "--on", "docker", "--from", "container"}
 	}
