@@ -37,7 +37,7 @@ func TestRemoteRefuses(t *testing.T) {
 		{"six-by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer6, six, ""},
 		{"six-host", mode.Host, mode.FromRemoteContainer, mode.ToAddress6, six, ""},
 		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six, "no IPv6"},
-		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four, "past docker-proxy"},
+		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four, "not by docker-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
