@@ -27,12 +27,13 @@ again = $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname-and-test-fails
 	--packages='$(strip $(1))' -- -vet=off $(FRESH) $(2)
 
 .PHONY: check
-check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages: a minute; needs neither root nor Docker
-	$(GO) test -vet=off $(filter-out $(CONCURRENT),$(call packages,$(PURE)))
+check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages, toll without a kernel: a minute; needs neither root nor Docker
+	$(GO) test -vet=off $(filter-out $(STARTING),$(call packages,$(PURE)))
+	$(GO) test -vet=off -run '$(FAKE)' ./cmd/toll
 	$(RACE_TEST) -run '^TestKept' ./internal/judge/stats
-	$(RACE_TEST) $(CONCURRENT)
+	$(RACE_TEST) $(filter $(STARTING),$(call packages,$(PURE)))
 
-# No package runs twice: it is in one of these lists, for the reason given there, or among the others.
+# No test runs twice: its package is in one of these lists, for the reason given there, or among the others.
 .PHONY: test
 test: deps ## install what the tests need and run all of them
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
@@ -56,12 +57,15 @@ $(LAST:%=last-%): last-%: test-places race
 	$(MAKE) --no-print-directory $*
 
 test-toll:
-	$(call again,./cmd/toll,-parallel 32 -timeout 20m)
+	$(call again,./cmd/toll,-parallel 32 -timeout 20m -skip '$(FAKE)')
 
 test-loops:
 	$(call again,$(filter-out ./cmd/toll %/load,$(QUIET:%=./%)),-p 1 -timeout 20m)
 	$(RACE) $(call again,./internal/measure/load,-race -timeout 20m -skip '$(SLICES)')
 	$(call again,./internal/measure/load,-timeout 20m -run '$(SLICES)')
+
+# Of cmd/toll what is run on a backend without a kernel.
+FAKE = ^(TestFakeScripts|TestAbsurdFlags)$$
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
 QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
@@ -76,17 +80,13 @@ test-places:
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
-CONCURRENT = $(filter $(call packages,$(PURE)),$(call starting,--exclude='*_test.go'))
+STARTING := $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
-# starting are the folders whose code, or tests if they are not excluded, start goroutines.
-starting = $(shell grep -rlE --include='*.go' $(1) '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-
-# What is neither pure nor in a list above, with the detector where it can see something.
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 .PHONY: race
-race: ## run the other packages; with the race detector those that start goroutines
-	nice env $(RACE) $(call again,$(filter $(call starting),$(OTHERS)),-race -timeout 20m -parallel 4)
-	nice $(call again,$(filter-out $(call starting),$(OTHERS)),-timeout 20m -parallel 4)
+race: ## run the packages that are in no list; those that start goroutines with the race detector
+	nice env $(RACE) $(call again,$(filter $(STARTING),$(OTHERS)),-race -timeout 20m -parallel 4)
+	nice $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
