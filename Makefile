@@ -75,7 +75,7 @@ SLICES = ^TestSlices
 PLACES = build/swarm build/docker build/lab build/peer build/kubernetes fast
 .PHONY: test-places
 test-places:
-	$(call again,$(PLACES:%=./internal/%),-p 2 -timeout 30m)
+	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m)
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
