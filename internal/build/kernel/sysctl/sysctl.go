@@ -5,6 +5,7 @@ package sysctl
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,20 +33,19 @@ func read(name string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }()
-	b := make([]byte, longest)
-	for n := 0; ; {
-		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[n:]) })
+	const usual = 512 // a few words
+	b := make([]byte, 0, usual)
+	for {
+		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: name, Err: err}
 		}
-		if n += m; m == 0 || n == len(b) {
-			return b[:n], nil
+		if m == 0 {
+			return b, nil
 		}
+		b = slices.Grow(b[:len(b)+m], 1)
 	}
 }
-
-// longest is more than a value has: of the kernel's, /proc/sys/net's are a few words.
-const longest = 1024
 
 func ignoringEINTR(call func() (int, error)) (int, error) {
 	for {
