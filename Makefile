@@ -28,7 +28,8 @@ again = $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname-and-test-fails
 
 .PHONY: check
 check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages, toll without a kernel: a minute; needs neither root nor Docker
-	$(GO) test -vet=off $(filter-out $(STARTING),$(call packages,$(PURE)))
+	$(GO) test -vet=off $(FRESH) ./internal # what the go command tells it of the packages is in no cache
+	$(GO) test -vet=off $(filter-out ./internal $(STARTING),$(call packages,$(PURE)))
 	$(GO) test -vet=off -run '$(FAKE)' ./cmd/toll
 	$(RACE_TEST) -run '^TestKept' ./internal/judge/stats
 	$(RACE_TEST) $(filter $(STARTING),$(call packages,$(PURE)))

@@ -43,6 +43,8 @@ const (
 )
 
 var bulk = Workload{
+	About: "A TCP stream: as many bytes as get through, from the client to the server, on one connection or several (--streams). " +
+		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
 	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, none: BulkOptions{}, fill: bulkFill,
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,
@@ -63,6 +65,8 @@ const BulkReverse = "bulk-reverse"
 var bulkReverse = reversed(bulk)
 
 func reversed(w Workload) Workload {
+	w.About = "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
+		"What a container sends leaves by other devices than what it gets, which other settings decide."
 	w.Name, w.Gist, w.Crowds, w.check = BulkReverse, "the same from the server to the client", false, nil
 	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
 	w.time = func(l *sample.Load, wire sample.Wire) {

@@ -32,7 +32,8 @@ const (
 )
 
 var chat = Workload{
-	Name: Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
+	About: "A real server of a language model, over several routes to it: toll stream.",
+	Name:  Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
 	Metrics: append([]Metric{
 		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"}, {Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},

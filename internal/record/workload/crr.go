@@ -22,6 +22,8 @@ const (
 )
 
 var crr = Workload{
+	About: "Connect, request, response, close: a new TCP connection for each request. It shows what a mode adds to opening connections, " +
+		"where NAT, connection tracking and docker-proxy cost most: HTTP without keep-alive.",
 	Name: CRR, Gist: "connect, request, response, close",
 	Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages),
 		connectionsFlag(func(l *sample.Load, n int) { l.Streams = n }), nodelayFlag},

@@ -58,7 +58,8 @@ const (
 )
 
 var exec = Workload{
-	Name: Exec, Trips: true, Foreign: true, none: ExecOptions{},
+	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
+	Name:  Exec, Trips: true, Foreign: true, none: ExecOptions{},
 	Apart:   "programs are only run on this machine: agents have none", // its program's first metric decides
 	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}, {Name: Dialled, Unit: "connections"}}, suspectMetrics...),
 	Ratio:   "ratio", columns: programColumns, More: moreProgramColumns, words: programWords, outline: programOutline,

@@ -5,31 +5,6 @@ import (
 	"slices"
 )
 
-// explained are the loads in a few sentences.
-var explained = map[string]string{
-	Bulk: "A TCP stream: as many bytes as get through, from the client to the server, on one connection or several (--streams). " +
-		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
-	BulkReverse: "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
-		"What a container sends leaves by other devices than what it gets, which other settings decide.",
-	RR: "Request and response over TCP, one after another on a connection that stays open. It shows the latency that a mode adds to every " +
-		"round trip, and what one costs in CPU time: databases, caches, RPC.",
-	CRR: "Connect, request, response, close: a new TCP connection for each request. It shows what a mode adds to opening connections, " +
-		"where NAT, connection tracking and docker-proxy cost most: HTTP without keep-alive.",
-	UDP: "Datagrams at the highest rate that loses at most 0.1 %, or at --bitrate. It shows the rate, the loss and what a packet costs: " +
-		"media, telemetry, QUIC.",
-	UDPRR: "Request and response in datagrams, one after another: DNS.",
-	Stream: "Sessions with a server that sends tokens at a pace, as that of a language model does. It shows how late tokens arrive, " +
-		"and whether a reader would notice.",
-	Query: "A chatty application: a page is 20 small queries to a database, one after another on one connection. It shows how a mode's latency adds up.",
-	Exec:  "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
-	Chat:  "A real server of a language model, over several routes to it: toll stream.",
-	Batch: "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
-	SQL:   "A real database, over several routes to it: toll sql.",
-}
-
-// Explain is the load in a few sentences.
-func (w Workload) Explain() string { return explained[w.Name] }
-
 // Metrics are all, by name.
 func Metrics() []Metric {
 	var out []Metric

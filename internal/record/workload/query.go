@@ -32,7 +32,8 @@ const (
 )
 
 var query = Workload{
-	Name: Query, Gist: "a chatty application", Flags: queryFlags, none: QueryOptions{}, fill: queryFill,
+	About: "A chatty application: a page is 20 small queries to a database, one after another on one connection. It shows how a mode's latency adds up.",
+	Name:  Query, Gist: "a chatty application", Flags: queryFlags, none: QueryOptions{}, fill: queryFill,
 	time: queryTime, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
 	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}},

@@ -42,6 +42,8 @@ const (
 )
 
 var rr = Workload{
+	About: "Request and response over TCP, one after another on a connection that stays open. It shows the latency that a mode adds to every " +
+		"round trip, and what one costs in CPU time: databases, caches, RPC.",
 	Name: RR, Gist: "request/response", Crowds: true, Flags: rrFlags, none: RROptions{}, fill: rrFill,
 	time: rrTime, check: rrCheck, notSliced: rrNotSliced, threads: rrThreads, times: rrTimes, Nodelay: true,
 	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,

@@ -23,7 +23,8 @@ func SQLOf(l sample.Load) SQLOptions { return options[SQLOptions](l) }
 const ConnectTime = "connect_time"
 
 var sql = Workload{
-	Name: SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true, none: SQLOptions{},
+	About: "A real database, over several routes to it: toll sql.",
+	Name:  SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true, none: SQLOptions{},
 	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
 	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
 	figures: (*Figures).sql, work: pages,

@@ -124,6 +124,8 @@ var tokenTimes = []Metric{
 }
 
 var stream = Workload{
+	About: "Sessions with a server that sends tokens at a pace, as that of a language model does. It shows how late tokens arrive, " +
+		"and whether a reader would notice.",
 	Name: Stream, Gist: "LLM token streaming", Flags: streamFlags, none: StreamOptions{}, fill: streamFill, FilesFor: "sessions",
 	time: streamTime, check: streamCheck, notSliced: because("its tokens come at a pace"), threads: streamThreads,
 	Primary: LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,

@@ -40,6 +40,8 @@ const (
 )
 
 var udp = Workload{
+	About: "Datagrams at the highest rate that loses at most 0.1 %, or at --bitrate. It shows the rate, the loss and what a packet costs: " +
+		"media, telemetry, QUIC.",
 	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, none: UDPOptions{}, fill: udpFill,
 	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,

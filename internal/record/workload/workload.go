@@ -17,6 +17,8 @@ type Workload struct {
 	Name string
 	// Gist is what it is, in a few words; "" of loads that have commands of their own.
 	Gist string
+	// About is what it is and what it shows, in a few sentences.
+	About string
 	// Flags are its options.
 	Flags []Flag
 	// none is the type of the options of its own, with none of them given; nil: it has none.

@@ -39,7 +39,7 @@ func All() []Entry {
 		out = append(out, ofMode(m))
 	}
 	for _, w := range workload.All() {
-		out = append(out, Entry{Group: Loads, Name: w.Name, Text: []string{w.Explain()}})
+		out = append(out, Entry{Group: Loads, Name: w.Name, Text: []string{w.About}})
 	}
 	return append(out, metrics()...)
 }
