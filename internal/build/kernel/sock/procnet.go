@@ -23,14 +23,12 @@ func ListenersOf(pid int) ([]Socket, error) {
 // Bound reports whether a port of "tcp" or "udp" is bound in this process's network
 // namespace, for TCP by a socket that listens. Nothing is sent.
 func Bound(proto string, port uint16) (bool, error) {
-	var all []Socket
-	err := errors.ErrUnsupported
 	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, and who waits for a server asks often
-		all, err = listeners()
+		if all, err := listeners(); err == nil {
+			return slices.ContainsFunc(all, func(s Socket) bool { return s.Local.Port() == port }), nil
+		} // else a kernel without CONFIG_INET_DIAG
 	}
-	if err != nil { // a kernel without CONFIG_INET_DIAG
-		all, err = inProc("self", proto)
-	}
+	all, err := inProc("self", proto)
 	return slices.ContainsFunc(all, func(s Socket) bool {
 		return s.Local.Port() == port && (proto == "udp" || s.Listening)
 	}), err

@@ -33,33 +33,31 @@ const (
 // Table lists the sockets of the calling thread's network namespace that
 // listen, and TCP connections that are established. It needs no privilege.
 func Table() ([]Socket, error) {
-	var out []Socket
-	for _, p := range []struct {
-		number byte
-		name   string
-		states uint32
-	}{{unix.IPPROTO_TCP, "tcp", 1<<established | 1<<listen}, {unix.IPPROTO_UDP, "udp", 1 << closed}} {
-		for _, family := range families {
-			r := request{family: family, protocol: p.number, attributes: 1 << (attrInfo - 1), states: p.states}
-			if err := r.dump(func(m []byte) { out = append(out, parseSocket(p.name, m)) }); err != nil {
-				return nil, err
-			}
-		}
+	tcp, err := list("tcp", unix.IPPROTO_TCP, 1<<established|1<<listen)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	udp, err := list("udp", unix.IPPROTO_UDP, 1<<closed)
+	if err != nil {
+		return nil, err
+	}
+	return append(tcp, udp...), nil
 }
 
-// listeners lists the TCP sockets of the calling thread's network namespace that listen.
-func listeners() ([]Socket, error) {
+// list lists those of a protocol, called name, in some states.
+func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	var out []Socket
 	for _, family := range families {
-		r := request{family: family, protocol: unix.IPPROTO_TCP, states: 1 << listen}
-		if err := r.dump(func(m []byte) { out = append(out, parseSocket("tcp", m)) }); err != nil {
+		r := request{family: family, protocol: protocol, attributes: 1 << (attrInfo - 1), states: states}
+		if err := r.dump(func(m []byte) { out = append(out, parseSocket(name, m)) }); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
+
+// listeners are the TCP sockets of the calling thread's network namespace that listen.
+func listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
 // parseSocket reads a struct inet_diag_msg, which has at least messageSize
 // bytes, and its attributes.
