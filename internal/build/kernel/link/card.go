@@ -192,13 +192,7 @@ func known(s string) string {
 func cardOffloads(all map[string]bool) map[string]bool {
 	short := maps.Clone(offloads)
 	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro", "rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
-	out := map[string]bool{}
-	for name, feature := range short {
-		if on, ok := all[feature]; ok {
-			out[name] = on
-		}
-	}
-	return out
+	return abbreviated(all, short)
 }
 
 // queuesOf are the card's queues and rings; nil if it tells neither.

@@ -13,13 +13,18 @@ func shown(name string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return abbreviated(all, offloads), nil
+}
+
+// abbreviated are those features that short has a name for, by it.
+func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 	out := map[string]bool{}
-	for short, feature := range offloads {
+	for name, feature := range short {
 		if on, ok := all[feature]; ok {
-			out[short] = on
+			out[name] = on
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Offload is a feature that can be switched.
