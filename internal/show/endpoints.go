@@ -145,11 +145,7 @@ func clients(cells []analysis.Cell) string {
 			places = append(places, place)
 		}
 	}
-	if len(places) == 1 {
-		return places[0]
-	}
-	last := len(places) - 1
-	return strings.Join(places[:last], ", ") + " and " + places[last]
+	return printable.List(places)
 }
 
 // served is what is at the end of the routes.
