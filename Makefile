@@ -81,7 +81,7 @@ test-places:
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
-STARTING := $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 .PHONY: race
