@@ -93,7 +93,7 @@ func (t *trial) blocks(ctx context.Context, r rival, p sample.Plan, kept *keepin
 		if r.inverse {
 			own = own.inverse()
 		}
-		their, err := t.turn(ctx, r, p.CPUs, kept, i%2 == 1)
+		their, err := t.turn(ctx, r, p.CPUsOf(p.Cells[0]), kept, i%2 == 1)
 		if err != nil {
 			return nil, nil, err
 		}

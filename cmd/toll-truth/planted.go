@@ -86,7 +86,7 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 			"then looked for in runs of %s. A row holds if at least %.0f %% of the runs say worse, and their intervals agree with the long run's as often "+
 			"as 95 %% intervals do.", t.scale.reference, t.scale.plant.each, percent*foundShare),
 		head: []string{"planted", "load", "is", "by visits", "runs", "found", "mean of the runs", "agree"}}
-	base, err := t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load", bulk+","+rr, "--seed", strconv.FormatUint(t.seed, 10))
+	base, err := t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load", bulk+","+rr, "--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10))
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (r runs) text() string { return fmt.Sprintf("%d × %s in each, in shuffled 
 
 // hostBridge is the plan of the ratio of bridge to host.
 func (t *trial) hostBridge(ctx context.Context, more ...string) (sample.Plan, error) {
-	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address", "--load", bulk + "," + rr,
+	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address", "--load", bulk + "," + rr, "--pin", sample.PinFar,
 		"--seed", strconv.FormatUint(t.seed, 10)}, more...)
 	return t.plan(ctx, args...)
 }

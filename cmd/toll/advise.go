@@ -73,7 +73,8 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 	fl.StringSliceVar(&f.from, "from", []string{string(mode.FromHost), string(mode.FromContainer), string(mode.FromRemote)}, "where the client runs: "+placesHelp)
 	fl.StringSliceVar(&levers, "lever", nil, "try only these (default all that there are for the mode)")
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR, workload.UDP)
-	f.addPin(fl)
+	f.addPin(fl, sample.PinFar)
+	f.onePin = true
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)

@@ -39,7 +39,7 @@ when every verdict is certain, when every ratio is known to --precision, or when
 	f.sweep.add(fl)
 	f.addTune(fl)
 	f.addBaseline(fl)
-	f.addPin(fl)
+	f.addPin(fl, bothPins)
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)

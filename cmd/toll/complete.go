@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
@@ -109,7 +110,7 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 			return slices.Compact(all)
 		}, many)
 	case "pin":
-		return oneOf(func() []string { return []string{"auto", "none"} }, many)
+		return oneOf(func() []string { return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone} }, many)
 	case "measure":
 		return oneOf(measureWords, many)
 	case "recipe":

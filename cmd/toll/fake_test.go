@@ -17,6 +17,12 @@ const fakeEnv = "TOLL_TEST_FAKE"
 
 // fakeLab replaces the lab, with its flags.
 func fakeLab() {
+	placeCPUs = func(pin string, _ int) (sample.CPUs, error) {
+		if pin == sample.PinNear {
+			return sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true, Distance: sample.SharedCPU}, nil
+		}
+		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
+	}
 	for i, b := range backends {
 		if b.name == sample.Lab {
 			backends[i].settings = func(f *builderFlags) settings { return fakeSettings{b.settings(f)} }

@@ -165,15 +165,15 @@ func findHistory() (*history.Store, error) {
 	return s, err
 }
 
-// keep keeps a run in the history. That it cannot be kept is a warning: what was measured is
-// printed anyway.
-func keep(e env, results []byte, f *sample.File, r judge.Report) {
+// keep keeps a run in the history, and reports whether it did. That it cannot be kept is a warning:
+// what was measured is printed anyway.
+func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	if os.Getenv(historyEnv) == "off" || r.Empty() {
-		return
+		return false
 	}
 	s, err := history.Find(os.Getenv)
 	if errors.Is(err, history.ErrNowhere) {
-		return
+		return false
 	}
 	var summary []byte
 	if err == nil {
@@ -185,6 +185,7 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) {
 	if err != nil {
 		fmt.Fprintf(e.stderr, "toll: warning: this run is not kept in the history: %v; --no-history keeps none\n", err)
 	}
+	return err == nil
 }
 
 // listHistory are the newest runs, so many or all. Summaries that another version made

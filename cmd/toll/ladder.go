@@ -40,7 +40,8 @@ parts.`,
 	fl.SortFlags = false
 	f.addFrom(fl, mode.FromHost)
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
-	f.addPin(fl)
+	f.addPin(fl, sample.PinFar)
+	f.onePin = true
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
-	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -44,7 +42,10 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
-	r.Rounds, r.Budget, r.Precision, r.Pin, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.pin, f.seed
+	r.Rounds, r.Budget, r.Precision, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.seed
+	if err := f.pinInto(&r); err != nil {
+		return r, err
+	}
 	return r, f.slicing.into(&r, f.loads.given)
 }
 
@@ -150,32 +151,4 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 			fmt.Sprintf("--window %gs", least))
 	}
 	return least, nil
-}
-
-// cpus chooses the CPUs of client and server.
-func (f *runFlags) cpus() (p sample.CPUs, err error) {
-	here := machine.Machine{}
-	switch f.pin {
-	case "none", "":
-		return p, nil
-	case "auto":
-		p.Client, p.Server, p.SameCore, err = here.PinAuto(f.loads.mostThreads())
-		return p, err
-	}
-	hint := "--pin auto, --pin none, or two CPU numbers: --pin 0,1"
-	parts := strings.Split(f.pin, ",")
-	if len(parts) != 2 {
-		return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
-	}
-	facts, _ := here.Read()
-	var n [2]int
-	for i, s := range parts {
-		if n[i], err = strconv.Atoi(s); err != nil {
-			return p, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), hint)
-		}
-		if !slices.Contains(facts.CPUsAllowed, n[i]) {
-			return p, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), hint)
-		}
-	}
-	return sample.CPUs{Client: n[:1], Server: n[1:], SameCore: here.SameCore(n[:1], n[1:])}, nil
 }

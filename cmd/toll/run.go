@@ -34,6 +34,8 @@ type runFlags struct {
 	rounds         int
 	window, budget time.Duration
 	windowSet      bool // by the user
+	pinSet         bool // by the user
+	onePin         bool // the command measures one placement on CPUs only
 	precision      float64
 	baseline, pin  string
 	seed           uint64
@@ -76,10 +78,6 @@ func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
 	fl.StringVar(&f.baseline, "baseline", string(mode.Host), "the mode that others are compared with")
 }
 
-func (f *runFlags) addPin(fl *pflag.FlagSet) {
-	fl.StringVar(&f.pin, "pin", "auto", "CPUs: auto, none, or CLIENT,SERVER")
-}
-
 func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "how long each visit measures, after the warm-up")
 }
@@ -118,7 +116,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if !c.Flags().Changed("seed") {
 			f.seed = uint64(rand.Uint32())
 		}
-		f.windowSet = c.Flags().Changed("window")
+		f.windowSet, f.pinSet = c.Flags().Changed("window"), c.Flags().Changed("pin")
 		if err := errors.Join(f.adapt(c.Flags()), f.checkLive(c)); err != nil {
 			return err
 		}
@@ -153,9 +151,6 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		return usage(err, hint)
 	}
 	if err := f.wireApplies(p); err != nil {
-		return err
-	}
-	if p.CPUs, err = f.cpus(); err != nil {
 		return err
 	}
 	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
@@ -263,11 +258,12 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		file.End, file.Truncated = end, false
 	}
 	r := judge.Judge(file)
-	if !f.noHistory {
-		keep(e, records, file, r)
-	}
+	kept := !f.noHistory && keep(e, records, file, r)
 	if err := f.out.printReport(e, r); err != nil {
 		return errors.Join(runErr, err)
+	}
+	if kept && !f.quiet {
+		fmt.Fprintln(e.stderr, "toll: kept as @1: toll view @1, toll report @1 --details")
 	}
 	switch {
 	case stop != nil:

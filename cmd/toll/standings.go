@@ -57,6 +57,9 @@ func headOf(all []standing, c sample.Cell) string {
 	if several(all, func(s standing) string { return s.cell.On }) {
 		head += " on " + c.On
 	}
+	if several(all, func(s standing) string { return s.cell.Pin }) {
+		head += " " + c.Pin
+	}
 	return head + ": "
 }
 
@@ -79,7 +82,7 @@ func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
 	for _, s := range all {
-		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point, On: s.cell.On}
+		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point, On: s.cell.On, Pin: s.cell.Pin}
 		i, ok := at[group]
 		if !ok {
 			i = len(out)

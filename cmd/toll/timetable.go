@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -40,11 +41,11 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	turn.Columns[1].Gap = 2
 	number := document.Cell{Text: strconv.Itoa(n)}
 	if !t.Epoch {
-		turn.Rows = []document.Row{{Cells: append([]document.Cell{number}, cellTexts(p.Cells[t.Cells[0]])...)}}
+		turn.Rows = []document.Row{{Cells: append([]document.Cell{number}, cellTexts(p, p.Cells[t.Cells[0]])...)}}
 		return []document.Block{turn}
 	}
 	turn.Columns = turn.Columns[:2]
-	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + loadAt(p.Cells[t.Cells[0]])}}}}
+	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + loadAndPin(p, p.Cells[t.Cells[0]])}}}}
 	count := map[int]int{}
 	for _, s := range plan.Epoch(p, t.Cells, plan.Pace{}, 0).Slots {
 		if s.Measured() {
@@ -54,7 +55,7 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	cells := document.Table{Level: 4, Layouts: []document.Layout{{Tight: true}}, Columns: append(slices.Clone(cellColumns), document.Column{Right: true})}
 	for _, i := range t.Cells {
 		slots := document.Cell{Text: fmt.Sprintf("%4d slices", count[i]), Number: &document.Number{Value: float64(count[i]), Unit: "slices"}}
-		cells.Rows = append(cells.Rows, document.Row{Cells: append(cellTexts(p.Cells[i]), slots)})
+		cells.Rows = append(cells.Rows, document.Row{Cells: append(cellTexts(p, p.Cells[i]), slots)})
 	}
 	return []document.Block{turn, cells}
 }
@@ -62,12 +63,20 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 // cellColumns are those of a cell in a plan.
 var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
 
-func cellTexts(c sample.Cell) []document.Cell {
+func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
 	name := nameOf(c)
 	if c.Control {
 		name += " (control)"
 	}
-	return document.Texts(name, "from "+c.From, loadAt(c))
+	return document.Texts(name, "from "+c.From, loadAndPin(p, c))
+}
+
+// loadAndPin returns a cell's load and, if the plan has several, its placement on CPUs.
+func loadAndPin(p sample.Plan, c sample.Cell) string {
+	if len(p.Pins) < 2 {
+		return loadAt(c)
+	}
+	return loadAt(c) + ", " + analysis.PinWords(c.Pin)
 }
 
 // loadAt is a cell's load, of a sweep with its point.

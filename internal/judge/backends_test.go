@@ -30,7 +30,7 @@ func TestDockerIsHeldAgainstTheLab(t *testing.T) {
 		}
 	}
 	got := Judge(f).Base().Findings
-	for _, want := range []string{"host on docker, from the machine itself: 1.2", "bridge on docker, from the machine itself: 1.00", "On lab: bridge keeps port isolation, from the machine itself, with 0.5", "On docker: bridge keeps port isolation, from the machine itself, with 0.4"} {
+	for _, want := range []string{"host on docker, from the machine itself: 1.2", "bridge on docker, from the machine itself: 1.00"} {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("no %q in\n%s", want, strings.Join(got, "\n"))
 		}

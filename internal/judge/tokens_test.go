@@ -77,8 +77,8 @@ func TestTokens(t *testing.T) {
 	if x == nil || !judgetest.Near(x.Median, 1.5) || x.Verdict != stats.Worse {
 		t.Errorf("ratio %+v", x)
 	}
-	if !strings.Contains(strings.Join(got.Findings, "\n"), "times host's median token delay (worse)") {
-		t.Errorf("findings %q", got.Findings)
+	if !strings.HasSuffix(got.Answer.Question, "by median token delay?") || !strings.HasPrefix(got.Answer.Text[0], "Keep bridge: +50 % median token delay") {
+		t.Errorf("answer %+v", got.Answer)
 	}
 	if workload.MetricOf(workload.ResponseTime, sample.Load{}).Higher || !workload.MetricOf(workload.TokenRate, sample.Load{}).Higher || analysis.Rate(sample.Load{Kind: "stream"}) != workload.TokenRate {
 		t.Error("which way is good?")

@@ -79,8 +79,11 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	wantFinding(t, fr, "Cheapest from another machine that keeps port isolation: routed, with the wire's rate at 1.00 ±0.00 times host's CPU time per byte (same).")
-	wantFinding(t, fr, "At the wire's rate from another machine, in host's CPU time per byte: routed 1.00 ±0.00 (same), publish-nat 1.87 ±0.00 (worse).")
+	for i, want := range []string{"Keep routed: the same.", "Avoid publish-nat: fills the wire, +87 % CPU time."} {
+		if fr.Answer.Text[i] != want {
+			t.Errorf("answer %q, want %q", fr.Answer.Text, want)
+		}
+	}
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File).Base(), mode.PublishNAT, "bulk")

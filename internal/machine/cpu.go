@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // maxCPUs is the largest number of CPUs that Linux can be built for.
@@ -91,9 +89,6 @@ func (t Topology) SameCore(a, b []int) bool {
 	})
 }
 
-// SameCore is Topology.SameCore for this machine.
-func (m Machine) SameCore(a, b []int) bool { return m.Topology().SameCore(a, b) }
-
 // threadsPerCore is the largest number of online CPUs on one core; 0 if
 // unknown. Machines with two kinds of cores have fewer on some.
 func (t Topology) threadsPerCore() int {
@@ -119,19 +114,7 @@ func (m Machine) allowed() []int {
 
 // getAffinity asks for the main thread, because the calling one may have been
 // pinned.
-func getAffinity() ([]int, error) {
-	set := unix.NewCPUSet(maxCPUs)
-	if err := unix.SchedGetaffinityDynamic(os.Getpid(), set); err != nil {
-		return nil, fmt.Errorf("get affinity: %w", err)
-	}
-	var cpus []int
-	for i := range maxCPUs {
-		if set.IsSet(i) {
-			cpus = append(cpus, i)
-		}
-	}
-	return cpus, nil
-}
+func getAffinity() ([]int, error) { return AffinityOf(os.Getpid()) }
 
 // governor is the frequency governor of the online CPUs, or all of them with
 // commas between if they differ.

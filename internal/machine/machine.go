@@ -3,7 +3,7 @@
 // share them out, and the settings that forbid what the lab needs.
 //
 //	env, doubts := machine.Machine{}.Read()
-//	client, server, sameCore, err := machine.Machine{}.PinAuto(1)
+//	cpus, err := machine.Machine{}.Place(sample.PinFar, 1)
 //
 // Facts come from /proc, /sys and /etc only; nothing is changed and no
 // program is started. Units are base units: bytes, CPUs, seconds.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,9 +135,9 @@ func TestReadHere(t *testing.T) {
 	if len(e.CPUsAllowed) == 0 {
 		t.Error("no CPU allowed, but the test runs")
 	}
-	client, server, _, err := Machine{}.PinAuto(1)
-	if err != nil || len(client) != 1 || len(server) != 1 {
-		t.Errorf("pin: %v %v %v", client, server, err)
+	near, err := Machine{}.Place(sample.PinNear, 1)
+	if err != nil || len(near.Client) != 1 || !slices.Equal(near.Client, near.Server) || !slices.Equal(near.Client, near.Relay) {
+		t.Errorf("near: %+v %v", near, err)
 	}
 	t.Logf("%+v, doubts %v", e, doubts)
 }
@@ -223,9 +224,9 @@ func FuzzRead(f *testing.F) {
 		if read := m.Throttler(); read != nil && read() < 0 {
 			t.Errorf("throttled %d", read())
 		}
-		client, server, same, err := m.PinAuto(2)
-		if err == nil && (len(client) == 0 || len(client) != len(server) || same != m.SameCore(client, server)) {
-			t.Errorf("pinned %v %v %v", client, server, same)
+		p, err := m.Place(sample.PinFar, 2)
+		if err == nil && (len(p.Client) == 0 || len(p.Client) != len(p.Server) || p.SameCore != m.Topology().SameCore(p.Client, p.Server)) {
+			t.Errorf("placed %+v", p)
 		}
 		for _, errno := range []error{unix.EPERM, unix.ENOSPC, unix.EINVAL, os.ErrClosed} {
 			if err := m.ExplainUserNamespace(errno); !errors.Is(err, errno) {

@@ -3,13 +3,79 @@ package machine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// PinAuto chooses CPUs for the two ends of a load from those that the process
-// may use; see Topology.Pin.
-func (m Machine) PinAuto(threads int) (client, server []int, sameCore bool, err error) {
-	return m.Topology().Pin(m.allowed(), threads)
+// PinError says why a placement on CPUs cannot be had here.
+type PinError struct {
+	Pin string // sample.PinFar
+	Why string
+}
+
+func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.Why) }
+
+// Hint names what can be had instead.
+func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
+
+// Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
+// use, for at most threads threads of each end. The error is a *PinError if the machine or the
+// CPU limit of this process's cgroup does not allow for it.
+func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
+	t := m.Topology()
+	client, server, sameCore, err := t.Pin(m.allowed(), threads)
+	if err != nil {
+		return sample.CPUs{}, err
+	}
+	if pin == sample.PinNear {
+		one := client[:1]
+		return sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true, Distance: sample.SharedCPU}, nil
+	}
+	if slices.Equal(client, server) {
+		return sample.CPUs{}, &PinError{pin, "this process may use one CPU only"}
+	}
+	if limit := m.cgroupCPUs(); limit > 0 && limit < 2 {
+		return sample.CPUs{}, &PinError{pin, fmt.Sprintf("the cgroup's CPU limit is %g CPUs, less than one for each end", limit)}
+	}
+	return sample.CPUs{Client: client, Server: server, SameCore: sameCore, Distance: t.distance(client, server)}, nil
+}
+
+// Pinned returns the placement of client and server on one CPU each, chosen by the caller.
+func (m Machine) Pinned(client, server int) sample.CPUs {
+	t, a, b := m.Topology(), []int{client}, []int{server}
+	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
+}
+
+// distance returns what the closest CPUs of a and b share, as sample.CPUs has it; "" if the kernel
+// does not say where they are.
+func (t Topology) distance(a, b []int) string {
+	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket, sample.SharedMachine}
+	least := len(far)
+	for _, x := range a {
+		for _, y := range b {
+			p, known := t.of(x)
+			q, also := t.of(y)
+			switch {
+			case !known || !also:
+			case x == y:
+				least = 0
+			case p.Core == q.Core:
+				least = min(least, 1)
+			case p.Cache >= 0 && p.Cache == q.Cache:
+				least = min(least, 2)
+			case p.Package >= 0 && p.Package == q.Package:
+				least = min(least, 3)
+			case p.Package >= 0:
+				least = min(least, 4)
+			}
+		}
+	}
+	if least == len(far) {
+		return ""
+	}
+	return far[least]
 }
 
 // Pin chooses CPUs for client and server from allowed: the same number

@@ -1,8 +1,14 @@
 package machine
 
 import (
+	"errors"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // flat is n CPUs, each a core of its own, in one package.
@@ -136,13 +142,55 @@ func TestPinAlways(t *testing.T) {
 	}
 }
 
-func TestPinAuto(t *testing.T) {
-	m := tree(t, cloud())
-	client, server, same, err := m.PinAuto(1)
-	if err != nil || !slices.Equal(client, []int{0}) || !slices.Equal(server, []int{1}) || same {
-		t.Errorf("got %v %v %v %v", client, server, same, err)
+func TestPlace(t *testing.T) {
+	files := cloud()
+	maps.DeleteFunc(files, func(name, _ string) bool {
+		return strings.HasSuffix(name, "quota_us") || strings.HasSuffix(name, "cpu.max")
+	})
+	m := tree(t, files)
+	far, err := m.Place(sample.PinFar, 1)
+	if want := (sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}); err != nil || !reflect.DeepEqual(far, want) {
+		t.Errorf("far: %+v %v, want %+v", far, err, want)
 	}
-	if !m.SameCore([]int{1}, []int{0, 3}) || m.SameCore([]int{1}, []int{0, 2}) {
-		t.Error("SameCore misreads the siblings")
+	near, err := m.Place(sample.PinNear, 4)
+	one := []int{0}
+	if want := (sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true, Distance: sample.SharedCPU}); err != nil || !reflect.DeepEqual(near, want) {
+		t.Errorf("near: %+v %v, want %+v", near, err, want)
+	}
+	if pair := m.Pinned(1, 3); !pair.SameCore || pair.Distance != sample.SharedCore {
+		t.Errorf("siblings: %+v", pair)
+	}
+}
+
+// A placement that the machine has no CPUs for is refused with what can be had.
+func TestPlaceRefused(t *testing.T) {
+	var cannot *PinError
+	one := tree(t, cloud())
+	one.Affinity = func() ([]int, error) { return []int{1}, nil }
+	if _, err := one.Place(sample.PinFar, 1); !errors.As(err, &cannot) || !strings.Contains(cannot.Hint(), "--pin near") {
+		t.Errorf("one CPU: %v", err)
+	}
+	if p, err := one.Place(sample.PinNear, 1); err != nil || !slices.Equal(p.Client, []int{1}) {
+		t.Errorf("one CPU, near: %+v %v", p, err)
+	}
+	limited := tree(t, cloud()) // 1.5 CPUs
+	if _, err := limited.Place(sample.PinFar, 1); !errors.As(err, &cannot) || !strings.Contains(err.Error(), "1.5 CPUs") {
+		t.Errorf("limited: %v", err)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	both := Topology{{0, 0, 0, 0}, {1, 1, 0, 0}, {2, 2, 0, 2}, {3, 3, 1, 3}, {4, 0, 0, 0}}
+	for _, tt := range []struct {
+		a, b []int
+		want string
+	}{
+		{[]int{0}, []int{0}, sample.SharedCPU}, {[]int{0}, []int{4}, sample.SharedCore}, {[]int{0}, []int{1}, sample.SharedCache},
+		{[]int{0}, []int{2}, sample.SharedSocket}, {[]int{0}, []int{3}, sample.SharedMachine}, {[]int{3, 0}, []int{1}, sample.SharedCache},
+		{[]int{0}, []int{9}, ""},
+	} {
+		if got := both.distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("%v and %v share %q, want %q", tt.a, tt.b, got, tt.want)
+		}
 	}
 }

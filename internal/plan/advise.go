@@ -13,7 +13,7 @@ import (
 // screened names. Further steps follow from what that shows.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Levers: levers}
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Levers: levers}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -33,7 +33,7 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 				p.Skipped = append(p.Skipped, sample.Skip{Mode: p.Baseline, From: string(from), Reason: why, Remedy: around})
 				continue
 			}
-			base := sample.Cell{Mode: string(stands.Name), From: string(from), To: string(routes[0].To), On: on}
+			base := sample.Cell{Mode: string(stands.Name), From: string(from), To: string(routes[0].To), On: on, Pin: r.pins()[0]}
 			for n, load := range screened(p) {
 				base.Load = load
 				p.Cells = append(p.Cells, base, controlOf(base))

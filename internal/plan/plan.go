@@ -37,7 +37,9 @@ type Request struct {
 	Same      float64  // relative difference that is called none
 	Epoch     float64  // seconds that the slices of an epoch take; needed if a load has slices
 	Baseline  mode.Name
-	Pin       string
+	Pin       string           // --pin as it was given
+	Pins      []sample.Pinning // each cell is measured with each; empty: with CPUs
+	CPUs      sample.CPUs
 	Seed      uint64
 }
 
@@ -55,7 +57,7 @@ const (
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -67,8 +69,10 @@ func Make(r Request) (sample.Plan, error) {
 			group := r.routes(from, &p)
 			for _, l := range r.Loads {
 				for _, shape := range r.shapes() {
-					like := sample.Cell{From: string(from), Load: l.Kind, Point: l.Point, Shape: shape, On: on}
-					p.Cells = append(p.Cells, r.cells(group, like)...)
+					for _, pin := range r.pins() {
+						like := sample.Cell{From: string(from), Load: l.Kind, Point: l.Point, Shape: shape, On: on, Pin: pin}
+						p.Cells = append(p.Cells, r.cells(group, like)...)
+					}
 				}
 			}
 		}
@@ -176,6 +180,18 @@ func (r Request) shapes() []sample.Shape {
 		return []sample.Shape{{}}
 	}
 	return r.Shapes
+}
+
+// pins lists the names of the placements on CPUs, or the one that has none.
+func (r Request) pins() []string {
+	if len(r.Pins) == 0 {
+		return []string{""}
+	}
+	names := make([]string, len(r.Pins))
+	for i, p := range r.Pins {
+		names[i] = p.Name
+	}
+	return names
 }
 
 // cells makes a group's cells, which are like the one given; the control comes right after the baseline, and

@@ -154,14 +154,14 @@ type grouped struct {
 
 func groupsOf(p sample.Plan, cells []int) []*grouped {
 	type key struct {
-		from, on string
-		shape    sample.Shape
+		from, on, pin string
+		shape         sample.Shape
 	}
 	var out []*grouped
 	at := map[key]*grouped{}
 	for _, i := range cells {
 		c := p.Cells[i]
-		k := key{c.From, c.On, c.Shape}
+		k := key{c.From, c.On, c.Pin, c.Shape}
 		g := at[k]
 		if g == nil {
 			g = &grouped{}

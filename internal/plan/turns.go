@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Turn is what is measured at a time: one cell in a visit, or in an epoch all sliced cells
-// of one load, of a sweep at one point.
+// Turn is what is measured at a time: one cell in a visit, or in an epoch all sliced cells of
+// one load and one placement on CPUs, of a sweep at one point.
 type Turn struct {
 	Cells []int // indexes into Plan.Cells; of a visit one
 	Epoch bool
@@ -28,14 +28,14 @@ func Turns(p sample.Plan, round int) []Turn {
 // unshuffled are the turns of a round in the order of their first cells.
 func unshuffled(p sample.Plan) []Turn {
 	var out []Turn
-	type workload struct{ load, point string }
+	type workload struct{ load, point, pin string }
 	epochs := map[workload]int{} // index into out
 	for i, c := range p.Cells {
 		if !isSliced(p, i) {
 			out = append(out, Turn{Cells: []int{i}})
 			continue
 		}
-		w := workload{c.Load, c.Point}
+		w := workload{c.Load, c.Point, c.Pin}
 		at, ok := epochs[w]
 		if !ok {
 			at = len(out)

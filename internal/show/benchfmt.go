@@ -110,7 +110,7 @@ func benchName(c numbers.Cell) benchfmt.Name {
 		crowd = fmt.Sprintf("%dx%dx%d", c.Servers, c.Clients, c.ClientProcs)
 	}
 	for _, p := range []struct{ key, value string }{
-		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd}, {"on", c.On}, {"load", c.Load}, {"point", c.Point},
+		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd}, {"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
 	} {
 		if p.value != "" {
 			b.WriteString("/" + p.key + "=" + benchPart(p.value))

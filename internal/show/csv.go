@@ -74,7 +74,7 @@ func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
 func writeFigures(c *csv.Writer, value any) {
 	record{"study", "mode", "label", "from", "to", "on", "load", "tune", "servers", "clients", "procs", "baseline", "limited_by",
-		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n", "epochs", "against", "verdict", "notes", "point"}.write(c)
+		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n", "epochs", "against", "verdict", "notes", "point", "pin"}.write(c)
 	for f := range numbers.Of(value) {
 		var r record
 		r.text(f.Study, f.Mode, f.Label, f.From, f.To, f.On, f.Load, f.Tune)
@@ -100,7 +100,7 @@ func writeFigures(c *csv.Writer, value any) {
 		r.maybe(f.High)
 		r.count(f.N)
 		r.count(f.Epochs)
-		r.text(f.Against, f.Verdict, f.Note, f.Point)
+		r.text(f.Against, f.Verdict, f.Note, f.Point, f.Pin)
 		r.write(c)
 	}
 }

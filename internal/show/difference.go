@@ -133,7 +133,7 @@ func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	var out [][]difference.Cell
 	for _, c := range cells {
 		k := slices.IndexFunc(out, func(g []difference.Cell) bool {
-			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On
+			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On && g[0].Pin == c.Pin
 		})
 		if k < 0 {
 			out, k = append(out, nil), len(out)
@@ -143,12 +143,21 @@ func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	return out
 }
 
+// comparedPins lists the placements on CPUs of all cells of both runs.
+func comparedPins(r *difference.Report) []string {
+	out := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
+	for _, alone := range [][]difference.Lone{r.OnlyOld, r.OnlyNew} {
+		out = append(out, pinsOf(alone, func(c difference.Lone) string { return c.Pin })...)
+	}
+	return out
+}
+
 func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	on := ""
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		on = " on " + c.On
 	}
-	return fmt.Sprintf("%s → container%s, %s", printable.Capital(placeWords(c.From)), on, c.Load)
+	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(placeWords(c.From)), on, c.Load, pinned(c.Pin, comparedPins(r)))
 }
 
 // ratioChanges is the table of the ratios of one group.
@@ -266,7 +275,7 @@ func aloneSections(r *difference.Report) []document.Section {
 	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
 		var items []string
 		for _, c := range side.cells {
-			items = append(items, fmt.Sprintf("%s from %s, %s: %s", c.Label, placeWords(c.From), c.Load, c.Why))
+			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From), c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
 		}
 		if len(items) > 0 {
 			out = append(out, list(document.Skipped, side.title, items))

@@ -57,6 +57,9 @@ func pastRows(e trend.Entry) string {
 	var out []string
 	load := ""
 	for _, r := range e.Rows {
+		if r.Pin != e.Rows[0].Pin { // those of one placement on CPUs are enough
+			continue
+		}
 		text := fmt.Sprintf("%s %.2f", r.Label, r.Median)
 		if r.Load != load && len(e.Loads) > 1 {
 			text = r.Load + ": " + text
@@ -78,7 +81,7 @@ func Trends(t *trend.Trends) document.Document {
 		return d
 	}
 	for _, l := range t.Lines {
-		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, placeWords(l.From), l.Load, metricWord(l.Metric))
+		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, placeWords(l.From), l.Load+pinned(l.Pin, pinsOf(t.Lines, func(l trend.Trend) string { return l.Pin })), metricWord(l.Metric))
 		better := "lower is better"
 		if l.Higher {
 			better = "higher is better"

@@ -105,7 +105,7 @@ func (m *exposition) run(r *analysis.Report) {
 		metric := analysis.PrimaryOf(loadOf(r, g.Load), g.Shape)
 		if x, ok := g.Floor[metric]; ok {
 			m.add("toll_noise_floor_ratio", "The baseline against itself, of the metric that decides: 0.02 is 2 %.",
-				labels{{"from", g.From}, {"on", g.On}, {"load", g.Load}, {"point", g.Point}, {"shape", shape}, {"metric", metric}}, x)
+				labels{{"from", g.From}, {"on", g.On}, {"load", g.Load}, {"point", g.Point}, {"pin", g.Pin}, {"shape", shape}, {"metric", metric}}, x)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (m *exposition) figure(f numbers.Figure) {
 	if f.Servers != 1 || f.Clients != 1 || f.ClientProcs != 1 {
 		crowd = fmt.Sprintf("%dx%dx%d", f.Servers, f.Clients, f.ClientProcs)
 	}
-	of := labels{{"study", f.Study}, {"mode", f.Mode}, {"from", f.From}, {"to", f.To}, {"on", f.On}, {"load", f.Load}, {"point", f.Point}, {"tune", f.Tune}, {"shape", crowd}}
+	of := labels{{"study", f.Study}, {"mode", f.Mode}, {"from", f.From}, {"to", f.To}, {"on", f.On}, {"load", f.Load}, {"point", f.Point}, {"pin", f.Pin}, {"tune", f.Tune}, {"shape", crowd}}
 	metric := append(of[:len(of):len(of)], [2]string{"metric", f.Metric})
 	switch f.Statistic {
 	case numbers.Median, numbers.Merged, numbers.Typical, numbers.Fastest, numbers.Slowest:

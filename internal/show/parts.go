@@ -42,7 +42,7 @@ func Parts(r judge.Report) []Part {
 		return nil
 	}
 	var out []Part
-	for _, g := range groups(base.Cells) {
+	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
 		for _, c := range g {
 			p.Rows = append(p.Rows, rowOf(c))

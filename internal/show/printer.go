@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -59,7 +60,7 @@ func (p *printer) wrapped(indent, s, sep string) {
 func (p *printer) broken(indent, s, sep string) []string {
 	var lines []string
 	line := indent
-	for i, word := range strings.Split(s, sep) {
+	for i, word := range unparted(strings.Split(s, sep), sep) {
 		switch {
 		case i == 0:
 			line += word
@@ -75,3 +76,27 @@ func (p *printer) broken(indent, s, sep string) []string {
 	}
 	return append(lines, line)
 }
+
+// unitsOf are the units that follow a number in a sentence.
+var unitsOf = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "MB/s", "GB/s", "s/GB", "KiB", "MiB", "GiB"}
+
+// unparted returns the parts of a sentence between which a line may end: a number and its unit are
+// one.
+func unparted(words []string, sep string) []string {
+	if sep != document.Words {
+		return words
+	}
+	out := words[:0:0]
+	for i, w := range words {
+		unit := slices.Contains(unitsOf, strings.TrimRight(w, ".,;:)"))
+		if i > 0 && unit && strings.ContainsAny(lastOf(words[i-1]), "0123456789") {
+			out[len(out)-1] += sep + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// lastOf returns the last byte of a word; "" of an empty one.
+func lastOf(word string) string { return word[max(0, len(word)-1):] }

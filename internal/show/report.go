@@ -55,7 +55,7 @@ func groups(cells []analysis.Cell) [][]analysis.Cell {
 }
 
 func sameGroup(a, b analysis.Cell) bool {
-	return a.From == b.From && a.Load == b.Load && a.On == b.On
+	return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
 }
 
 // backends are what a reader must know of each.
@@ -298,7 +298,7 @@ func absent(r *analysis.Report) []document.Section {
 		var items []string
 		for _, f := range r.Failed {
 			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape, Point: f.Point}
-			text := fmt.Sprintf("%s%s from %s, %s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, f.Reason)
+			text := fmt.Sprintf("%s%s from %s, %s%s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
@@ -337,7 +337,7 @@ func warnings(r *analysis.Report) []document.Section {
 				shares[text] = share
 			}
 			shares[text] = shares[text].with(share)
-			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load)
+			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load+r.Plan.SayPin(c.Pin))
 		}
 	}
 	if len(texts) == 0 {

@@ -100,7 +100,7 @@ func head() *analysis.Report {
 		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18.44", OS: "Debian GNU/Linux 12", CPUModel: "Intel Xeon", CPUs: 2,
 			CPUsAllowed: []int{0, 1}, ThreadsPerCore: 1, Virtualization: "KVM, Docker container", Congestion: "cubic"},
 		Plan: analysis.Plan{Seed: 2445519278, Rounds: 12, Window: 0.25, Baseline: "host", EndedBy: sample.EndedByPrecision, Elapsed: 41.4,
-			Budget: 60, Precision: 0.02, Pin: "auto", Loads: []sample.Load{
+			Budget: 60, Precision: 0.02, Pin: "none", Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25},
 				{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
 			}},

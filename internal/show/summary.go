@@ -16,18 +16,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Summary is the document of a judged run for those who want the answer: sentences, a
-// small table for each load and placement, and what changes how these are read. Runs
-// without an answer, and meshes, have their whole report.
+// Summary is the document of a judged run for those who want the answer: a small table for each
+// load and placement, what changes how these are read, and the answer last, where a terminal shows
+// it. Runs without an answer, and meshes, have their whole report.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	whole, isMesh := r.(*mesh.Report)
 	if base.Answer == nil || isMesh && whole != nil {
 		return Report(r)
 	}
-	d := document.Document{Kind: document.AReport, Value: r, Sections: []document.Section{answerSection(base.Answer)}}
+	d := document.Document{Kind: document.AReport, Value: r}
 	if r, ok := r.(*advise.Report); ok {
-		d.Sections = append(d.Sections, adviseSections(r, base, false)...)
+		d.Sections = append(append(d.Sections, answerSection(base.Answer)), adviseSections(r, base, false)...)
 		return d
 	}
 	for _, p := range Parts(r) {
@@ -43,6 +43,10 @@ func Summary(r judge.Report) document.Document {
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		faint(proven(base), document.Words), faint(provenance(base), document.Facts),
 	}})
+	if where := analysis.Pinned(base.Plan); where != "" {
+		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
+	}
+	d.Sections = append(d.Sections, answerSection(base.Answer))
 	return d
 }
 
@@ -56,7 +60,8 @@ func answerSection(a *analysis.Answer) document.Section {
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	v := viewOf(r)
 	cols := v.brief(r, cells)
-	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true}})
+	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true},
+		{Lean: true, Bare: true, Tight: true, Short: true}})
 	t.Fit, t.Plot = "brief "+cells[0].Load, plotOf(r, cols, t)
 	if v.above != nil {
 		for i := range t.Rows {
@@ -86,8 +91,11 @@ func direction(m workload.Metric) string {
 // added, the verdict.
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	first := []column{
-		{document.Column{Head: [2]string{"", "network"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Phrase)},
-		{document.Column{Head: [2]string{"", "mode"}, Spare: true}, textOf(analysis.Cell.Label)},
+		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Label)},
+		{document.Column{Head: [2]string{"", "in Docker's words"}, Spare: true}, textOf(analysis.Cell.Phrase)},
+	}
+	if sideBySide(r) {
+		return pinColumns(r, cells, first, r.Plan.Baseline)
 	}
 	return briefFigures(r, cells, first, r.Plan.Baseline)
 }
@@ -171,7 +179,7 @@ func verdictCell(c analysis.Cell) document.Cell {
 
 // plotOf draws a table's ratios on one scale, with what is called the same.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
-	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead })
+	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ") })
 	if at < 0 {
 		return nil
 	}

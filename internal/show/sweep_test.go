@@ -46,7 +46,7 @@ func TestSweepTable(t *testing.T) {
 func TestSweepInFigures(t *testing.T) {
 	r := swept(t)
 	for name, want := range map[string]string{
-		"csv":         ",,,,16k\n",
+		"csv":         ",,,,16k,\n",
 		"openmetrics": `load="rr",point="16k"`,
 		"benchfmt":    "BenchmarkSweep/mode=bridge/from=host/to=container/on=lab/load=rr/point=16k",
 		"json":        `"shape": "up to"`,

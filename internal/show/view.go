@@ -82,7 +82,7 @@ func comparisonColumns(r *analysis.Report, load string) []column {
 func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
-	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load))
+	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
 // placeWords are a placement's in a sentence.

@@ -14,11 +14,11 @@ import (
 
 // group is what is compared with one baseline.
 type group struct {
-	from, load, point, on string
-	shape                 sample.Shape
+	from, load, point, on, pin string
+	shape                      sample.Shape
 }
 
-func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Shape} }
+func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Pin, c.Shape} }
 
 // SameGroup reports whether two cells are compared with one baseline.
 func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
@@ -69,7 +69,7 @@ func Blank(f *sample.File) *Report {
 			Study:       p.Study,
 			Environment: f.Header.Environment,
 			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline, EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
-				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
+				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
 			Control: Control{Mode: p.Baseline, Groups: []Floor{}},
 			Cells:   []Cell{},
 		},
@@ -168,7 +168,7 @@ func (j *Run) cell(i int) Cell {
 	s := j.Series[i]
 	c := s.Cell
 	b, hasBase := j.base[groupOf(c)]
-	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On,
+	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin,
 		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Broke: j.troubles[i].broke(), Hops: []string{},
 		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Capacity: j.capacity(s), Segments: s.segments(), Primary: PrimaryOf(s.Load, c.Shape)}
 	if p, ok := j.File.Header.PathOf(c); ok {
@@ -226,7 +226,7 @@ func (j *Run) floorList() []Floor {
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Floor: floors})
+		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors})
 	}
 	return out
 }
@@ -241,7 +241,7 @@ func (j *Run) Sort(cells []Cell) {
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		ga, gb := group{a.From, a.Load, a.Point, a.On, a.Shape}, group{b.From, b.Load, b.Point, b.On, b.Shape}
+		ga, gb := groupOf(a.Of()), groupOf(b.Of())
 		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.Toll(), b.Toll()))
 	})
 }
@@ -283,6 +283,11 @@ func (c Cell) Link() string {
 		return "the " + c.LimitedBy
 	}
 	return c.Capacity.Words()
+}
+
+// Of returns the cell of the plan that c is the result of.
+func (c Cell) Of() sample.Cell {
+	return sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
 // Label is a cell's mode with its target, where the mode has several, and its

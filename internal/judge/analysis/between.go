@@ -11,7 +11,7 @@ import (
 )
 
 // Figure is one side of a ratio: a cell's metric, or what each of Share gets of
-// it. Cell.On may be empty: any backend. The zero Shape and 1×1×1 are the same
+// it. Cell.On may be empty: any backend; so may Cell.Pin: any placement on CPUs. The zero Shape and 1×1×1 are the same
 // cell.
 type Figure struct {
 	Cell   sample.Cell
@@ -37,7 +37,7 @@ func (p *Pairing) Between(of, to Figure) (r Ratio, ok bool) {
 			continue
 		}
 		base := to.Cell
-		base.On = s.Cell.On
+		base.On, base.Pin = s.Cell.On, s.Cell.Pin
 		for b := range p.j.Series {
 			if !p.holds(b, base) {
 				continue
@@ -110,7 +110,7 @@ func (p *Pairing) holds(i int, c sample.Cell) bool {
 // same reports whether have is the cell that is looked for.
 func same(have, want sample.Cell) bool {
 	have.Shape, want.Shape = crowd(have.Shape), crowd(want.Shape)
-	want.On = cmp.Or(want.On, have.On)
+	want.On, want.Pin = cmp.Or(want.On, have.On), cmp.Or(want.Pin, have.Pin)
 	return have == want
 }
 

@@ -57,21 +57,23 @@ type Said struct {
 
 // Plan is what was done.
 type Plan struct {
-	Seed      uint64        `json:"seed"`
-	Rounds    int           `json:"rounds"` // complete ones
-	Window    float64       `json:"window_s"`
-	Baseline  string        `json:"baseline"`
-	EndedBy   string        `json:"ended_by"`
-	Elapsed   float64       `json:"elapsed_s"`
-	Budget    float64       `json:"budget_s"`
-	Precision float64       `json:"precision"`
-	Same      float64       `json:"same,omitempty"`    // the relative difference that is called none
-	Epoch     float64       `json:"epoch_s,omitempty"` // of all slices of an epoch together
-	Pin       string        `json:"pin"`
-	CPUs      sample.CPUs   `json:"cpus"`
-	Loads     []sample.Load `json:"loads"`
-	Wire      *sample.Wire  `json:"wire,omitempty"`
-	Sweep     *sample.Sweep `json:"sweep,omitempty"`
+	Seed      uint64      `json:"seed"`
+	Rounds    int         `json:"rounds"` // complete ones
+	Window    float64     `json:"window_s"`
+	Baseline  string      `json:"baseline"`
+	EndedBy   string      `json:"ended_by"`
+	Elapsed   float64     `json:"elapsed_s"`
+	Budget    float64     `json:"budget_s"`
+	Precision float64     `json:"precision"`
+	Same      float64     `json:"same,omitempty"`    // the relative difference that is called none
+	Epoch     float64     `json:"epoch_s,omitempty"` // of all slices of an epoch together
+	Pin       string      `json:"pin"`
+	CPUs      sample.CPUs `json:"cpus"`
+	// Pins are the placements on CPUs that the cells have; nil: all have those of CPUs.
+	Pins  []sample.Pinning `json:"pins,omitempty"`
+	Loads []sample.Load    `json:"loads"`
+	Wire  *sample.Wire     `json:"wire,omitempty"`
+	Sweep *sample.Sweep    `json:"sweep,omitempty"`
 }
 
 // CutShort reports whether failures ended the run. Of endpoints that are not ours, what they
@@ -91,6 +93,7 @@ type Floor struct {
 	Point string             `json:"point,omitempty"`
 	Shape sample.Shape       `json:"shape,omitzero"`
 	On    string             `json:"on"`
+	Pin   string             `json:"pin,omitempty"`
 	Floor map[string]float64 `json:"floor"`
 }
 
@@ -105,6 +108,7 @@ type Cell struct {
 	Tune      string            `json:"tune"`
 	Shape     sample.Shape      `json:"shape,omitzero"`
 	On        string            `json:"on"`
+	Pin       string            `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
 	Hops      []string          `json:"hops"`
 	Dial      string            `json:"dial,omitempty"` // what the (first) client dialled
 	Witnessed bool              `json:"witnessed"`

@@ -229,8 +229,8 @@ func (j *Run) warnings() []Warning {
 			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
 	}
 	out = append(out, j.cardWarnings()...)
-	if j.sameCore() {
-		add("same-core", "client and server shared one core: throughput is about halved, and wake-ups are cheaper than across cores")
+	if text := j.sameCore(); text != "" {
+		add("same-core", "%s", text)
 	}
 	return out
 }
@@ -292,16 +292,27 @@ func (j *Run) otherCongestion() string {
 	return "--congestion cubic or reno"
 }
 
-// sameCore reports whether client and server shared a core: by the plan, or
-// because the machine has only one.
-func (j *Run) sameCore() bool {
-	if j.File.Header.Plan.CPUs.SameCore {
-		return true
+// sameCore says that client and server shared a core although nobody asked for that: by the plan,
+// or because the machine has only one; "" if they did not.
+func (j *Run) sameCore() string {
+	const shared = "client and server shared one core: throughput and latency are those of a machine without another"
+	p := j.File.Header.Plan
+	far := slices.IndexFunc(p.Pins, func(x sample.Pinning) bool { return x.Name == sample.PinFar })
+	switch {
+	case far >= 0 && p.Pins[far].CPUs.SameCore, len(p.Pins) == 0 && p.CPUs.SameCore:
+		return shared
+	case far < 0 && strings.Contains(p.Pin, sample.PinFar):
+		return "this process may use one CPU only: client and server shared it, and CPUs of their own were not measured"
+	case len(p.Pins) > 0:
+		return ""
 	}
 	for _, v := range j.File.Visits {
 		if len(v.Machine) > 0 {
-			return len(v.Machine) == 1
+			if len(v.Machine) == 1 {
+				return shared
+			}
+			break
 		}
 	}
-	return false
+	return ""
 }

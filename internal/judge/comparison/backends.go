@@ -9,14 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// ofBackend begins a finding about one backend's cells, where there are others.
-func ofBackend(cells []analysis.Cell, on string) string {
-	if len(analysis.Backends(cells)) < 2 {
-		return ""
-	}
-	return "On " + on + ": "
-}
-
 // againstLab holds each cell that another backend built against the lab's same
 // cell: how true the lab's model is here.
 func (j study) againstLab() []string {

@@ -99,6 +99,7 @@ type Lone struct {
 	From  string `json:"from"`
 	Load  string `json:"load"`
 	On    string `json:"on"`
+	Pin   string `json:"pin,omitempty"`
 	Why   string `json:"why"`
 }
 
@@ -107,6 +108,7 @@ type Exceeded struct {
 	Label  string `json:"label"`
 	From   string `json:"from"`
 	Load   string `json:"load"`
+	Pin    string `json:"pin,omitempty"`
 	Metric string `json:"metric"`
 }
 
@@ -220,7 +222,7 @@ func (d *differ) unlike(k, i int) string {
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {
-	return Lone{Label: name(c), From: c.From, Load: c.Load, On: c.On, Why: why}
+	return Lone{Label: name(c), From: c.From, Load: c.Load, On: c.On, Pin: c.Pin, Why: why}
 }
 
 func name(c sample.Cell) string {
@@ -295,7 +297,7 @@ func (r *Report) FailAbove(share float64) {
 			}
 			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow, SureHigh: m.Ratio.SureHigh}
 			if s.Beyond(share, m.Higher) {
-				r.Failing = append(r.Failing, Exceeded{c.Label, c.From, c.Load, metric})
+				r.Failing = append(r.Failing, Exceeded{c.Label, c.From, c.Load, c.Pin, metric})
 			}
 		}
 	}

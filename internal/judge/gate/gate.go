@@ -107,7 +107,7 @@ func (j judging) rule(s Sentence) Rule {
 func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	c := j.Series[i].Cell
 	if c.Control || c.Mode != s.Mode.Mode || c.Tune != s.Mode.Tune || s.From != "" && c.From != s.From || s.To != "" && c.To != s.To ||
-		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On || s.At != "" && c.Point != s.At {
+		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On || s.At != "" && c.Point != s.At || s.Pin != "" && c.Pin != s.Pin {
 		return "", false
 	}
 	metric = metricOf(s.Metric, j.Series[i].Load)

@@ -27,6 +27,7 @@ type Sentence struct {
 	// What cells it is about: all that match, where these are empty.
 	From, To, Load, On string
 	At                 string // which point of a sweep
+	Pin                string // placement on CPUs
 }
 
 // Name is a mode, perhaps with a variant of it.
@@ -279,7 +280,7 @@ func (p *parser) joined() word {
 	return w
 }
 
-// qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND and at POINT.
+// qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN.
 func (p *parser) qualifiers() error {
 	var loads []string
 	for _, l := range workload.All() {
@@ -299,8 +300,9 @@ func (p *parser) qualifiers() error {
 		{"load", &p.s.Load, loads},
 		{"on", &p.s.On, append(sample.Backends(), p.known.Backends...)},
 		{"at", &p.s.At, p.known.Points},
+		{"pin", &p.s.Pin, []string{sample.PinFar, sample.PinNear}},
 	}
-	names := []string{"from", "to", "load", "on", "at"}
+	names := []string{"from", "to", "load", "on", "at", "pin"}
 	for len(p.words) > 0 {
 		w := p.next()
 		k := slices.Index(names, w.text)
@@ -318,7 +320,7 @@ func (p *parser) qualifiers() error {
 			if w.text == "at" && len(p.known.Points) == 0 {
 				return p.hinted(w, "leave it out, or toll compare --sweep", "the run is not a sweep: it has no points")
 			}
-			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend", "at": "point"}[w.text]
+			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend", "at": "point", "pin": "placement on CPUs"}[w.text]
 			return p.fail(value, unknown(what, value.text, all[k].known))
 		}
 		*all[k].to = value.text

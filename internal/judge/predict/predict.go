@@ -46,6 +46,7 @@ type Row struct {
 	To       string `json:"to"`
 	Tune     string `json:"tune,omitempty"`
 	On       string `json:"on"`
+	Pin      string `json:"pin,omitempty"`
 	Label    string `json:"label"`
 	Baseline bool   `json:"baseline,omitempty"`
 	// Page is the time of a page, CPU the share of a core that the queries take, and
@@ -88,9 +89,10 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	p := &predictor{Run: analysis.Open(f), w: w}
 	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
 		Rows: []Row{}, Notes: []string{}}
+	pin := p.pin()
 	for i, s := range p.Series {
 		c := s.Cell
-		if c.Control || p.Failed(i) || c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) || c.Shape.Crowd() {
+		if c.Control || c.Pin != pin || p.Failed(i) || c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) || c.Shape.Crowd() {
 			continue
 		}
 		c.Load = ""
@@ -117,7 +119,16 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 
 // cell is the row's cell without a load.
 func (r Row) cell() sample.Cell {
-	return sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On}
+	return sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On, Pin: r.Pin}
+}
+
+// pin returns the placement on CPUs that predictions are made from: the first one, which is
+// sample.PinFar in a run of several.
+func (p *predictor) pin() string {
+	if len(p.Series) == 0 {
+		return ""
+	}
+	return p.Series[0].Cell.Pin
 }
 
 // rank sorts the baseline first, and then by the page's time.
@@ -167,7 +178,7 @@ func (p *predictor) find(c sample.Cell) int {
 
 // row predicts one mode, and holds it against the baseline of its placement.
 func (p *predictor) row(c sample.Cell) Row {
-	r := Row{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
+	r := Row{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
 	r.Baseline = known && base == c
 	for _, q := range []struct {
@@ -193,7 +204,7 @@ func (p *predictor) row(c sample.Cell) Row {
 		ref := q.of(base)
 		d := analysis.Difference{Unit: q.unit, Level: stats.Median(analysis.Ordered(ref)), Rounds: stats.Summarize(stats.Differences(xs, ref))}
 		if over, ok := p.over(q.name, c, base, d); ok {
-			r.Over[q.name] = p.PriceOf(over, sample.Cell{From: c.From, Load: q.load, On: c.On}, q.metric)
+			r.Over[q.name] = p.PriceOf(over, sample.Cell{From: c.From, Load: q.load, On: c.On, Pin: c.Pin}, q.metric)
 		}
 	}
 	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50}, {workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput}, {workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerTrip}} {
@@ -228,7 +239,7 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 // baselineOf is the baseline's cell, without a load, from where c is.
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	for i, s := range p.Series {
-		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && !s.Cell.Shape.Crowd() {
+		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {
 			s := s.Cell
 			s.Load = ""
 			return s, true

@@ -46,6 +46,7 @@ type Row struct {
 	Load    string        `json:"load"`
 	Work    string        `json:"work"` // the load's options, in words
 	On      string        `json:"on"`
+	Pin     string        `json:"pin,omitempty"`
 	Metric  string        `json:"metric"`
 	Higher  bool          `json:"higher_is_better,omitempty"`
 	Median  float64       `json:"median"`
@@ -82,7 +83,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 			continue
 		}
 		l := r.LoadAt(c)
-		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load, Work: workload.Of(l).Words(l), On: c.On,
+		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load, Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
 			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Verdict: x.Verdict})
 	}
 	return s
@@ -136,6 +137,7 @@ type Trend struct {
 	Load     string  `json:"load"`
 	Work     string  `json:"work"`
 	On       string  `json:"on"`
+	Pin      string  `json:"pin,omitempty"`
 	Metric   string  `json:"metric"`
 	Baseline string  `json:"baseline"`
 	Higher   bool    `json:"higher_is_better,omitempty"`
@@ -166,10 +168,10 @@ func Of(l List, modes []string) *Trends {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {
-				return t.Label == r.Label && t.From == r.From && t.Load == r.Load && t.Work == r.Work && t.On == r.On && t.Metric == r.Metric && t.Baseline == e.Baseline
+				return t.Label == r.Label && t.From == r.From && t.Load == r.Load && t.Work == r.Work && t.On == r.On && t.Pin == r.Pin && t.Metric == r.Metric && t.Baseline == e.Baseline
 			})
 			if k < 0 {
-				out.Lines, k = append(out.Lines, Trend{Label: r.Label, From: r.From, Load: r.Load, Work: r.Work, On: r.On, Metric: r.Metric,
+				out.Lines, k = append(out.Lines, Trend{Label: r.Label, From: r.From, Load: r.Load, Work: r.Work, On: r.On, Pin: r.Pin, Metric: r.Metric,
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
 			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low, High: r.High, N: r.N, Verdict: r.Verdict}

@@ -197,6 +197,7 @@ type run struct {
 	sweepsIn int // of a mesh
 	step     stage
 
+	relays     relays
 	inspection inspection
 	budget     budget
 	cut        error // a visit has failed because of this *path.CutError

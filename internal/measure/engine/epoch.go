@@ -87,6 +87,9 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 		if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
 			return err
 		}
+		if err := r.relays.move(g.path, r.cpus(g.cell).Relay); err != nil {
+			return err
+		}
 		return g.ends.start()
 	})
 	r.readPaths(all, func(g *guest, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
@@ -136,7 +139,7 @@ func (r *run) open(ctx context.Context, all []*guest) {
 			for _, g := range sharing {
 				if g.err == nil {
 					g.ends.shared = len(sharing) > 1
-					if g.err = g.ends.open(ctx, g.load, r.Plan.CPUs); g.err != nil { // the next one needs its port
+					if g.err = g.ends.open(ctx, g.load, r.cpus(g.cell)); g.err != nil { // the next one needs its port
 						_ = g.ends.stop(true)
 						g.ends = nil
 					}
@@ -145,6 +148,14 @@ func (r *run) open(ctx context.Context, all []*guest) {
 		})
 	}
 	wg.Wait()
+}
+
+// cpus returns the CPUs of a cell's client, server and docker-proxy.
+func (r *run) cpus(cell int) sample.CPUs {
+	if r.Plan.Mesh != nil { // it has no cells
+		return r.Plan.CPUs
+	}
+	return r.Plan.CPUsOf(r.Plan.Cells[cell])
 }
 
 // eachGuest calls f at once for all that are well.

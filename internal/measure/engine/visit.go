@@ -130,6 +130,10 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		// After a failure the other ends may be blocked for good: kill all.
 		err = errors.Join(err, e.stop(err != nil))
 	}()
+	cpus := r.cpus(v.Cell)
+	if err := r.relays.move(p, cpus.Relay); err != nil {
+		return err
+	}
 	began := r.Clock.Now()
 	if err := e.start(); err != nil {
 		return err
@@ -140,7 +144,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	if err != nil {
 		return err
 	}
-	if err := e.open(ctx, l, r.Plan.CPUs); err != nil {
+	if err := e.open(ctx, l, cpus); err != nil {
 		return err
 	}
 	if shape.Crowd() {

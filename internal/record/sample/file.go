@@ -126,6 +126,7 @@ func (f *File) add(l line, seen *bool) error {
 		*seen = true
 		f.Header = *l.Header
 		f.Header.Plan.Steps = nil // each is a record of its own
+		f.Header.Plan.adoptPins()
 		return f.Header.check()
 	case !*seen:
 		return ErrEmpty
@@ -199,6 +200,9 @@ func (h Header) check() error {
 		return err
 	}
 	if err := h.Plan.checkSweep(); err != nil {
+		return err
+	}
+	if err := h.Plan.checkPins(); err != nil {
 		return err
 	}
 	for _, c := range h.Plan.Cells {

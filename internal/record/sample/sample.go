@@ -31,6 +31,7 @@ type Cell struct {
 	Tune    string `json:"tune,omitempty"`
 	Shape   Shape  `json:"shape,omitzero"`
 	On      string `json:"on"`
+	Pin     string `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
 	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
 }
 
@@ -93,9 +94,11 @@ type Plan struct {
 	// Epoch is how long the slices of one epoch take, of all cells together, in seconds.
 	Epoch    float64 `json:"epoch_s,omitempty"`
 	Baseline string  `json:"baseline"`
-	Pin      string  `json:"pin"`
-	CPUs     CPUs    `json:"cpus"`
-	Loads    []Load  `json:"loads"`
+	Pin      string  `json:"pin"` // as it was asked for: --pin
+	// CPUs are those of cells without a placement of their own, Pins the other placements.
+	CPUs  CPUs      `json:"cpus"`
+	Pins  []Pinning `json:"pins,omitempty"`
+	Loads []Load    `json:"loads"`
 	// Turn is how long a CPU-bound thread may have to wait for its turn for each
 	// client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
@@ -118,13 +121,6 @@ type Plan struct {
 // IsBaseline reports whether a cell is the baseline of its group, or its control.
 func (p Plan) IsBaseline(c Cell) bool {
 	return c.Tune == "" && (c.Mode == p.Baseline || p.Elsewhere != "" && c.Mode == p.Elsewhere)
-}
-
-// CPUs are those that the ends' threads were pinned to; none: not pinned.
-type CPUs struct {
-	Client   []int `json:"client,omitempty"`
-	Server   []int `json:"server,omitempty"`
-	SameCore bool  `json:"same_core"` // some of them are one core, or its SMT siblings
 }
 
 // LoadOf returns the options of the load called kind; of a sweep those of its first point.

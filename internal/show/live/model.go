@@ -196,7 +196,7 @@ func rowName(r show.PartRow) string {
 		return r.Name
 	}
 	c := r.Cells[0]
-	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load
+	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load + "\x00" + c.Pin
 }
 
 // row is the row that is picked; nil if there is none.

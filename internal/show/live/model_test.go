@@ -259,7 +259,7 @@ func TestEveryRowIsShown(t *testing.T) {
 			t.Errorf("%d lines: %d rows were picked", height, len(seen))
 		}
 		m = m.keysPressed("home")
-		if top := m.Lines(); height >= 24 && !slices.Contains(top, "Should you use --network host?") {
+		if top := m.Lines(); height >= 24 && !slices.Contains(top, "Which network mode, by throughput and median latency?") {
 			t.Errorf("%d lines: Home does not show the answer:\n%s", height, strings.Join(top, "\n"))
 		}
 	}

@@ -23,6 +23,7 @@ type Cell struct {
 	Mode, Label                   string // the label has the target and the tune, as in tables
 	From, To, On, Load, Tune      string
 	Point                         string // of a sweep
+	Pin                           string // sample.PinFar or sample.PinNear
 	Servers, Clients, ClientProcs int    // 1 of each, unless it is a crowd
 	Baseline                      bool
 	LimitedBy                     string
@@ -96,7 +97,7 @@ func (l *list) add(f Figure) { l.on = l.on && l.yield(f) }
 
 func (l *list) cells(r *analysis.Report) {
 	for _, c := range r.Cells {
-		of := Figure{Cell: cellOf(r.Study, sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On})}
+		of := Figure{Cell: cellOf(r.Study, c.Of())}
 		of.Baseline, of.LimitedBy = c.Baseline, c.LimitedBy
 		var codes []string
 		for _, w := range c.Warnings {
@@ -110,7 +111,7 @@ func (l *list) cells(r *analysis.Report) {
 		l.cpu(of, c.CPU)
 	}
 	for _, x := range r.Failed {
-		f := Figure{Cell: cellOf(r.Study, sample.Cell{Mode: x.Mode, From: x.From, To: x.To, Load: x.Load, Point: x.Point, Tune: x.Tune, Shape: x.Shape, On: x.On})}
+		f := Figure{Cell: cellOf(r.Study, x.Cell)}
 		f.Statistic, f.Note = Failed, strings.TrimSuffix(x.Reason+": "+x.Evidence, ": ")
 		l.add(f)
 	}
@@ -125,7 +126,7 @@ func later(name, first string) int {
 }
 
 func cellOf(study string, c sample.Cell) Cell {
-	out := Cell{Study: study, Mode: c.Mode, Label: analysis.Label(c), From: c.From, To: c.To, On: c.On, Load: c.Load, Tune: c.Tune, Point: c.Point,
+	out := Cell{Study: study, Mode: c.Mode, Label: analysis.Label(c), From: c.From, To: c.To, On: c.On, Load: c.Load, Tune: c.Tune, Point: c.Point, Pin: c.Pin,
 		Servers: 1, Clients: 1, ClientProcs: 1}
 	if study == "" {
 		out.Study = "compare"

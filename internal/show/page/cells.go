@@ -57,7 +57,7 @@ func cellGroups(r *analysis.Report) []group {
 		first := rest[0]
 		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
 			// A search's baseline is first in its groups, and the next search's may be in a like one.
-			return c.From != first.From || c.Load != first.Load || c.On != first.On || modes && c.Baseline && c.Mode != first.Mode
+			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || modes && c.Baseline && c.Mode != first.Mode
 		})
 		if n < 0 {
 			n = len(rest)
@@ -67,6 +67,7 @@ func cellGroups(r *analysis.Report) []group {
 		if several {
 			title += ", on " + first.On
 		}
+		title += r.Plan.SayPin(first.Pin)
 		if modes && first.Baseline {
 			title += ", against " + first.Mode
 		}

@@ -127,8 +127,7 @@ func plan(p analysis.Plan, c analysis.Control) facts {
 	for _, l := range p.Loads {
 		f.add("Load "+l.Kind, workload.Of(l).Words(l)+fmt.Sprintf("; warm-up %g s, window %g s", l.Warmup, l.Window))
 	}
-	f.add("CPUs of the clients", numbers(p.CPUs.Client))
-	f.add("CPUs of the servers", numbers(p.CPUs.Server))
+	f.add("CPUs", analysis.Pinned(p))
 	if p.Wire != nil {
 		f.add("Wire", p.Wire.String())
 	}

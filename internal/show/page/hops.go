@@ -37,7 +37,7 @@ func pathsOf(r judge.Report) []pathGroup {
 		if len(c.Counted) == 0 {
 			continue
 		}
-		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On
+		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On + r.Base().Plan.SayPin(c.Pin)
 		i := slices.IndexFunc(out, func(g pathGroup) bool { return g.Title == title })
 		if i < 0 {
 			i = len(out)

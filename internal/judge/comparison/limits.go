@@ -6,31 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
-
-// names are routes in a sentence.
-func names(xs []route) string {
-	var out []string
-	for _, x := range xs {
-		out = append(out, x.phrase)
-	}
-	return printable.List(out)
-}
-
-func are(xs []route) string {
-	if len(xs) > 1 {
-		return "are"
-	}
-	return "is"
-}
-
-func isolate(xs []route) string {
-	if len(xs) > 1 {
-		return "isolate"
-	}
-	return "isolates"
-}
 
 // limiters are what keeps a load from being faster, in sentences.
 var limiters = map[string]string{

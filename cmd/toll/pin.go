@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// bothPins are the placements that a comparison measures unless told otherwise.
+const bothPins = sample.PinFar + "," + sample.PinNear
+
+const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
+
+// addPin adds --pin.
+func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
+	fl.StringVar(&f.pin, "pin", pins, pinHelp)
+}
+
+// placeCPUs chooses the CPUs of a placement; tests without a kernel have their own.
+var placeCPUs = machine.Machine{}.Place
+
+// pinInto puts what --pin says into a request.
+func (f *runFlags) pinInto(r *plan.Request) (err error) {
+	if len(f.sweep.given) > 0 && !f.pinSet { // a curve for each mode is enough
+		f.pin = sample.PinFar
+	}
+	r.Pin = f.pin
+	switch words := strings.Split(f.pin, ","); {
+	case f.pin == "" || f.pin == sample.PinNone:
+		return nil
+	case slices.Contains(words, sample.PinFar) || slices.Contains(words, sample.PinNear):
+		r.Pins, err = f.pinnings(words)
+	default:
+		r.CPUs, err = f.cpuPair(words)
+	}
+	return err
+}
+
+// pinHint is the hint of a --pin that cannot be understood.
+const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU numbers: --pin 0,1"
+
+// pinnings returns the placements called names, far before near. Of a default, it leaves out
+// what cannot be had here.
+func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
+	for _, n := range names {
+		if n != sample.PinFar && n != sample.PinNear {
+			return nil, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+		}
+	}
+	if len(names) > 1 && (f.onePin || len(f.sweep.given) > 0) {
+		return nil, usage(fmt.Errorf("--pin %s: one placement at a time here", f.pin), "one run for each: --pin "+names[0])
+	}
+	for _, n := range []string{sample.PinFar, sample.PinNear} {
+		if !slices.Contains(names, n) {
+			continue
+		}
+		cpus, err := placeCPUs(n, f.loads.mostThreads())
+		var cannot *machine.PinError
+		if errors.As(err, &cannot) {
+			if f.pinSet {
+				return nil, usage(err, cannot.Hint())
+			}
+			if len(names) > 1 {
+				continue
+			}
+			n = sample.PinNear
+			cpus, err = placeCPUs(n, f.loads.mostThreads())
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sample.Pinning{Name: n, CPUs: cpus})
+	}
+	return out, nil
+}
+
+// cpuPair returns the placement on two CPUs given by number.
+func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
+	if len(words) != 2 {
+		return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+	}
+	here := machine.Machine{}
+	facts, _ := here.Read()
+	var n [2]int
+	for i, s := range words {
+		var err error
+		if n[i], err = strconv.Atoi(s); err != nil {
+			return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+		}
+		if !slices.Contains(facts.CPUsAllowed, n[i]) {
+			return sample.CPUs{}, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), pinHint)
+		}
+	}
+	return here.Pinned(n[0], n[1]), nil
+}

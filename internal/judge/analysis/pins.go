@@ -1,0 +1,85 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// pinWords are the placements on CPUs in a sentence, by what they give client and server.
+var pinWords = map[string]string{sample.PinFar: "own CPUs", sample.PinNear: "one CPU"}
+
+// PinWords returns a placement on CPUs in words: "own CPUs", "one CPU"; "" if it has no name.
+func PinWords(pin string) string { return pinWords[pin] }
+
+// ManyPins reports whether the run has cells in several placements on CPUs.
+func (p Plan) ManyPins() bool { return len(p.Pins) > 1 }
+
+// SayPin returns ", on one CPU" or the like of a cell, or "" if the run has one placement only.
+func (p Plan) SayPin(pin string) string {
+	if !p.ManyPins() || pin == "" {
+		return ""
+	}
+	return ", on " + PinWords(pin)
+}
+
+// WithPin returns the result of c in another placement on CPUs.
+func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
+	of := c.Of()
+	of.Pin = pin
+	i := slices.IndexFunc(r.Cells, func(o Cell) bool { return o.Of() == of })
+	if i < 0 {
+		return Cell{}, false
+	}
+	return r.Cells[i], true
+}
+
+// Agree reports whether a cell's figure of merit in two placements on CPUs is one figure: both
+// ratios have the same verdict and differ by less than what is called the same.
+func (r *Report) Agree(a, b Cell) bool {
+	x, y := a.Metrics[a.Primary].Ratio, b.Metrics[b.Primary].Ratio
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.Verdict == y.Verdict && math.Abs(math.Log(x.Median/y.Median)) <= math.Log1p(r.Plan.Same)
+}
+
+// shared says what the CPUs of client and server have in common, by CPUs.Distance.
+var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core", sample.SharedCache: ", which share a cache",
+	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
+
+// Pinned says where client and server ran; "" of a study that does not place them.
+func Pinned(p Plan) string {
+	switch {
+	case p.Pin == "", p.Pin != sample.PinNone && len(p.Pins) == 0 && len(p.CPUs.Client) == 0:
+		return ""
+	case p.Pin == sample.PinNone:
+		return "Client and server ran where the scheduler put them."
+	case len(p.Pins) == 0:
+		return fmt.Sprintf("The client was pinned to CPU %s, the server to CPU %s%s.", cpuList(p.CPUs.Client), cpuList(p.CPUs.Server), shared[p.CPUs.Distance])
+	}
+	var say []string
+	for _, x := range p.Pins {
+		switch x.Name {
+		case sample.PinFar:
+			say = append(say, fmt.Sprintf("own CPUs (far): client on CPU %s, server on CPU %s%s, as on an idle machine",
+				cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
+		case sample.PinNear:
+			say = append(say, fmt.Sprintf("one CPU (near): these and docker-proxy on CPU %s, as on a busy machine", cpuList(x.CPUs.Client)))
+		}
+	}
+	return printable.Capital(strings.Join(say, "; ")) + "."
+}
+
+func cpuList(cpus []int) string {
+	var out []string
+	for _, c := range cpus {
+		out = append(out, strconv.Itoa(c))
+	}
+	return strings.Join(out, ",")
+}

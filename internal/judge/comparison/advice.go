@@ -1,0 +1,233 @@
+package comparison
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// notCertain heads the modes of which every verdict is unclear.
+const notCertain = "Not certain yet:"
+
+// dear is the cost from which on a mode is advised against: certainly a third less throughput, half
+// as much more latency, or half as much more CPU time on a link that is full.
+const dear = 1.5
+
+// advice says which of the modes with ports of their own to keep, which to avoid and what to do
+// instead, and of which nothing is certain yet. Each mode speaks for itself by its usual route.
+func (p place) advice() []string {
+	var keep, avoid, open []route
+	for _, x := range p.isolated() {
+		switch cost, known := x.cost(); {
+		case !known:
+			open = append(open, x)
+		case cost >= dear:
+			avoid = append(avoid, x)
+		default:
+			keep = append(keep, x)
+		}
+	}
+	var out []string
+	named := false // the first figures say what they are of
+	add := func(verb string, xs []route, remedy string) {
+		if len(xs) == 0 {
+			return
+		}
+		slices.SortStableFunc(xs, func(a, b route) int { return cmp.Compare(a.mean(), b.mean()) })
+		var say []string
+		for _, x := range xs {
+			text := x.label
+			if c := p.changes(x, !named); c != "" && verb != notCertain {
+				text, named = text+": "+c, true
+			}
+			say = append(say, text)
+		}
+		out = append(out, verb+" "+strings.Join(say, "; ")+remedy+".")
+	}
+	add("Keep", keep, "")
+	add("Avoid", avoid, remedy(avoid))
+	add(notCertain, open, "")
+	return out
+}
+
+// isolated returns the usual route of each mode in which a container's ports are its own, if it has
+// all loads.
+func (p place) isolated() []route {
+	loads := 0
+	for _, x := range p.routes {
+		loads = max(loads, len(x.cells))
+	}
+	var out []route
+	for _, x := range p.routes {
+		if u, _ := p.usual(x.mode.Name); x.mode.PortIsolation && len(x.cells) == loads && u.label == x.label {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// cost returns the largest factor by which a route is certainly worse than the baseline, 1 if it is
+// certain that there is none; known is false while every verdict is unclear.
+func (x route) cost() (factor float64, known bool) {
+	factor = 1
+	for _, c := range x.cells {
+		r, higher := deciding(c)
+		switch c.Verdict() {
+		case stats.Worse:
+			known = true
+			if higher {
+				factor = max(factor, 1/r.High)
+			} else {
+				factor = max(factor, r.Low)
+			}
+		case stats.Same, stats.Better:
+			known = true
+		}
+	}
+	return factor, known
+}
+
+// deciding returns the ratio that a cell's verdict is of, and whether a higher one is better.
+func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
+	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+		return cpu, false
+	}
+	m := c.Metrics[c.Primary]
+	return m.Ratio, m.Higher
+}
+
+// mean is the geometric mean of a route's tolls.
+func (x route) mean() float64 {
+	sum := 0.0
+	for _, c := range x.cells {
+		sum += math.Log(c.Toll())
+	}
+	return sum / float64(len(x.cells))
+}
+
+// changes says what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU -23 %,
+// +2.1 µs)". Figures of another placement on CPUs are left out if they say the same.
+func (p place) changes(x route, named bool) string {
+	var by []string
+	pins := []string{""}
+	if p.r.Plan.ManyPins() {
+		pins = nil
+		for _, pin := range p.r.Plan.Pins {
+			pins = append(pins, pin.Name)
+		}
+	}
+	agree := len(pins) > 1
+	for i, pin := range pins {
+		var say []string
+		for _, c := range x.cells {
+			if pin != "" && c.Pin != pin {
+				continue
+			}
+			say = append(say, change(c, p.noun(c, named && i == 0)))
+			if first, ok := p.r.WithPin(c, pins[0]); i > 0 && (!ok || !p.r.Agree(first, c)) {
+				agree = false
+			}
+		}
+		if text := p.join(say); text != "" {
+			by = append(by, text)
+			if i > 0 {
+				by[len(by)-1] = "on " + analysis.PinWords(pin) + " " + text
+			}
+		}
+	}
+	switch {
+	case len(by) == 0:
+		return ""
+	case len(by) == 1 || agree:
+		return by[0]
+	}
+	return by[0] + " (" + strings.Join(by[1:], "; ") + ")"
+}
+
+// join joins what is certain of each load; the loads that make no difference are not told.
+func (p place) join(say []string) string {
+	var differs []string
+	for _, s := range say {
+		if s != "" && s != unclear {
+			differs = append(differs, s)
+		}
+	}
+	switch {
+	case len(differs) > 0:
+		return strings.Join(differs, ", ")
+	case slices.Contains(say, unclear):
+		return "no difference shown"
+	case len(say) > 0 && p.r.Plan.Same == 0:
+		return "the same"
+	case len(say) > 0:
+		return fmt.Sprintf("the same within %.3g %%", 100*p.r.Plan.Same)
+	}
+	return ""
+}
+
+// noun is what a cell's load measures, with a space before it, if that is to be said.
+func (p place) noun(c analysis.Cell, said bool) string {
+	if !said {
+		return ""
+	}
+	return " " + p.r.NounOf(c)
+}
+
+// unclear stands for a cell whose difference from the baseline is not certain.
+const unclear = "?"
+
+// change says by how much a cell certainly differs from the baseline: "-5 %", "+2.6 µs"; "" if it is
+// the same.
+func change(c analysis.Cell, noun string) string {
+	m := c.Metrics[c.Primary]
+	switch c.Verdict() {
+	case stats.Unclear:
+		return unclear
+	case stats.Same:
+		return ""
+	}
+	if r, _ := deciding(c); c.FillsLink() {
+		return "fills " + c.Link() + ", " + percentOf(*r) + " CPU time"
+	}
+	if m.Price != nil {
+		sign := "+"
+		if m.Price.Median < 0 {
+			sign = "-"
+		}
+		amount, _, _ := strings.Cut(m.Price.Amount(), " (")
+		return sign + amount + noun
+	}
+	return percentOf(*m.Ratio) + noun
+}
+
+// percentOf is a ratio as a change in %: "-5 %", "+12 %"; from twice as much on, "2.4×".
+func percentOf(r analysis.Ratio) string {
+	const times, percent = 2, 100
+	if r.Median >= times {
+		return fmt.Sprintf("%.2g×", r.Median)
+	}
+	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
+}
+
+// remedy says what to do instead of the routes that are avoided; "" if toll knows nothing.
+func remedy(avoided []route) string {
+	for _, x := range avoided {
+		c := x.cells[0]
+		if !slices.Contains(c.Hops, string(mode.HopProxy)) || c.On == sample.Swarm {
+			continue
+		}
+		if c.From == string(mode.FromHost) {
+			return ": dial the container's address, or sudo toll fast on"
+		}
+		return ": dial the container's address"
+	}
+	return ""
+}

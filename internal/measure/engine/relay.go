@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+)
+
+// relays moves the processes that relay a load, docker-proxy's, to the CPUs of a cell's placement
+// before the cell is measured.
+type relays struct {
+	mu sync.Mutex
+	// own are the CPUs that each process had before it was moved, by PID.
+	own map[int][]int
+}
+
+// move moves the processes of a path on this machine to the given CPUs; with none, back to those
+// that they had at first.
+func (r *relays) move(p *path.Path, cpus []int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, pid := range pidsOf(p, nil) {
+		own, moved := r.own[pid]
+		if !moved {
+			if len(cpus) == 0 {
+				continue
+			}
+			var err error
+			if own, err = machine.AffinityOf(pid); err != nil {
+				return fmt.Errorf("docker-proxy: %w", err)
+			}
+			if r.own == nil {
+				r.own = map[int][]int{}
+			}
+			r.own[pid] = own
+		}
+		to := cpus
+		if len(to) == 0 {
+			to = own
+		}
+		if now, err := machine.AffinityOf(pid); err == nil && slices.Equal(now, to) {
+			continue
+		}
+		if err := machine.SetAffinity(pid, to); err != nil {
+			return fmt.Errorf("docker-proxy: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Placements of a cell's client and server on CPUs, as Cell.Pin and --pin name them. A
+// cell without one runs on the CPUs of Plan.CPUs, or where the scheduler puts it.
+const (
+	// PinFar gives client and server a CPU each, as the scheduler of an idle machine does.
+	PinFar = "far"
+	// PinNear puts client, server and docker-proxy on one CPU, as happens on a busy machine.
+	PinNear = "near"
+	// PinNone leaves client and server to the scheduler.
+	PinNone = "none"
+)
+
+// pinAuto is how earlier versions called PinFar.
+const pinAuto = "auto"
+
+// Pinning is a placement on CPUs that a run measures.
+type Pinning struct {
+	Name string `json:"name"` // PinFar or PinNear
+	CPUs CPUs   `json:"cpus"`
+}
+
+// CPUs are the CPUs to which threads are pinned; an empty list leaves them to the scheduler.
+type CPUs struct {
+	Client []int `json:"client,omitempty"`
+	Server []int `json:"server,omitempty"`
+	// Relay is where docker-proxy runs; empty: wherever the scheduler puts it.
+	Relay    []int `json:"relay,omitempty"`
+	SameCore bool  `json:"same_core"` // client and server have CPUs of one core in common
+	// Distance is what the CPUs of client and server share: one of the Shared constants, or ""
+	// if it is not known.
+	Distance string `json:"distance,omitempty"`
+}
+
+// What the CPUs of client and server have in common at most.
+const (
+	SharedCPU     = "CPU"
+	SharedCore    = "core"
+	SharedCache   = "cache"
+	SharedSocket  = "socket"
+	SharedMachine = "machine"
+)
+
+// CPUsOf returns the CPUs of a cell's client and server.
+func (p Plan) CPUsOf(c Cell) CPUs {
+	for _, x := range p.Pins {
+		if x.Name == c.Pin && c.Pin != "" {
+			return x.CPUs
+		}
+	}
+	return p.CPUs
+}
+
+// pinNames lists the placements that cells may have.
+var pinNames = []string{"", PinFar, PinNear}
+
+// adoptPins names the placement of a file of an earlier version, whose cells have none.
+func (p *Plan) adoptPins() {
+	if p.Pin != pinAuto {
+		return
+	}
+	p.Pin = PinFar
+	if slices.Equal(p.CPUs.Client, p.CPUs.Server) && len(p.CPUs.Client) > 0 {
+		p.Pin = PinNear
+	}
+	p.Pins = []Pinning{{p.Pin, p.CPUs}}
+	for i := range p.Cells {
+		p.Cells[i].Pin = p.Pin
+	}
+}
+
+func (p Plan) checkPins() error {
+	if len(p.Pins) > len(pinNames) {
+		return fmt.Errorf("%d placements on CPUs", len(p.Pins))
+	}
+	for _, x := range p.Pins {
+		if x.Name == "" || !slices.Contains(pinNames, x.Name) {
+			return fmt.Errorf("unknown placement on CPUs %q", x.Name)
+		}
+	}
+	for _, c := range p.Cells {
+		if !slices.Contains(pinNames, c.Pin) {
+			return fmt.Errorf("unknown placement on CPUs %q", c.Pin)
+		}
+	}
+	return nil
+}
