@@ -17,6 +17,7 @@ const fakeEnv = "TOLL_TEST_FAKE"
 
 // fakeLab replaces the lab, with its flags.
 func fakeLab() {
+	congestionHere = func() string { return "" }
 	placeCPUs = func(pin string, _ int) (sample.CPUs, error) {
 		if pin == sample.PinNear {
 			return sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true, Distance: sample.SharedCPU}, nil

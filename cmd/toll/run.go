@@ -133,6 +133,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if err != nil {
 			return err
 		}
+		if x := c.Flags().Lookup("congestion"); x != nil && !x.Changed {
+			f.unpace(e, &req)
+		}
 		return f.run(c.Context(), e, req)
 	}
 }

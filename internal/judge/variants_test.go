@@ -97,6 +97,31 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 }
 
+// Where the machine's congestion control decides what bridge costs, the answer says so.
+func TestPacingIsInTheAnswer(t *testing.T) {
+	const unpaced = "congestion=reno"
+	cells := judgetest.Trio(mode.Bridge, "bulk")
+	for _, c := range []sample.Cell{cells[0], cells[2]} {
+		c.Tune = unpaced
+		cells = append(cells, c)
+	}
+	answer := func(rates ...float64) string {
+		r := judgetest.New(t, cells...)
+		r.File.Header.Plan.Unpaced = unpaced
+		for i := range r.File.Header.Paths {
+			r.File.Header.Paths[i].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+		}
+		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Base().Answer.Text, "\n")
+	}
+	const want = "BBR, this machine's congestion control, paces bulk and so decides: with reno bridge has -5 % instead of -23 %."
+	if got := answer(20, 20, 15.4, 50, 47.5); !strings.Contains(got, want) || strings.Contains(got, "of bridge's throughput") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := answer(20, 20, 19, 50, 47.5); strings.Contains(got, "BBR") {
+		t.Errorf("it decides nothing: %q", got)
+	}
+}
+
 // What IPv6 costs is a path's own ratio to the same over IPv4, whatever the baseline is.
 func TestIPv6AgainstIPv4(t *testing.T) {
 	base := judgetest.HostCell(mode.Host, "bulk")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // MinRounds is how many rounds a run with visits makes at least if it is not cut
@@ -40,7 +41,10 @@ type Request struct {
 	Pin       string           // --pin as it was given
 	Pins      []sample.Pinning // each cell is measured with each; empty: with CPUs
 	CPUs      sample.CPUs
-	Seed      uint64
+	// Unpaced is a tune under which the baseline and bridge are measured in bulk, too, because the
+	// machine's congestion control paces what it sends; "": they are not.
+	Unpaced mode.Tunes
+	Seed    uint64
 }
 
 // visitOverhead is what a visit takes beyond warm-up and window, in seconds:
@@ -57,7 +61,7 @@ const (
 // for each group, and what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -211,6 +215,10 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 		}
 		for _, t := range r.Tunes {
 			c.Tune = string(t)
+			out = append(out, c)
+		}
+		if r.Unpaced != "" && like.Load == workload.Bulk && (g.mode.Name == r.Baseline || g.mode.Name == mode.Bridge) {
+			c.Tune = string(r.Unpaced)
 			out = append(out, c)
 		}
 	}

@@ -20,7 +20,7 @@ var (
 // request is what `toll compare` asks for without flags, but one load.
 func request(change func(*Request)) Request {
 	r := Request{From: []mode.Placement{mode.FromHost},
-		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "auto", Seed: 1}
+		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "far", Seed: 1}
 	if change != nil {
 		change(&r)
 	}
@@ -359,5 +359,56 @@ func TestRoundTime(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// Where the machine's congestion control paces, host and bridge are in bulk's groups without that, too.
+func TestUnpaced(t *testing.T) {
+	r := request(func(r *Request) {
+		r.Modes, r.Loads, r.Unpaced = []mode.Name{mode.Bridge, mode.PublishNAT}, []sample.Load{bulk, rr}, "congestion=reno"
+	})
+	p, err := Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tuned []string
+	for _, c := range p.Cells {
+		if c.Tune != "" {
+			tuned = append(tuned, c.Mode+" "+c.Load)
+		}
+	}
+	if !slices.Equal(tuned, []string{"host bulk", "bridge bulk"}) || p.Unpaced != "congestion=reno" {
+		t.Errorf("tuned %v, %q", tuned, p.Unpaced)
+	}
+}
+
+// Each placement on CPUs has all cells, and an epoch of its own.
+func TestPins(t *testing.T) {
+	r := request(func(r *Request) { r.Modes, r.Loads, r.Epoch = []mode.Name{mode.Bridge}, []sample.Load{bulk, rr}, 1 })
+	for i := range r.Loads {
+		r.Loads[i].Slice = 0.004
+	}
+	r.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
+	p, err := Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Cells) != 6*len(r.Loads) {
+		t.Errorf("%d cells", len(p.Cells))
+	}
+	turns := Turns(p, 0)
+	if len(turns) != 2*len(r.Loads) {
+		t.Errorf("%d turns", len(turns))
+	}
+	for _, turn := range turns {
+		first := p.Cells[turn.Cells[0]]
+		if !turn.Epoch || len(turn.Cells) != 3 {
+			t.Errorf("turn %+v", turn)
+		}
+		for _, i := range turn.Cells {
+			if p.Cells[i].Pin != first.Pin || p.Cells[i].Load != first.Load {
+				t.Errorf("%+v beside %+v", p.Cells[i], first)
+			}
+		}
 	}
 }

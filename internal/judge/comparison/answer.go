@@ -29,6 +29,9 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 			more = append(more, s)
 		}
 	}
+	if s := j.paced(); s != "" {
+		more = append(more, s)
+	}
 	for _, said := range [][]string{j.tuneGains(), j.againstLab()} {
 		more = append(more, said[:min(most, len(said))]...)
 	}

@@ -44,6 +44,11 @@ func (j study) findings(r *analysis.Report) []string {
 	return append(out, j.againstLab()...)
 }
 
+// unpaced reports whether a variant was measured only because the machine's congestion control paces.
+func (j study) unpaced(c sample.Cell) bool {
+	return c.Tune != "" && c.Tune == j.File.Header.Plan.Unpaced
+}
+
 // tuneGains are what each variant gains or loses against its mode untuned.
 func (j study) tuneGains() []string {
 	var say sayings
@@ -51,7 +56,7 @@ func (j study) tuneGains() []string {
 		plain := s.Cell
 		plain.Tune = ""
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == plain })
-		if s.Cell.Tune == "" || b < 0 {
+		if s.Cell.Tune == "" || b < 0 || j.unpaced(s.Cell) {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {

@@ -99,6 +99,9 @@ type Plan struct {
 	CPUs  CPUs      `json:"cpus"`
 	Pins  []Pinning `json:"pins,omitempty"`
 	Loads []Load    `json:"loads"`
+	// Unpaced is the tune under which the baseline and bridge were measured, too, because the
+	// machine's congestion control paces what it sends; "": there was no need.
+	Unpaced string `json:"unpaced,omitempty"`
 	// Turn is how long a CPU-bound thread may have to wait for its turn for each
 	// client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
