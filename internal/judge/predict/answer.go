@@ -34,7 +34,7 @@ func AnswerOf(p *Prediction) *analysis.Answer {
 			var all []analysis.Priced
 			for _, r := range by[g] {
 				if price, ok := r.Over[x.name]; ok && !r.Baseline {
-					all = append(all, analysis.Priced{Name: r.phrase(), Price: price})
+					all = append(all, analysis.Priced{Name: r.Label, Price: price})
 					tally.Add(price.Verdict, price.N, price.Epochs)
 				}
 			}
@@ -46,9 +46,4 @@ func AnswerOf(p *Prediction) *analysis.Answer {
 	}
 	a.Add(tally.Sentence())
 	return a
-}
-
-// phrase is the row's mode in Docker's words.
-func (r Row) phrase() string {
-	return analysis.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On}.Phrase()
 }

@@ -29,12 +29,12 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 			m := c.Metrics[rate]
 			if x := m.Scaling; x != nil {
 				first = x.To
-				grown = append(grown, analysis.Judged{Name: c.Phrase(), Verdict: x.Verdict, Ratio: x})
+				grown = append(grown, analysis.Judged{Name: c.Label(), Verdict: x.Verdict, Ratio: x})
 				tally.Add(x.Verdict, x.N, x.Epochs)
 			}
 			if x := m.Ratio; x != nil {
 				to = x.To
-				held = append(held, analysis.Judged{Name: c.Phrase(), Verdict: x.Verdict, Ratio: x})
+				held = append(held, analysis.Judged{Name: c.Label(), Verdict: x.Verdict, Ratio: x})
 				tally.Add(x.Verdict, x.N, x.Epochs)
 			}
 		}
@@ -103,7 +103,7 @@ func starved(cells []analysis.Cell) string {
 		if len(m.Rounds) < stats.MinJudged || m.Median > 0 {
 			continue
 		}
-		if n := c.Phrase() + " at " + c.Shape.String(); !slices.Contains(names, n) {
+		if n := c.Label() + " at " + c.Shape.String(); !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

@@ -71,7 +71,7 @@ func (v values) sentence(r *Report, c Curve) string {
 			k = len(all)
 			all = append(all, said{rank: slices.Index(shapes, o.Knee.Shape), words: words})
 		}
-		all[k].names = append(all[k].names, phrase(o))
+		all[k].names = append(all[k].names, label(o))
 	}
 	slices.SortStableFunc(all, func(a, b said) int { return cmp.Compare(a.rank, b.rank) })
 	parts := make([]string, len(all))
@@ -114,9 +114,9 @@ func several(cells []analysis.Cell, of func(analysis.Cell) string) bool {
 	return len(analysis.Distinct(cells, of)) > 1
 }
 
-// phrase is a curve's mode in Docker's words.
-func phrase(c Curve) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Phrase()
+// label is a curve's mode with its target and tunes.
+func label(c Curve) string {
+	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Label()
 }
 
 // Words are a knee's, without the mode.

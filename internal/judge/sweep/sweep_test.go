@@ -102,7 +102,7 @@ func TestCurves(t *testing.T) {
 	if q := "From which number of streams on does a mode cost more?"; got.Answer.Question != q {
 		t.Errorf("%q, want %q", got.Answer.Question, q)
 	}
-	want := "Throughput more than 3 % below host's: from between 2 and 3 up: --network NAME."
+	want := "Throughput more than 3 % below host's: from between 2 and 3 up: bridge."
 	if len(got.Answer.Text) == 0 || got.Answer.Text[0] != want {
 		t.Errorf("%q, want %q first", got.Answer.Text, want)
 	}
@@ -136,7 +136,7 @@ func TestIPv6(t *testing.T) {
 		p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
 		r.Rounds(12, func(_, cell int) float64 { return []float64{40, 40, 40, 20}[cell%(len(cells)/2)] })
 		got := Judge(r.File).Answer.Text
-		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: --network NAME IPv6."); said != six {
+		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: bridge :ctr6."); said != six {
 			t.Errorf("IPv6 %v: %q", six, got)
 		}
 	}
