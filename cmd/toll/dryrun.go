@@ -40,7 +40,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
 	head.Add(loadLines(p, whole)...)
 	for _, c := range p.Cells {
-		if c.Control { // one of each shape
+		if c.Control && !c.Placebo { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadAt(c) {
 				head.Add(document.Paragraph{Level: 1, Text: document.Plainly(fmt.Sprintf("at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})
 			}

@@ -39,7 +39,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}
 	paths := map[sample.Cell]bool{}
 	for _, c := range p.Cells {
-		c.Load, c.Control = "", false
+		c.Load, c.Pin, c.Control, c.Placebo = "", "", false, false
 		paths[c] = true
 	}
 	return tooLittle(counted(len(paths), "path"), machine.Machine{}.Headroom(machine.Crowd{

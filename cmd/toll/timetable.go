@@ -65,7 +65,10 @@ var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
 
 func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
 	name := nameOf(c)
-	if c.Control {
+	switch {
+	case c.Placebo:
+		name += " (placebo)"
+	case c.Control:
 		name += " (control)"
 	}
 	return document.Texts(name, "from "+c.From, loadAndPin(p, c))

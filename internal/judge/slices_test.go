@@ -329,3 +329,26 @@ func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A baseline that shows another figure among the other modes' slices than in its own is a warning.
+func TestPlaceboShowsSlotBias(t *testing.T) {
+	placebo := judgetest.Control(judgetest.HostCell(mode.Host, "rr"))
+	placebo.Placebo = true
+	for _, tt := range []struct {
+		us   float64
+		want bool
+	}{{20, false}, {20.04, false}, {20.6, true}} {
+		r := newSlicedRun(t, append(judgetest.Trio(mode.PublishProxy, "rr"), placebo)...).epochs(8, 20, 20, 45, tt.us)
+		got := Judge(r.File).Base()
+		floor := got.Control.Groups[0]
+		if len(got.Control.Groups) != 1 || floor.Placebo == nil || math.Abs(floor.Placebo.Median-tt.us/20) > 0.01 {
+			t.Fatalf("%g µs: groups %+v", tt.us, got.Control.Groups)
+		}
+		if said := slices.Contains(judgetest.Codes(got.Warnings), "slot-bias"); said != tt.want {
+			t.Errorf("%g µs: warning %v, placebo %v, %v", tt.us, said, floor.Placebo, got.Warnings)
+		}
+		if len(got.Cells) != 2 {
+			t.Errorf("%d rows: a placebo is none", len(got.Cells))
+		}
+	}
+}

@@ -202,8 +202,9 @@ func (r Request) pins() []string {
 // a mode's variants after the mode.
 func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
-	controlled := false
+	controlled, relayed := false, false
 	for _, g := range group {
+		relayed = relayed || slices.Contains(g.route.Hops, mode.HopProxy)
 		c := like
 		c.Mode, c.To = string(g.mode.Name), string(g.route.To)
 		out = append(out, c)
@@ -222,7 +223,20 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 			out = append(out, c)
 		}
 	}
+	if i := slices.IndexFunc(out, func(c sample.Cell) bool { return c.Control }); i >= 0 && relayed && r.placebo(like) {
+		c := out[i]
+		c.Placebo = true
+		out = append(out, c)
+	}
 	return out
+}
+
+// placebo reports whether a group like that has a placebo: where docker-proxy leaves threads, caches
+// and queues behind, and cells take turns in slices.
+func (r Request) placebo(like sample.Cell) bool {
+	return r.Study == "" && like.Shape == (sample.Shape{}) && slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
+		return l.Kind == like.Load && l.Point == like.Point && l.Slice > 0
+	})
 }
 
 // Drop removes the cells for which reason gives one, and lists them as

@@ -412,3 +412,33 @@ func TestPins(t *testing.T) {
 		}
 	}
 }
+
+// A group with docker-proxy, sliced, has the baseline once more among the other modes.
+func TestPlacebo(t *testing.T) {
+	placebos := func(slice float64, modes ...mode.Name) (n int) {
+		l := bulk
+		l.Slice = slice
+		p, err := Make(request(func(r *Request) { r.Modes, r.Loads, r.Epoch = modes, []sample.Load{l}, 1 }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.Cells {
+			if c.Placebo {
+				n++
+				if !c.Control || c.Mode != p.Baseline {
+					t.Errorf("placebo %+v", c)
+				}
+			}
+		}
+		return n
+	}
+	if n := placebos(0.004, mode.Bridge, mode.PublishProxy); n != 1 {
+		t.Errorf("%d with docker-proxy", n)
+	}
+	if n := placebos(0.004, mode.Bridge); n != 0 {
+		t.Errorf("%d without docker-proxy", n)
+	}
+	if n := placebos(0, mode.Bridge, mode.PublishProxy); n != 0 {
+		t.Errorf("%d in visits", n)
+	}
+}

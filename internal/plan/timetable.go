@@ -168,7 +168,7 @@ func groupsOf(p sample.Plan, cells []int) []*grouped {
 			at[k] = g
 			out = append(out, g)
 		}
-		if p.IsBaseline(c) && (c.Control || len(g.bases) == 0) {
+		if p.IsBaseline(c) && !c.Placebo && (c.Control || len(g.bases) == 0) {
 			g.bases = append(g.bases, i)
 		} else {
 			g.others = append(g.others, i)

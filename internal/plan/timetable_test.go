@@ -107,7 +107,7 @@ func TestEpochKeepsTheBaselineNear(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			isBase := func(c sample.Cell) bool { return c.Mode == p.Baseline && c.Tune == "" }
+			isBase := func(c sample.Cell) bool { return c.Mode == p.Baseline && c.Tune == "" && !c.Placebo }
 			group := func(c sample.Cell) string { return c.From + c.On }
 			last := map[string]int{} // slot of a group's baseline
 			control := map[string]bool{}

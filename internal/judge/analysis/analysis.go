@@ -29,6 +29,8 @@ type Run struct {
 	Series []*Series     // by index of the plan's cells
 	base   map[group]int // index of the baseline's cell
 	ctl    map[group]int // index of the control's cell
+	// placebos are the indexes of the placebos' cells; a group may have none.
+	placebos map[group]int
 	// noises are what the groups' controls show, by metric.
 	noises map[group]map[string]noise
 	// troubles are what went wrong with each cell.
@@ -117,7 +119,7 @@ func Open(f *sample.File) *Run {
 // emptyRun is a file whose visits were not read.
 func emptyRun(f *sample.File) *Run {
 	p := f.Header.Plan
-	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
+	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
 	for i, c := range p.Cells {
 		j.Series = append(j.Series, newSeries(c, p.LoadAt(c)))
 		g := groupOf(c)
@@ -125,7 +127,10 @@ func emptyRun(f *sample.File) *Run {
 			continue
 		}
 		of := j.base
-		if c.Control {
+		switch {
+		case c.Placebo:
+			of = j.placebos
+		case c.Control:
 			of = j.ctl
 		}
 		if _, ok := of[g]; !ok {
@@ -219,16 +224,31 @@ func (j *Run) floorList() []Floor {
 	out := []Floor{}
 	for _, s := range j.Series { // the plan's order
 		g := groupOf(s.Cell)
-		if !s.Cell.Control || len(j.noises[g]) == 0 {
+		if !s.Cell.Control || s.Cell.Placebo || len(j.noises[g]) == 0 {
 			continue
 		}
 		floors := map[string]float64{}
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors})
+		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g)})
 	}
 	return out
+}
+
+// placebo is the ratio of a group's placebo to its baseline, in the metric that decides; nil if it has
+// none.
+func (j *Run) placebo(g group) *Ratio {
+	i, ok := j.placebos[g]
+	b, has := j.base[g]
+	if !ok || !has || j.Failed(i) || j.Failed(b) {
+		return nil
+	}
+	s := j.Series[i]
+	if x := j.Against(i, b, PrimaryOf(s.Load, s.Cell.Shape), s.Cell.Mode); x.N > 0 {
+		return &x
+	}
+	return nil
 }
 
 // Sort keeps the plan's order of groups and sorts each by toll: the

@@ -95,6 +95,9 @@ type Floor struct {
 	On    string             `json:"on"`
 	Pin   string             `json:"pin,omitempty"`
 	Floor map[string]float64 `json:"floor"`
+	// Placebo is the ratio to the baseline of the same cell among the other modes' slices; nil: there
+	// is none.
+	Placebo *Ratio `json:"placebo,omitempty"`
 }
 
 // Cell is a judged cell. Every cell of a report was witnessed; cells that

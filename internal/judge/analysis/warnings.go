@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -229,8 +230,36 @@ func (j *Run) warnings() []Warning {
 			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
 	}
 	out = append(out, j.cardWarnings()...)
+	for _, text := range j.slotBias() {
+		add("slot-bias", "%s", text)
+	}
 	if text := j.sameCore(); text != "" {
 		add("same-core", "%s", text)
+	}
+	return out
+}
+
+// slotBiasFrom is from which relative difference on a placebo is a warning.
+const slotBiasFrom = 0.005
+
+// slotBias says where the baseline itself, measured in the other modes' slots, certainly differs from
+// the baseline: by so much all ratios of these slots may be wrong.
+func (j *Run) slotBias() []string {
+	var out []string
+	for _, s := range j.Series {
+		if !s.Cell.Placebo {
+			continue
+		}
+		x := j.placebo(groupOf(s.Cell))
+		if x == nil || x.Low <= 1 && x.High >= 1 || math.Abs(x.Median-1) <= slotBiasFrom {
+			continue
+		}
+		pin := ""
+		if len(j.File.Header.Plan.Pins) > 1 {
+			pin = ", on " + PinWords(s.Cell.Pin)
+		}
+		out = append(out, fmt.Sprintf("%s from %s%s: the slices before it change what a slice shows: %s itself, measured among the other modes, has %s of its own figure",
+			s.Cell.Load, mode.Placement(s.Cell.From).Words(), pin, s.Cell.Mode, x))
 	}
 	return out
 }

@@ -111,6 +111,15 @@ func TestRunWarnings(t *testing.T) {
 			}
 		}, want: []string{"paced"}, text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
 		{name: "same-core", file: func(f *sample.File) { f.Header.Plan.CPUs.SameCore = true }, want: []string{"same-core"}},
+		{name: "siblings", file: func(f *sample.File) {
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "far", []sample.Pinning{{Name: sample.PinFar, CPUs: sample.CPUs{SameCore: true}}}
+		}, want: []string{"same-core"}, text: "shared one core"},
+		{name: "asked-for-one-cpu", file: func(f *sample.File) {
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "near", []sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
+		}, want: []string{}},
+		{name: "no-far", file: func(f *sample.File) {
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near", []sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
+		}, want: []string{"same-core"}, text: "CPUs of their own were not measured"},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}

@@ -33,6 +33,9 @@ type Cell struct {
 	On      string `json:"on"`
 	Pin     string `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
 	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
+	// Placebo marks a control whose slices are among the other modes', as if it were one of them: what
+	// it differs from the baseline, a slice's predecessor does.
+	Placebo bool `json:"placebo,omitempty"`
 }
 
 // Shape is how many take part: server containers, client containers (client i
