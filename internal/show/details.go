@@ -37,7 +37,7 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 		title = title.Then(document.Facts+phrase, document.Plain)
 	}
 	s := document.Section{Title: title}
-	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)+", "+w.Words(l), document.Words))
+	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin), document.Words))
 	unit, scale := fitting(r, c.Load, c.Primary)
 	m := c.Metrics[c.Primary]
 	facts := []string{digits(m.Median*scale) + " " + unit}

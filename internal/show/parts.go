@@ -22,7 +22,7 @@ type Part struct {
 // PartRow is what a row of a part is about.
 type PartRow struct {
 	Name    string
-	Cells   []analysis.Cell // one; none: it has no result
+	Cells   []analysis.Cell // one for each placement on CPUs that the table shows; none: it has no result
 	Value   float64         // of the cell's own metric, in base units
 	Higher  bool            // a higher value is better
 	Price   float64         // the more, the dearer; that of the baseline is -Inf
@@ -45,16 +45,21 @@ func Parts(r judge.Report) []Part {
 	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
 		for _, c := range g {
-			p.Rows = append(p.Rows, rowOf(c))
+			p.Rows = append(p.Rows, rowOf(base, c))
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-func rowOf(c analysis.Cell) PartRow {
-	m := c.Metrics[c.Primary]
-	return PartRow{Name: c.Name(), Cells: []analysis.Cell{c}, Value: m.Median, Higher: m.Higher, Price: c.Toll(), Verdict: verdictOf(c)}
+func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
+	m, cells := c.Metrics[c.Primary], []analysis.Cell{c}
+	for _, p := range r.Plan.Pins {
+		if other, ok := r.WithPin(c, p.Name); ok && p.Name != c.Pin && sideBySide(r) {
+			cells = append(cells, other)
+		}
+	}
+	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll(), Verdict: verdictOf(c)}
 }
 
 // ladderParts are for each load what each part costs in the metric that decides.
