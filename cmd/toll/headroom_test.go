@@ -19,11 +19,11 @@ import (
 // worker dies of it.
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
-		{"-u 20", "compare host bridge --rounds 1", "toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
+		{"-u 20", "compare host bridge --rounds 1 --load rr", "toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
 		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'", "threads of this user: need about "},
 		{"-u 20", "path host", "toll: error: 1 path: not enough headroom: threads of this user: need about 42, have "},
 		{"-u 20", "modes host", "toll: error: 1 path: not enough headroom: threads of this user: need about "},
-		{"-n 16", "compare host bridge --rounds 1", "open files: need about 24, have 16 (ulimit -n is 16)"},
+		{"-n 16", "compare host bridge --rounds 1 --load rr", "open files: need about 24, have 16 (ulimit -n is 16)"},
 	} {
 		t.Run(tt.limit+"-"+strings.Fields(tt.args)[0], func(t *testing.T) {
 			bash, err := exec.LookPath("bash") // other shells have no ulimit -u

@@ -22,20 +22,24 @@ var congestionHere = func() string {
 // unpacedTune is the congestion control that does not pace, which every kernel has.
 var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 
-// unpace says that the machine's congestion control paces what bulk sends, and in the lab has the
-// baseline and bridge measured without that, too. A user who chose a congestion control or tunes is
-// left alone.
-func (f *runFlags) unpace(e env, r *plan.Request) {
+// unpace has the baseline and bridge measured in the lab without pacing, too, if the machine's
+// congestion control paces what bulk sends. A user who chose a congestion control or tunes is left
+// alone.
+func unpace(r *plan.Request) {
 	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool { return l.Kind == workload.Bulk && l.Slice > 0 })
 	if !bulk || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 || !slices.Equal(r.On, []string{sample.Lab}) {
 		return
 	}
-	cc := congestionHere()
-	if !strings.HasPrefix(cc, "bbr") {
-		return
+	if strings.HasPrefix(congestionHere(), "bbr") {
+		r.Unpaced = unpacedTune
 	}
-	r.Unpaced = unpacedTune
-	if !f.quiet && !f.dryRun {
-		fmt.Fprintf(e.stderr, "toll: TCP's congestion control is %s here, which paces what it sends: host and bridge are measured with reno, too; --congestion reno measures all with it\n", cc)
+}
+
+// paced says that a run's bulk is paced, and what is measured because of that; "" if it is not.
+func paced(p sample.Plan) string {
+	if p.Unpaced == "" {
+		return ""
 	}
+	return fmt.Sprintf("TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
+		congestionHere(), p.Baseline)
 }

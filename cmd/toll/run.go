@@ -134,7 +134,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			return err
 		}
 		if x := c.Flags().Lookup("congestion"); x != nil && !x.Changed {
-			f.unpace(e, &req)
+			unpace(&req)
 		}
 		return f.run(c.Context(), e, req)
 	}
@@ -221,6 +221,9 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.MeshConverged = judge.Converged(c.Plan)
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
+	}
+	if text := paced(c.Plan); text != "" && !f.quiet {
+		fmt.Fprintf(e.stderr, "toll: warning: %s\n", text)
 	}
 	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show

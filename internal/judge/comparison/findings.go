@@ -60,7 +60,7 @@ func (j study) tuneGains() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), mode.Placement(s.Cell.From).Words()), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), mode.Placement(s.Cell.From).Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out
@@ -79,10 +79,15 @@ func (j study) overIPv6() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), mode.Placement(s.Cell.From).Words()), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), mode.Placement(s.Cell.From).Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out
+}
+
+// onPin returns a cell's placement on CPUs behind its name; "" if the run has one.
+func (j study) onPin(c sample.Cell) string {
+	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
 }
 
 // sayings are sentences, one for each cell, whatever its loads.

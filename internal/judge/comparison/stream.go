@@ -31,7 +31,7 @@ func (j study) streamFinding(from string) string {
 		}
 		stall, _ := s.Merged(workload.GapMax)
 		if stall >= publishedSpike {
-			stalls = append(stalls, analysis.Label(s.Cell))
+			stalls = append(stalls, analysis.Label(s.Cell)+j.onPin(s.Cell))
 		}
 		b, ok := j.BaselineOf(i)
 		if !ok || b == i || j.Failed(b) {
@@ -43,7 +43,7 @@ func (j study) streamFinding(from string) string {
 		}
 		base = analysis.Label(j.Series[b].Cell)
 		highest, lowest = max(highest, d.High), min(lowest, d.Low)
-		say = append(say, fmt.Sprintf("%s %s ms", analysis.Label(s.Cell), difference(d)))
+		say = append(say, fmt.Sprintf("%s%s %s ms", analysis.Label(s.Cell), j.onPin(s.Cell), difference(d)))
 	}
 	if len(say) == 0 {
 		return ""
