@@ -35,7 +35,7 @@ func unpace(r *plan.Request) {
 	}
 }
 
-// paced says that a run's bulk is paced, and what is measured because of that; "" if it is not.
+// paced says that a run's bulk is paced and what is measured because of that. It returns "" if it is not.
 func paced(p sample.Plan) string {
 	if p.Unpaced == "" {
 		return ""

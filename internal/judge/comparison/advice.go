@@ -14,15 +14,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// notCertain heads the modes of which every verdict is unclear.
+// notCertain heads the modes whose verdicts are all unclear.
 const notCertain = "Not certain yet:"
 
 // dear is the cost from which on a mode is advised against: certainly a third less throughput, half
 // as much more latency, or half as much more CPU time on a link that is full.
 const dear = 1.5
 
-// advice says which of the modes with ports of their own to keep, which to avoid and what to do
-// instead, and of which nothing is certain yet. Each mode speaks for itself by its usual route.
+// advice says which of the modes that isolate ports to keep, which to avoid and what to do instead,
+// and which are not certain yet. Each mode is judged by its usual route.
 func (p place) advice() []string {
 	var keep, avoid, open []route
 	for _, x := range p.isolated() {
@@ -74,8 +74,8 @@ func (p place) isolated() []route {
 	return out
 }
 
-// cost returns the largest factor by which a route is certainly worse than the baseline, 1 if it is
-// certain that there is none; known is false while every verdict is unclear.
+// cost returns the largest factor by which a route is certainly worse than the baseline, or 1 if it
+// certainly costs nothing. If every verdict is unclear, known is false.
 func (x route) cost() (factor float64, known bool) {
 	factor = 1
 	for _, c := range x.cells {
@@ -104,7 +104,7 @@ func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	return m.Ratio, m.Higher
 }
 
-// mean is the geometric mean of a route's tolls.
+// mean returns the geometric mean of a route's tolls.
 func (x route) mean() float64 {
 	sum := 0.0
 	for _, c := range x.cells {
@@ -173,7 +173,7 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-// noun is what a cell's load measures, with a space before it, if that is to be said.
+// noun returns what a cell's load measures behind a space, or "" if said is false.
 func (p place) noun(c analysis.Cell, said bool) string {
 	if !said {
 		return ""
@@ -208,7 +208,7 @@ func change(c analysis.Cell, noun string) string {
 	return percentOf(*m.Ratio) + noun
 }
 
-// percentOf is a ratio as a change in %: "-5 %", "+12 %"; from twice as much on, "2.4×".
+// percentOf writes a ratio as a change in %: "-5 %", "+12 %"; from twice as much on, "2.4×".
 func percentOf(r analysis.Ratio) string {
 	const times, percent = 2, 100
 	if r.Median >= times {

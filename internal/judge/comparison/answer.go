@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// answer is what most readers came for.
+// answer returns what most readers came for: AnswerOf, and what the file says beyond its rows.
 func (j study) answer(r *analysis.Report) *analysis.Answer {
 	six := j.overIPv6()
 	a := answerOf(r, len(six) > 0)
@@ -43,11 +43,11 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// AnswerOf is what the judged cells answer; nil if there are none. It claims no more than
-// the verdicts do.
+// AnswerOf returns what the judged cells answer, or nil if there are none. It claims no more than the
+// verdicts do.
 func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
 
-// answerOf is the same; otherwise says that the question is not which mode to use.
+// answerOf does what AnswerOf does. If otherwise is set, the question is not which mode to use.
 func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	return a
 }
 
-// nouns are what the loads of the cells measure, each once.
+// nouns lists what the loads of the cells measure, each once.
 func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.NounOf) }
 
 // lower returns a sentence as it stands behind a colon.
@@ -97,7 +97,7 @@ type route struct {
 	cells []analysis.Cell
 }
 
-// placesOf are the cells that have a ratio, without tuned ones and crowds.
+// placesOf sorts the cells that have a ratio by placement, leaving out tuned ones and crowds.
 func placesOf(r *analysis.Report) []place {
 	var out []place
 	for _, c := range r.Cells {
@@ -120,7 +120,7 @@ func placesOf(r *analysis.Report) []place {
 	return out
 }
 
-// head says of which place a sentence is, where there are several.
+// head returns how a sentence about the place begins, or "" if there is only one place.
 func (p place) head(all []place) string {
 	var parts []string
 	if slices.ContainsFunc(all, func(o place) bool { return o.on != p.on }) {
@@ -135,7 +135,7 @@ func (p place) head(all []place) string {
 	return printable.Capital(strings.Join(parts, ", ") + ": ")
 }
 
-// usual is a mode's route to 127.0.0.1, or its first.
+// usual returns a mode's route to 127.0.0.1, or its first one.
 func (p place) usual(name mode.Name) (x route, ok bool) {
 	for _, r := range p.routes {
 		switch {

@@ -24,7 +24,7 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings are the answers in words to what users come with.
+// findings says how far paths were witnessed, and what the file shows beyond the ratios of its rows.
 func (j study) findings(r *analysis.Report) []string {
 	var out []string
 	if len(r.Cells) == 0 {
@@ -49,7 +49,7 @@ func (j study) unpaced(c sample.Cell) bool {
 	return c.Tune != "" && c.Tune == j.File.Header.Plan.Unpaced
 }
 
-// tuneGains are what each variant gains or loses against its mode untuned.
+// tuneGains says what each variant gains or loses against its untuned mode.
 func (j study) tuneGains() []string {
 	var say sayings
 	for i, s := range j.Series {

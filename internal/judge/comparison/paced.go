@@ -59,7 +59,7 @@ func (j study) paced() string {
 // certain reports whether a ratio has a verdict.
 func certain(r analysis.Ratio) bool { return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != "" }
 
-// changeOf is a ratio as a change, "the same" where it is none.
+// changeOf writes a ratio as a change.
 func changeOf(r analysis.Ratio) string {
 	if r.Verdict == stats.Same {
 		return "the same throughput"
