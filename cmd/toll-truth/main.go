@@ -25,7 +25,7 @@ import (
 	"syscall"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
-	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
 )
 
 func main() { os.Exit(start(os.Args[1:])) }
@@ -45,8 +45,6 @@ func start(args []string) int {
 	}
 	var err error
 	switch args[0] {
-	case worker.Arg:
-		err = worker.Main(os.Stdin, os.Stdout)
 	case becomeArg:
 		err = become(args[1:])
 	case burnArg:

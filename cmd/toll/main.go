@@ -17,7 +17,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
 )
 
 // env is what a command has of the outside.
@@ -39,9 +39,6 @@ func main() {
 
 // start runs toll, or the part of it that another toll started.
 func start(args []string) int {
-	if len(args) > 0 && args[0] == worker.Arg {
-		return internal(worker.Main(os.Stdin, os.Stdout))
-	}
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -46,8 +47,6 @@ func TestMain(m *testing.M) {
 	switch args[0] {
 	case Arg:
 		exit(agentMain(args[1:]))
-	case worker.Arg:
-		exit(worker.Main(os.Stdin, os.Stdout))
 	case hubArg:
 		exit(hubMain())
 	case echoArg:

@@ -1,0 +1,47 @@
+package start_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	pathtest.RemoveToll()
+	os.Exit(code)
+}
+
+// A worker ends before the large libraries of toll's commands are initialized.
+func TestWorkerIsSmall(t *testing.T) {
+	initialized := initializedBy(t, worker.Arg)
+	if !strings.Contains(initialized, "init github.com/prometheus/procfs ") {
+		t.Fatalf("the trace has no package that a worker needs:\n%s", initialized)
+	}
+	for _, p := range []string{"github.com/microsoft/go-mssqldb ", "github.com/moby/moby/client ", "k8s.io/api/",
+		"k8s.io/client-go/", "net/http ", "main "} {
+		if !strings.Contains(initializedBy(t, "version"), "init "+p) {
+			t.Errorf("toll version initializes no %s: the test checks nothing", p)
+		}
+		if strings.Contains(initialized, "init "+p) {
+			t.Errorf("a worker initializes %s", p)
+		}
+	}
+}
+
+// initializedBy returns the runtime's trace of the packages that toll initializes.
+func initializedBy(t *testing.T, arg string) string {
+	t.Helper()
+	cmd := exec.Command(pathtest.Toll(t), arg)
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.Discard, &trace
+	_ = cmd.Run() // a worker without a request fails
+	return trace.String()
+}
