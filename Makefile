@@ -174,7 +174,7 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 
 .PHONY: bench
 bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
-	$(GO) run ./cmd/toll-bench -toll-compare ./toll
+	$(GO) run ./cmd/toll-bench -toll ./toll -toll-compare ./toll
 
 TRUTH ?=
 .PHONY: truth

@@ -41,16 +41,14 @@ type cell struct {
 	tool    string
 	load    string
 	size    int    // of request and response (rr, crr), a write (bulk) or a datagram (udp)
+	batch   int    // datagrams that toll sends at once (udp); 0: each at its own time
 	sameCPU bool   // both ends on serverCPU
 	like    string // the peer whose phases toll follows
 	anew    bool   // the same cell a second time, for the noise floor
 }
 
 func (c cell) String() string {
-	words := []string{c.tool, c.load}
-	if c.load != bulk && c.load != start {
-		words = append(words, fmt.Sprintf("%d B", c.size))
-	}
+	words := []string{c.tool, c.what()}
 	if c.load != start {
 		words = append(words, c.where())
 	}
@@ -58,6 +56,18 @@ func (c cell) String() string {
 		words = append(words, "again")
 	}
 	return strings.Join(words, " ")
+}
+
+// what names the load with its sizes.
+func (c cell) what() string {
+	if c.load == bulk || c.load == start {
+		return c.load
+	}
+	text := fmt.Sprintf("%s %d B", c.load, c.size)
+	if c.batch > 0 {
+		text += fmt.Sprintf(" in bursts of %d", c.batch)
+	}
+	return text
 }
 
 func (c cell) where() string {
@@ -87,6 +97,9 @@ const (
 // bitrate is that of udp, bit/s: one that the peer can send without losing much
 // of it in its receive buffer.
 const bitrate = 500_000_000
+
+// burst is the number of datagrams that the peer sends at once, every millisecond.
+const burst = bitrate / 1000 / (8 * datagram)
 
 // The phases of the peers, which toll follows: iperf3 is told to leave out
 // its first second, slow start included; qperf has no warm-up; sockperf
@@ -123,6 +136,16 @@ func makePair(peer, load string, size int, sameCPU bool) pair {
 	return p
 }
 
+// inBursts returns the pair in which toll sends its datagrams at the peer's times.
+func (p pair) inBursts() pair {
+	p.own.batch, p.again.batch, p.peer.batch = burst, burst, burst
+	return p
+}
+
+// comparable reports whether toll has to be as good as the peer: datagrams that leave one by one
+// wake both ends more often than the peer's bursts.
+func (p pair) comparable() bool { return p.own.load != udp || p.own.batch > 0 }
+
 // pairs is the table of what is compared.
 var pairs = []pair{
 	makePair(iperf3, bulk, workload.DefaultWrite, false),
@@ -130,6 +153,7 @@ var pairs = []pair{
 	makePair(sockperf, rr, sockperfSize, false),
 	makePair(qperf, rr, qperfSize, true),
 	makePair(sockperf, rr, sockperfSize, true),
+	makePair(iperf3, udp, datagram, false).inBursts(),
 	makePair(iperf3, udp, datagram, false),
 	makePair(netperf, crr, netperfSize, false),
 	makePair(netperf, crr, netperfSize, true),

@@ -154,15 +154,11 @@ func ratio(s stats.Summary) string {
 }
 
 func (r *report) row(b *strings.Builder, p pair, m metric) {
-	what := p.own.load
-	if p.own.load != bulk {
-		what = fmt.Sprintf("%s %d B", p.own.load, p.own.size)
-	}
 	own, again, other := r.values(p.own, m.of), r.values(p.again, m.of), r.values(p.peer, m.of)
 	noise := stats.Summarize(stats.Ratios(own, again))
 	compared := stats.Summarize(stats.Ratios(own, other))
 	target, holds := "", ""
-	if m.target {
+	if m.target && p.comparable() {
 		target = "≤ 1"
 		if m.higher {
 			target = "≥ 1"
@@ -173,7 +169,7 @@ func (r *report) row(b *strings.Builder, p pair, m metric) {
 	if len(other) > 0 {
 		peerText = p.peer.tool + " " + m.text(other)
 	}
-	fmt.Fprintf(b, "| %s, %s: %s | %s | %s | %s | %s | %s | %s |\n", what, p.own.where(), m.name,
+	fmt.Fprintf(b, "| %s, %s: %s | %s | %s | %s | %s | %s | %s |\n", p.own.what(), p.own.where(), m.name,
 		m.text(own), peerText, ratio(compared), ratio(noise), target, holds)
 }
 

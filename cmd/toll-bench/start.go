@@ -15,8 +15,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// compareArgs are toll's arguments whose start is timed: the smallest run.
-var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1", "--quiet"}
+// compareArgs are toll's arguments whose start is timed: the smallest run. It has no slices,
+// because the first visit of an epoch is written when the slices of all its cells have ended.
+var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1", "--slice", "0", "--quiet"}
 
 // visitStart runs toll's smallest comparison and finds how long it takes to
 // the start of its first visit's load: the time from the program's start to
@@ -85,7 +86,7 @@ func hasVisit(file string) bool {
 	return err == nil && bytes.Contains(b, []byte(`{"visit":`))
 }
 
-// firstPhases is the warm-up and window of the first visit in file.
+// firstPhases returns the warm-up and window of the first visit in file, of a load without slices.
 func firstPhases(file string) (_ time.Duration, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -104,5 +105,8 @@ func firstPhases(file string) (_ time.Duration, err error) {
 		return 0, errors.New(v.Failure)
 	}
 	l := r.Header.Plan.LoadOf(r.Header.Plan.Cells[v.Cell].Load)
+	if l.Slice > 0 {
+		return 0, errors.New("its first visit is of an epoch, which takes longer than warm-up and window")
+	}
 	return time.Duration((l.Warmup + l.Window) * float64(time.Second)), nil
 }

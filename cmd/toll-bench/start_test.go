@@ -13,6 +13,11 @@ import (
 // results writes a results file with one visit and returns its name.
 func results(t *testing.T, v sample.Visit) string {
 	t.Helper()
+	return resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002}, v)
+}
+
+func resultsOf(t *testing.T, l sample.Load, v sample.Visit) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "results")
 	f, err := os.Create(file)
 	if err != nil {
@@ -20,7 +25,7 @@ func results(t *testing.T, v sample.Visit) string {
 	}
 	defer f.Close()
 	w := sample.NewWriter(f)
-	h := sample.Header{Plan: sample.Plan{Loads: []sample.Load{{Kind: rr, Warmup: 0.0001, Window: 0.0002}},
+	h := sample.Header{Plan: sample.Plan{Loads: []sample.Load{l},
 		Cells: []sample.Cell{{Mode: "host", Load: rr}}}}
 	for _, err := range []error{w.Header(h), w.Visit(v), w.End(sample.End{})} {
 		if err != nil {
@@ -37,6 +42,14 @@ func TestFirstPhases(t *testing.T) {
 	}
 	if want := 300 * time.Microsecond; got != want {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The time of an epoch's slices would count as toll's start.
+func TestFirstPhasesOfAnEpoch(t *testing.T) {
+	got, err := firstPhases(resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))
+	if err == nil || !strings.Contains(err.Error(), "epoch") {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

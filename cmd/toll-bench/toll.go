@@ -104,7 +104,7 @@ func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) erro
 	case bulk:
 		l.Options = workload.BulkOptions{Write: c.size}
 	case udp:
-		l.Options = workload.UDPOptions{Size: c.size, Rate: bitrate}
+		l.Options = workload.UDPOptions{Size: c.size, Rate: bitrate, Batch: max(1, c.batch)}
 	case rr:
 		l.Options = workload.RROptions{Messages: workload.Messages{Request: c.size, Reply: c.size}}
 	default:
