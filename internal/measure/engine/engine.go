@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -200,7 +201,8 @@ type run struct {
 	relays     relays
 	inspection inspection
 	budget     budget
-	cut        error // a visit has failed because of this *path.CutError
+	cut        error       // a visit has failed because of this *path.CutError
+	spoke      atomic.Bool // a visit has failed because of a *spokeError
 }
 
 // Run makes the run and returns how it ended; the same is in the results

@@ -201,7 +201,7 @@ func (d *distant) quiet() error {
 		return nil
 	}
 	if n := d.path.Channel.Moved() - d.moved; n > 0 {
-		return fmt.Errorf("the channel to the agents carried %d bytes in the window", n)
+		return &spokeError{"the agents", n}
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 	for i, u := range uses {
 		m := d.path.Machines[i]
 		if u.Control.Bytes > 0 {
-			return fmt.Errorf("the channel to %s carried %d bytes in the window", m.Name(), u.Control.Bytes)
+			return &spokeError{m.Name(), u.Control.Bytes}
 		}
 		good = good && fits(u.Elapsed) && !math.IsNaN(u.Elapsed)
 		o := d.offsets[m]

@@ -185,6 +185,50 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 	}
 }
 
+// A visit is repeated at once if toll's own channel spoke in its window, but not for ever.
+func TestVisitsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
+	for name, q := range map[string]plan.Request{"visits": rounds(1), "epochs": sliced(1)} {
+		t.Run(name, func(t *testing.T) {
+			f := apart()
+			f.moved = func(n int) uint64 { // a word in the first window
+				if n > 1 {
+					return 78
+				}
+				return 0
+			}
+			r := tryApart(t, f, q)
+			if r.err != nil || len(r.file.Visits) != 6 || len(r.report.Failed) > 0 {
+				t.Fatalf("%v, %d visits, %+v", r.err, len(r.file.Visits), r.report.Failed)
+			}
+			repeats := 0
+			for _, v := range r.file.Visits {
+				if v.Failure != "" {
+					t.Errorf("failure %q", v.Failure)
+				}
+				repeats = max(repeats, v.Repeats)
+			}
+			if repeats != 1 {
+				t.Errorf("the most repeats of a visit are %d", repeats)
+			}
+		})
+	}
+	t.Run("always", func(t *testing.T) {
+		f := apart()
+		f.moved = func(n int) uint64 { return uint64(n) }
+		r := tryApart(t, f, rounds(1))
+		tried := map[sample.Turn]bool{}
+		for _, v := range r.file.Visits {
+			if v.Repeats != 2 || !strings.Contains(v.Failure, "carried 1 bytes") {
+				t.Errorf("%d repeats, failure %q", v.Repeats, v.Failure)
+			}
+			tried[v.Turn] = true
+		}
+		if r.err != nil || len(tried) != len(r.file.Visits) || f.hushed != 0 {
+			t.Errorf("%v, visits %v, %d hushes", r.err, tried, f.hushed)
+		}
+	})
+}
+
 // What a failing visit looked like does not matter if its machine has left.
 func TestLostInAVisit(t *testing.T) {
 	f := apart()

@@ -25,7 +25,7 @@ func (r *run) mesh(ctx context.Context) (reason string, err error) {
 		for round := range plan.MeshRounds(r.Plan) {
 			for i, phase := range plan.MeshRound(r.Plan, r.sweepsIn, round) {
 				r.tellMesh(round, i, phase)
-				visits := r.phase(ctx, b, round, phase)
+				visits := r.repeated(ctx, func() []sample.Visit { return r.phase(ctx, b, round, phase) })
 				if ctx.Err() != nil {
 					return sample.EndedByInterrupt, nil
 				}
@@ -81,6 +81,7 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind, Beside: phase.Beside}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
+				r.notice(err)
 				out[i].Failure = path.OneLine(err)
 				if left := (*path.LeftError)(nil); errors.As(err, &left) {
 					out[i].Left = left.Node

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +35,12 @@ type meshed struct {
 	// left is why it is gone: it does not meter, and its next paths cannot be built.
 	left error
 
-	mu      sync.Mutex // guards following
-	changed *sync.Cond // started
-	started int        // ends, in this round
-	hushed  int        // hushes that go on
+	mu      sync.Mutex   // guards following
+	changed *sync.Cond   // started
+	moved   atomic.Int64 // times that Moved was asked
+	word    int64        // after so many of them the channel has spoken, once
+	started int          // ends, in this round
+	hushed  int          // hushes that go on
 	rounds  []meshRound
 }
 
@@ -56,7 +60,7 @@ type hush struct {
 const faulty = "n0"
 
 func newMeshed(nodes int) *meshed {
-	b := &meshed{Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
+	b := &meshed{word: math.MaxInt64, Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
 	b.changed = sync.NewCond(&b.mu)
 	return b
 }
@@ -120,7 +124,12 @@ func (b *meshed) Hush(_ context.Context, d time.Duration) (func(), error) {
 	return sync.OnceFunc(func() { b.note(func(*meshRound) { b.hushed-- }) }), nil
 }
 
-func (*meshed) Moved() uint64 { return 0 }
+func (b *meshed) Moved() uint64 {
+	if b.moved.Add(1) > b.word {
+		return 78
+	}
+	return 0
+}
 
 // meshNode is a node's machine.
 type meshNode struct {
@@ -295,6 +304,22 @@ func TestNodeThatLeft(t *testing.T) {
 			if v.Left != want {
 				t.Errorf("pair %v in round %d: %q left, not %q (%s)", v.Pair, v.Round, v.Left, want, v.Failure)
 			}
+		}
+	}
+}
+
+// The pairs of a phase are visited again at once if the channel spoke in the window of one.
+func TestPairsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
+	b := newMeshed(4)
+	b.word = 3 // of two pairs, the last window's end
+	for _, v := range tryMesh(t, b).Pairs {
+		if v.Failure != "" {
+			t.Errorf("pair %v in round %d: %s", v.Pair, v.Round, v.Failure)
+		}
+	}
+	for i, r := range b.rounds {
+		if want := 1 + max(0, 1-i); len(r.hushes) != want {
+			t.Errorf("round %d was visited %d times, not %d", i, len(r.hushes), want)
 		}
 	}
 }

@@ -70,12 +70,12 @@ func (r *run) idle(round int, cells []int) bool {
 
 // take makes a turn and writes its visits; what it returns ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
-	var made []sample.Visit
-	if t.Epoch {
-		made = r.epoch(ctx, round, t.Cells)
-	} else {
-		made = []sample.Visit{r.visit(ctx, round, t.Cells[0])}
-	}
+	made := r.repeated(ctx, func() []sample.Visit {
+		if t.Epoch {
+			return r.epoch(ctx, round, t.Cells)
+		}
+		return []sample.Visit{r.visit(ctx, round, t.Cells[0])}
+	})
 	if ctx.Err() != nil {
 		return sample.EndedByInterrupt, nil
 	}

@@ -65,6 +65,7 @@ func (r *run) turn(round, cell int) sample.Turn {
 
 // outcome is that of a visit that failed.
 func (r *run) outcome(err error) sample.Outcome {
+	r.notice(err)
 	if cut := (*path.CutError)(nil); errors.As(err, &cut) {
 		r.cut = cut
 	}

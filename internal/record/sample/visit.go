@@ -34,6 +34,9 @@ type Turn struct {
 	Cell     int     `json:"cell"`  // index into Plan.Cells
 	PairTurn         // of a mesh, which has no cells
 	At       float64 `json:"at_s"` // since the run's start
+	// Repeats is how often the visit was repeated because toll's own control channel spoke in its
+	// window. This is the last one.
+	Repeats int `json:"repeats,omitempty"`
 }
 
 // PairTurn is what only visits of a mesh have.
