@@ -153,10 +153,12 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 
 # The BPF programs of toll fast. The objects are committed: building toll needs no clang. Debian 12's clang made them.
 BPF = internal/build/kernel/shortcut
-.PHONY: bpf bpf-check
-bpf: ## make the BPF objects anew (clang 14, llvm-strip, libbpf's headers)
+.PHONY: bpf bpf-check bpf-deps
+bpf-deps:
+	@if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then $(call install,$(BPF_DEPS)); fi
+bpf: bpf-deps ## make the BPF objects anew (clang 14, llvm-strip, libbpf's headers)
 	cd $(BPF) && $(GO) generate .
-bpf-check: ## build those objects and compare them with the committed ones
+bpf-check: bpf-deps ## build those objects and compare them with the committed ones
 	@clang --version 2>/dev/null | grep -q 'version 14\.' && [ -e /usr/include/bpf/bpf_helpers.h ] || { echo 'clang 14 and libbpf-dev are not here: not compared'; [ "$$CI" != true ]; exit; }; \
 		made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp $(BPF)/object_* "$$made" && $(MAKE) --no-print-directory bpf && code=0 && \
 		for f in "$$made"/*; do cmp "$$f" $(BPF)/$${f##*/} || { code=1; cp "$$f" $(BPF); }; done && [ $$code = 0 ] && echo 'The BPF objects are what their source makes.'
@@ -193,6 +195,7 @@ DEPS = docker.io iproute2 mariadb-server-core nftables openssh-client openssh-se
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
+BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
 TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
 VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
