@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
@@ -153,9 +152,6 @@ func (at Inspected) leadsOn(r link.Routed) bool {
 	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
-// legacyTables names the tables of iptables that nf_tables does not show.
-const legacyTables = "/proc/thread-self/net/ip_tables_names"
-
 // filters are the rules of a namespace that is the path's, and of others what gets
 // the frames of the path's devices before they go their way.
 func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
@@ -169,13 +165,12 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 			out = append(out, path.Setting{Where: at.Where, Of: l.Name, Value: l.Text, Diverts: hooks})
 		}
 	}
-	if at.Devices == nil {
-		names, err := os.ReadFile(legacyTables)
-		if err == nil {
-			tables := strings.Fields(string(names))
-			slices.Sort(tables)
-			out = append(out, path.Setting{Where: at.Where, What: "list of iptables-legacy's tables", Value: cmp.Or(strings.Join(tables, ", "), "empty")})
-		}
+	if at.Devices != nil {
+		return out, nil
 	}
-	return out, nil
+	tables, err := xtables.List()
+	for _, t := range tables {
+		out = append(out, path.Setting{Where: at.Where, Of: "table " + t.Name, Value: t.Text})
+	}
+	return out, err
 }

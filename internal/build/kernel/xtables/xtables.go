@@ -1,0 +1,137 @@
+// Package xtables reads the rules of iptables-legacy and ip6tables-legacy, which nf_tables does
+// not show, in the calling thread's network namespace. Call it inside netns.NS.Do.
+package xtables
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Table is a table of one family.
+type Table struct {
+	Name string // "ip6tables-legacy filter"
+	// Text says what the table holds, without counters: the number of entries, chains'
+	// policies among them, and a checksum.
+	Text string
+}
+
+// family has the numbers by which a family's tables are read (linux/netfilter_ipv4/ip_tables.h,
+// linux/netfilter_ipv6/ip6_tables.h).
+type family struct {
+	program string
+	names   string // file that lists the tables; asking for any other would create it
+	domain  int
+	level   int
+	next    int // offset of an entry's length in the entry
+	counts  int // offset of an entry's counters, which end its head
+}
+
+var families = []family{
+	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.SOL_IP, 90, 96},
+	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.SOL_IPV6, 142, 152},
+}
+
+const (
+	getInfo    = 64 // IPT_SO_GET_INFO and IP6T_SO_GET_INFO
+	getEntries = 65
+	nameSize   = 32 // XT_TABLE_MAXNAMELEN
+	countSize  = 16 // struct xt_counters
+)
+
+// info is struct ipt_getinfo, which has the same layout as struct ip6t_getinfo.
+type info struct {
+	name       [nameSize]byte
+	validHooks uint32
+	hooks      [10]uint32
+	entries    uint32
+	size       uint32
+}
+
+// List lists the tables of both families in a fixed order. A table that the caller may not
+// read, for lack of CAP_NET_ADMIN, says so in its Text.
+func List() (out []Table, err error) {
+	for _, f := range families {
+		names, err := os.ReadFile(f.names)
+		if err != nil { // the kernel has no such tables, or does not name them to this user
+			continue
+		}
+		tables := strings.Fields(string(names))
+		slices.Sort(tables)
+		for _, name := range tables {
+			text, err := f.read(name)
+			switch {
+			case errors.Is(err, unix.ENOENT): // removed meanwhile
+				continue
+			case errors.Is(err, unix.EPERM), errors.Is(err, unix.EAFNOSUPPORT):
+				text = "not readable: " + err.Error()
+			case err != nil:
+				return nil, fmt.Errorf("read table %s of %s: %w", name, f.program, err)
+			}
+			out = append(out, Table{Name: f.program + " " + name, Text: text})
+		}
+	}
+	return out, nil
+}
+
+// read returns a table's text.
+func (f family) read(table string) (string, error) {
+	fd, err := unix.Socket(f.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written
+	const tries = 5                       // a table may grow between the two calls
+	for range tries {
+		var head info
+		copy(head.name[:nameSize-1], table)
+		if err = getsockopt(fd, f.level, getInfo, unsafe.Pointer(&head), unsafe.Sizeof(head)); err != nil {
+			return "", err
+		}
+		const header = nameSize + 8 // struct ipt_get_entries: name, size, padding
+		blob := make([]byte, header+int(head.size))
+		copy(blob[:nameSize-1], table)
+		binary.NativeEndian.PutUint32(blob[nameSize:], head.size)
+		if err = getsockopt(fd, f.level, getEntries, unsafe.Pointer(&blob[0]), uintptr(len(blob))); err == nil {
+			return f.text(blob[header:]), nil
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return "", err
+}
+
+// text summarises a table's entries.
+func (f family) text(entries []byte) string {
+	n, sum := 0, uint32(0)
+	for len(entries) >= f.counts+countSize {
+		size := int(binary.NativeEndian.Uint16(entries[f.next:]))
+		if size < f.counts+countSize || size > len(entries) {
+			break
+		}
+		sum = crc32.Update(sum, crc32.IEEETable, entries[:f.counts])
+		sum = crc32.Update(sum, crc32.IEEETable, entries[f.counts+countSize:size])
+		entries = entries[size:]
+		n++
+	}
+	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
+}
+
+// getsockopt is getsockopt(2), which for these options also reads what value points to.
+func getsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
+	length := uint32(size)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),
+		uintptr(value), uintptr(unsafe.Pointer(&length)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
