@@ -1,14 +1,20 @@
 package link
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,9 +24,10 @@ type Routed struct {
 	Device, Text string
 }
 
-// Routes lists the routes of all tables but the local one, which follows from the addresses. Of
-// IPv6 it leaves out those that come and go by themselves: link-local ones, multicast, and what
-// routers advertise.
+// Routes lists the routes of all tables. Of the local one, which follows from the addresses, it
+// lists only those that the kernel did not make, or that have more than an address. Of IPv6 it
+// leaves out those that come and go by themselves: link-local ones, multicast, and what routers
+// advertise.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -31,65 +38,162 @@ func Routes() ([]Routed, error) {
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
 	var out []Routed
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		routes, err := dump(func() ([]netlink.Route, error) {
-			return netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
-		})
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		routes, err := routeDump(family)
 		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)) {
 			continue // without IPv6
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}
-		out = append(out, routed(routes, family == unix.AF_INET6, names)...)
+		for _, r := range routes {
+			if r.stays() {
+				out = append(out, r.routed(names))
+			}
+		}
 	}
 	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
 	return out, nil
 }
 
-// routed are those routes that stay, in words.
-func routed(routes []netlink.Route, six bool, names map[int]string) (out []Routed) {
-	for _, r := range routes {
-		if r.Table == unix.RT_TABLE_LOCAL || six && fleeting(r) {
-			continue
-		}
-		to, text := netip.PrefixFrom(netip.IPv4Unspecified(), 0), "default"
-		if six {
-			to = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		}
-		if r.Dst != nil && !isAll(r.Dst) {
-			to, text = prefix(r.Dst), r.Dst.String()
-		}
-		word := func(name, value string) {
-			if value != "" && value != "0" {
-				text += " " + name + " " + value
-			}
-		}
-		word("via", address(r.Gw))
-		word("dev", names[r.LinkIndex])
-		for _, hop := range r.MultiPath {
-			word("nexthop", strings.TrimSpace(address(hop.Gw)+" "+names[hop.LinkIndex]))
-		}
-		word("src", address(r.Src))
-		for _, n := range []struct {
-			name string
-			is   int
-		}{{"table", r.Table}, {"metric", r.Priority}, {"type", r.Type}, {"scope", int(r.Scope)}, {"mtu", r.MTU}, {"advmss", r.AdvMSS},
-			{"window", r.Window}, {"cwnd", r.Cwnd}, {"initcwnd", r.InitCwnd}, {"initrwnd", r.InitRwnd}, {"rto_min", r.RtoMin},
-			{"quickack", r.QuickACK}} {
-			word(n.name, fmt.Sprint(n.is))
-		}
-		word("congctl", r.Congctl)
-		out = append(out, Routed{to, names[r.LinkIndex], text})
-	}
-	return out
+// routeMessage is a route as the kernel tells it. The library's type lacks some attributes.
+type routeMessage struct {
+	*nl.RtMsg
+	attrs map[uint16][]byte
 }
 
-// fleeting reports whether a route of IPv6 comes and goes by itself.
-func fleeting(r netlink.Route) bool {
-	return r.Protocol == unix.RTPROT_RA || r.Type != unix.RTN_UNICAST ||
-		r.Dst != nil && !isAll(r.Dst) && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast())
+// routeDump lists a family's routes of all tables, without cached ones.
+func routeDump(family uint8) (out []routeMessage, err error) {
+	raw, err := dump(func() ([][]byte, error) {
+		req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
+		req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: family}})
+		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range raw {
+		m := routeMessage{nl.DeserializeRtMsg(b), map[uint16][]byte{}}
+		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attrs {
+			m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
+		}
+		if m.Flags&unix.RTM_F_CLONED == 0 && m.Family == family {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
+
+// number returns an attribute of 32 bits; 0 if the route does not have it.
+func (m routeMessage) number(attr uint16) int {
+	if b := m.attrs[attr]; len(b) == 4 {
+		return int(binary.NativeEndian.Uint32(b))
+	}
+	return 0
+}
+
+// table returns the routing table's number.
+func (m routeMessage) table() int { return cmp.Or(m.number(unix.RTA_TABLE), int(m.Table)) }
+
+// to returns the route's destination.
+func (m routeMessage) to() netip.Prefix {
+	addr, ok := netip.AddrFromSlice(m.attrs[unix.RTA_DST])
+	switch {
+	case ok:
+	case m.Family == unix.AF_INET6:
+		addr = netip.IPv6Unspecified()
+	default:
+		addr = netip.IPv4Unspecified()
+	}
+	return netip.PrefixFrom(addr, int(m.Dst_len))
+}
+
+// stays reports whether the route neither follows from an address nor comes and goes by itself.
+func (m routeMessage) stays() bool {
+	if m.attrs[unix.RTA_ENCAP_TYPE] != nil || len(m.attrs[unix.RTA_METRICS]) > 0 && m.Protocol != unix.RTPROT_RA {
+		return true
+	}
+	local := m.table() == unix.RT_TABLE_LOCAL
+	if m.Family == unix.AF_INET {
+		return !local || m.Protocol != unix.RTPROT_KERNEL
+	}
+	to := m.to().Addr()
+	fleeting := m.Protocol == unix.RTPROT_RA || to.IsLinkLocalUnicast() || to.IsMulticast()
+	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
+}
+
+// routeWords are the attributes of a route that have words of their own, or none because they
+// count, change by themselves or stand in the route's head.
+var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_METRICS,
+	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
+
+const nexthopID = 30 // RTA_NH_ID
+
+// routeMetrics names the metrics (RTAX_…), the texts apart.
+var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu", unix.RTAX_WINDOW: "window", unix.RTAX_RTT: "rtt",
+	unix.RTAX_RTTVAR: "rttvar", unix.RTAX_SSTHRESH: "ssthresh", unix.RTAX_CWND: "cwnd", unix.RTAX_ADVMSS: "advmss",
+	unix.RTAX_REORDERING: "reordering", unix.RTAX_HOPLIMIT: "hoplimit", unix.RTAX_INITCWND: "initcwnd",
+	unix.RTAX_FEATURES: "features", unix.RTAX_RTO_MIN: "rto_min", unix.RTAX_INITRWND: "initrwnd",
+	unix.RTAX_QUICKACK: "quickack", unix.RTAX_FASTOPEN_NO_COOKIE: "fastopen_no_cookie"}
+
+// encapsulations names the kinds of light-weight tunnels (LWTUNNEL_ENCAP_…).
+var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf", 7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
+
+// routed returns the route in words. What has no word is there as a checksum.
+func (m routeMessage) routed(names map[int]string) Routed {
+	to := m.to()
+	text := to.String()
+	if m.Dst_len == 0 {
+		text = "default"
+	}
+	word := func(name, value string) {
+		if value != "" && value != "0" {
+			text += " " + name + " " + value
+		}
+	}
+	device := names[m.number(unix.RTA_OIF)]
+	word("via", address(m.attrs[unix.RTA_GATEWAY]))
+	word("dev", device)
+	word("src", address(m.attrs[unix.RTA_PREFSRC]))
+	for _, n := range []struct {
+		name string
+		is   int
+	}{{"table", m.table()}, {"metric", m.number(unix.RTA_PRIORITY)}, {"type", int(m.Type)}, {"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
+		word(n.name, strconv.Itoa(n.is))
+	}
+	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if the kernel's text is broken
+	for _, a := range metrics {
+		switch kind := int(a.Attr.Type &^ unix.NLA_F_NESTED); {
+		case kind == unix.RTAX_CC_ALGO:
+			word("congctl", nl.BytesToString(a.Value))
+		case kind < len(routeMetrics) && routeMetrics[kind] != "" && len(a.Value) == 4:
+			word(routeMetrics[kind], strconv.FormatUint(uint64(binary.NativeEndian.Uint32(a.Value)), 10))
+		default:
+			word(fmt.Sprintf("metric %d", kind), checksum(a.Value))
+		}
+	}
+	if t := m.attrs[unix.RTA_ENCAP_TYPE]; len(t) == 2 {
+		kind := int(binary.NativeEndian.Uint16(t))
+		name := strconv.Itoa(kind)
+		if kind < len(encapsulations) && encapsulations[kind] != "" {
+			name = encapsulations[kind]
+		}
+		word("encap", name)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.attrs)) {
+		if !slices.Contains(routeWords, kind) && (kind != unix.RTA_PREF || slices.Max(m.attrs[kind]) > 0) {
+			word(cmp.Or(map[uint16]string{unix.RTA_ENCAP: "by", unix.RTA_MULTIPATH: "nexthops", nexthopID: "nhid"}[kind],
+				fmt.Sprintf("attribute %d", kind)), checksum(m.attrs[kind]))
+		}
+	}
+	return Routed{to, device, text}
+}
+
+func checksum(b []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(b)) }
 
 func address(ip net.IP) string {
 	if ip == nil {
@@ -98,15 +202,20 @@ func address(ip net.IP) string {
 	return ip.String()
 }
 
-// Policies are the rules that choose a routing table for IPv4, in words.
+// Policies returns the rules that choose a routing table, in words.
 func Policies() (string, error) {
-	rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(unix.AF_INET) })
-	if err != nil {
-		return "", fmt.Errorf("list routing policies: %w", err)
-	}
 	var all []string
-	for _, r := range rules {
-		all = append(all, r.String())
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
+		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+			continue // without IPv6, or without policy rules
+		}
+		if err != nil {
+			return "", fmt.Errorf("list routing policies: %w", err)
+		}
+		for _, r := range rules {
+			all = append(all, r.String())
+		}
 	}
 	return list(all), nil
 }
