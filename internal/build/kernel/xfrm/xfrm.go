@@ -5,10 +5,13 @@ package xfrm
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,3 +111,55 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 
 // ErrNone says that machines have no ESP state between them.
 var ErrNone = errors.New("no ESP state")
+
+// List returns the policies and states of the namespace in words, without keys and counters.
+// It is nil if the kernel has no IPsec. It needs CAP_NET_ADMIN over the namespace.
+func List() (policies, states []string, err error) {
+	policies, err = listPolicies()
+	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list xfrm policies: %w", err)
+	}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		found, err := netlink.XfrmStateList(family)
+		if err != nil {
+			return nil, nil, fmt.Errorf("list xfrm states: %w", err)
+		}
+		for _, s := range found {
+			states = append(states, fmt.Sprintf("%s to %s %s mode %s spi %#x reqid %d", s.Src, s.Dst, s.Proto, s.Mode, s.Spi, s.Reqid))
+		}
+	}
+	slices.Sort(policies)
+	slices.Sort(states)
+	return policies, states, nil
+}
+
+// listPolicies returns the policies in words. The library's list loses networks of IPv6.
+func listPolicies() (out []string, err error) {
+	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(unix.NETLINK_XFRM, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range msgs {
+		if len(m) < nl.SizeofXfrmUserpolicyInfo {
+			continue
+		}
+		p := nl.DeserializeXfrmUserpolicyInfo(m)
+		action := map[uint8]string{0: "allow", 1: "block"}[p.Action]
+		sum := crc32.ChecksumIEEE(m[:nl.SizeofXfrmSelector])
+		sum = crc32.Update(sum, crc32.IEEETable, m[nl.SizeofXfrmUserpolicyInfo:]) // transforms, mark, type
+		out = append(out, fmt.Sprintf("%s from %s to %s %s priority %d (checksum %06x)", netlink.Dir(p.Dir),
+			network(p.Sel.Family, p.Sel.Saddr, p.Sel.PrefixlenS), network(p.Sel.Family, p.Sel.Daddr, p.Sel.PrefixlenD),
+			action, p.Priority, sum&0xffffff))
+	}
+	return out, nil
+}
+
+func network(family uint16, a nl.XfrmAddress, bits uint8) netip.Prefix {
+	if family == unix.AF_INET {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte(a[:4])), int(bits))
+	}
+	return netip.PrefixFrom(netip.AddrFrom16(a), int(bits))
+}

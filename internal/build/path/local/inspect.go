@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xfrm"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
@@ -97,7 +98,7 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
 		}
 	}
-	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters} {
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters, at.ipsec} {
 		more, err := read(devices)
 		if err != nil {
 			return nil, err
@@ -171,6 +172,22 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 	tables, err := xtables.List()
 	for _, t := range tables {
 		out = append(out, path.Setting{Where: at.Where, Of: "table " + t.Name, Value: t.Text})
+	}
+	return out, err
+}
+
+// ipsec are the policies and states of IPsec of a namespace that is the path's. Elsewhere others'
+// come and go, and keys are exchanged.
+func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
+	if at.Devices != nil {
+		return nil, nil
+	}
+	policies, states, err := xfrm.List()
+	for _, p := range policies {
+		out = append(out, path.Setting{Where: at.Where, Of: "xfrm policy " + p, Value: "there"})
+	}
+	for _, s := range states {
+		out = append(out, path.Setting{Where: at.Where, Of: "xfrm state " + s, Value: "there"})
 	}
 	return out, err
 }
