@@ -31,13 +31,14 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	var spots []local.Inspected
 	rules := ownRules{devices: s.bridges}
 	for _, b := range boxes {
-		if b.shares {
+		if b.shares { // and is inspected as this machine, but for its control group
+			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
 		}
 		if b.port != "" && b.portNS == s.engine.ns {
 			own = append(own, b.port)
 		}
-		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what})
+		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what, PID: b.pid})
 		rules.addrs = append(rules.addrs, b.addr)
 		if b.addr6.IsValid() {
 			rules.addrs, rules.six = append(rules.addrs, b.addr6), true
@@ -56,6 +57,11 @@ func (s *site) inspected() ([]local.Inspected, error) {
 			return nil, err
 		}
 		here.Rules = func() ([]path.Setting, error) { return rules.settings(saver) }
+	}
+	for _, p := range s.path.Proxies {
+		if p.Machine == nil {
+			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
+		}
 	}
 	return append([]local.Inspected{here}, spots...), nil
 }

@@ -75,3 +75,22 @@ func BenchmarkAllPaths(b *testing.B) {
 		b.ReportMetric(float64(len(list)), "paths")
 	})
 }
+
+// BenchmarkInspect reads the settings of a path, as a run does between its turns.
+func BenchmarkInspect(b *testing.B) {
+	l := &Lab{}
+	defer l.Close()
+	if !l.MayBuild() {
+		b.Skip("network namespaces need root here")
+	}
+	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	for b.Loop() {
+		if _, err := p.Inspect(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	ebpflink "github.com/cilium/ebpf/link"
+
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
@@ -27,6 +31,31 @@ var roundTheBridge = []string{
 // tsoOff is done without a program, which few machines have.
 const tsoOff = "ethtool -K eth0 tso off"
 
+// netfilterProgram has a BPF program called for what the namespace receives.
+const netfilterProgram = "attach a BPF program to netfilter"
+
+// attachNetfilter attaches a program that accepts all, until the test ends.
+func attachNetfilter(t *testing.T, ns *space) {
+	t.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Netfilter, AttachType: ebpf.AttachNetfilter, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+	if err != nil {
+		pathtest.SkipOrFail(t, "BPF programs cannot be loaded here: %v", err)
+	}
+	defer p.Close()
+	err = ns.Do(func() error {
+		l, err := ebpflink.AttachNetfilter(ebpflink.NetfilterOptions{Program: p, ProtocolFamily: ebpflink.NetfilterProtoIPv4,
+			Hook: ebpflink.NetfilterInetPreRouting, Priority: -4321})
+		if err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+		return err
+	})
+	if err != nil {
+		pathtest.SkipOrFail(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
+	}
+}
+
 // disturb runs commands in a namespace.
 func disturb(t *testing.T, ns *space, commands ...string) {
 	t.Helper()
@@ -35,6 +64,10 @@ func disturb(t *testing.T, ns *space, commands ...string) {
 			if err := ns.Do(func() error { return link.SetOffload(inside, link.TSO, false) }); err != nil {
 				t.Fatal(err)
 			}
+			continue
+		}
+		if c == netfilterProgram {
+			attachNetfilter(t, ns)
 			continue
 		}
 		f := strings.Fields(c)
@@ -112,6 +145,8 @@ func TestInspectNoticesChanges(t *testing.T) {
 			sample.Difference{Where: "server container", What: "xfrm policy dir out from 0.0.0.0/0 to 203.0.113.0/24 block", Is: "there"}, sample.Difference{}, false},
 		{"xfrm-policy-ip6", "server", []string{"ip xfrm policy add dir out src ::/0 dst 2001:db8::/64 action block"},
 			sample.Difference{Where: "server container", What: "xfrm policy dir out from ::/0 to 2001:db8::/64 block", Is: "there"}, sample.Difference{}, false},
+		{"netfilter-program", "A", []string{netfilterProgram},
+			sample.Difference{Where: "machine A", What: "BPF links of the machine", Was: "none", Is: "(family 2 hook 0 priority -4321)"}, sample.Difference{}, false},
 		{"sysctl", "server", []string{"sysctl -q -w net.ipv4.tcp_autocorking=0"},
 			sample.Difference{Where: "server container", What: "sysctl net.ipv4.tcp_autocorking", Was: "1", Is: "0"}, sample.Difference{}, false},
 		{"offload", "server", []string{tsoOff},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
@@ -27,6 +28,9 @@ type Inspected struct {
 	// traffic: only routes to them are the path's, and none of its addresses. Empty: all
 	// of the devices.
 	To []netip.Addr
+	// PID is a process in whose control group the place's processes run; 0: they run in the
+	// caller's.
+	PID int
 	// Rules are the settings that the packet filter's rules are, of a namespace that
 	// the path shares with others. Nil: they are none of the path's.
 	Rules func() ([]path.Setting, error)
@@ -66,7 +70,39 @@ func Inspect(spots []Inspected) (out []path.Setting, err error) {
 			return nil, fmt.Errorf("inspect %s: %w", at.Where, err)
 		}
 	}
+	more, err := ofMachine(spots)
+	return append(out, more...), err
+}
+
+// ofMachine reads the BPF programs that run for a path's packets and sockets, but belong to
+// none of its namespaces.
+func ofMachine(spots []Inspected) (out []path.Setting, err error) {
+	groups := map[int]bool{}
+	for i, at := range spots {
+		if i == 0 {
+			all, err := bpf.Links()
+			if out, err = programs(out, at.Where, "BPF links of the machine", all, err); err != nil {
+				return nil, err
+			}
+		}
+		if groups[at.PID] {
+			continue
+		}
+		groups[at.PID] = true
+		all, err := bpf.OfCgroup(at.PID)
+		if out, err = programs(out, at.Where, "BPF programs of its control group", all, err); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// programs adds a list of BPF programs, which may be unreadable: only root may ask.
+func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
+	if errors.Is(err, bpf.ErrUnreadable) {
+		value, err = bpf.ErrUnreadable.Error(), nil
+	}
+	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
 // Guard lets a path be inspected, and refuses it if something is there already that
@@ -105,8 +141,9 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 		}
 		out = append(out, more...)
 	}
-	if at.Rules == nil {
-		return out, nil
+	inside, err := bpf.OfNamespace()
+	if out, err = programs(out, at.Where, "BPF programs of the network namespace", inside, err); err != nil || at.Rules == nil {
+		return out, err
 	}
 	rules, err := at.Rules()
 	return append(out, rules...), err

@@ -1,0 +1,209 @@
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets. Only the
+// machine's root may ask.
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Commands of bpf(2) (enum bpf_cmd).
+const (
+	progQuery      = 16
+	objInfo        = 15
+	linkByID       = 30
+	linkNextID     = 31
+	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
+)
+
+// ErrUnreadable says that the caller may not ask, or that the kernel cannot answer.
+var ErrUnreadable = errors.New("not readable")
+
+// None is the text of an empty list.
+const None = "none"
+
+// query is the part of union bpf_attr for BPF_PROG_QUERY.
+type query struct {
+	target      uint32
+	attachType  uint32
+	flags       uint32
+	attachFlags uint32
+	ids         uint64
+	count       uint32
+	_           uint32
+	attached    uint64 // three lists that are not asked for
+	links       uint64
+	linkFlags   uint64
+	revision    uint64
+}
+
+// call is bpf(2).
+func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// Attached returns the IDs of the programs that are attached to a device, by its index, at a
+// place (enum bpf_attach_type). A kernel that does not have the place, or a device that is the
+// peer of the one that has the programs, has none. If the caller may not ask, it returns none.
+func Attached(index int, at uint32) ([]uint32, error) {
+	ids, err := programs(index, at, 0)
+	if errors.Is(err, ErrUnreadable) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+// programs returns the IDs of the programs of a target, a descriptor or a device's index.
+func programs(target int, at, flags uint32) ([]uint32, error) {
+	const most = 64 // the kernel's
+	ids := make([]uint32, most)
+	var pin runtime.Pinner // the kernel gets its address as a number
+	pin.Pin(&ids[0])
+	defer pin.Unpin()
+	q := query{target: uint32(target), attachType: at, flags: flags, ids: uint64(uintptr(unsafe.Pointer(&ids[0]))), count: most}
+	_, err := call(progQuery, unsafe.Pointer(&q), unsafe.Sizeof(q))
+	switch {
+	case err == nil:
+		return ids[:min(q.count, most)], nil
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOSYS):
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO),
+		errors.Is(err, unix.EOPNOTSUPP):
+		return nil, nil
+	}
+	return nil, err
+}
+
+// place is where programs are attached (enum bpf_attach_type).
+type place struct {
+	name string
+	at   uint32
+}
+
+// ofCgroup are the places of a control group that packets, sockets and their options pass.
+var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3}, {"bind4", 8}, {"bind6", 9},
+	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14}, {"sendmsg6", 15},
+	{"sysctl", 18}, {"recvmsg4", 19}, {"recvmsg6", 20}, {"getsockopt", 21}, {"setsockopt", 22},
+	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32}, {"sock_release", 34}}
+
+// ofNamespace are the places of a network namespace.
+var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
+
+// OfCgroup returns, in words, the programs that run for sockets of a process: those of its
+// control group (version 2) and of those above it. A pid of 0 is the caller.
+func OfCgroup(pid int) (string, error) {
+	dir, err := cgroupOf(pid)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return attachedTo(dir, ofCgroup, queryEffective)
+}
+
+// OfNamespace returns, in words, the programs of the calling thread's network namespace.
+func OfNamespace() (string, error) { return attachedTo("/proc/thread-self/ns/net", ofNamespace, 0) }
+
+// attachedTo returns the programs at the places of what is opened by name.
+func attachedTo(name string, places []place, flags uint32) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer f.Close()
+	var out []string
+	for _, p := range places {
+		ids, err := programs(int(f.Fd()), p.at, flags)
+		if err != nil {
+			return "", fmt.Errorf("list BPF programs of %s: %w", name, err)
+		}
+		for _, id := range ids {
+			out = append(out, fmt.Sprintf("%s program %d", p.name, id))
+		}
+	}
+	return text(out), nil
+}
+
+func text(list []string) string {
+	if len(list) == 0 {
+		return None
+	}
+	return strings.Join(list, ", ")
+}
+
+// Kinds of links (enum bpf_link_type) that run for packets and belong to no device and no
+// control group.
+var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
+
+const netfilter = 10
+
+// linkInfo is the head of struct bpf_link_info, with what netfilter's have.
+type linkInfo struct {
+	kind, id, program, _ uint32
+	family, hook         uint32
+	priority             int32
+	flags                uint32
+	_                    [64]byte
+}
+
+// Links returns, in words, the machine's links of netfilter, sockmap and struct_ops. The kernel
+// does not tell which network namespace one of netfilter is in.
+func Links() (string, error) {
+	var out []string
+	for id := uint32(0); ; {
+		next := struct{ start, next, flags uint32 }{start: id}
+		_, err := call(linkNextID, unsafe.Pointer(&next), unsafe.Sizeof(next))
+		if errors.Is(err, unix.ENOENT) {
+			break
+		}
+		if err != nil { // EPERM, or EINVAL before Linux 5.8
+			return "", fmt.Errorf("list BPF links: %w: %w", ErrUnreadable, err)
+		}
+		id = next.next
+		info, err := readLink(id)
+		if errors.Is(err, unix.ENOENT) { // it has gone
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("read BPF link %d: %w", id, err)
+		}
+		name, ok := linkKinds[info.kind]
+		switch {
+		case !ok:
+		case info.kind == netfilter:
+			out = append(out, fmt.Sprintf("%s link %d, program %d (family %d hook %d priority %d)", name, id, info.program,
+				info.family, info.hook, info.priority))
+		default:
+			out = append(out, fmt.Sprintf("%s link %d, program %d", name, id, info.program))
+		}
+	}
+	slices.Sort(out)
+	return text(out), nil
+}
+
+func readLink(id uint32) (info linkInfo, err error) {
+	open := struct{ id, next, flags uint32 }{id: id}
+	fd, err := call(linkByID, unsafe.Pointer(&open), unsafe.Sizeof(open))
+	if err != nil {
+		return info, err
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	var pin runtime.Pinner                // the kernel gets its address as a number
+	pin.Pin(&info)
+	defer pin.Unpin()
+	ask := struct {
+		fd, size uint32
+		info     uint64
+	}{uint32(fd), uint32(unsafe.Sizeof(info)), uint64(uintptr(unsafe.Pointer(&info)))}
+	_, err = call(objInfo, unsafe.Pointer(&ask), unsafe.Sizeof(ask))
+	return info, err
+}

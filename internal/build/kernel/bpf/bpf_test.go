@@ -1,0 +1,158 @@
+package bpf
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+func skipUnlessCI(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// program loads a program that returns 1, which lets everything pass; it is closed with the test.
+func program(t *testing.T, kind ebpf.ProgramType, at ebpf.AttachType) *ebpf.Program {
+	t.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+	if err != nil {
+		skipUnlessCI(t, "BPF programs cannot be loaded here: %v", err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// grouped starts a process in a control group of its own.
+func grouped(t *testing.T) (pid int, dir string) {
+	t.Helper()
+	m, err := mount()
+	if err != nil {
+		skipUnlessCI(t, "%v", err)
+	}
+	dir, err = os.MkdirTemp(m.dir, "toll-test-")
+	if err != nil {
+		skipUnlessCI(t, "%v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := exec.Command("sleep", "1000")
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()), Pdeathsig: unix.SIGKILL}
+	if err := c.Start(); err != nil {
+		skipUnlessCI(t, "%v", err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return c.Process.Pid, dir
+}
+
+func TestOfCgroupSeesPrograms(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		kind ebpf.ProgramType
+		at   ebpf.AttachType
+	}{
+		{"egress", ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress},
+		{"ingress", ebpf.CGroupSKB, ebpf.AttachCGroupInetIngress},
+		{"sock_ops", ebpf.SockOps, ebpf.AttachCGroupSockOps},
+		{"sock_create", ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate},
+		{"connect4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect},
+		{"setsockopt", ebpf.CGroupSockopt, ebpf.AttachCGroupSetsockopt},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pid, dir := grouped(t)
+			before, err := OfCgroup(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: program(t, c.kind, c.at)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			now, err := OfCgroup(pid)
+			if err != nil || now == before || !strings.Contains(now, c.name+" program ") {
+				t.Errorf("%q, was %q, %v", now, before, err)
+			}
+			// The program of a group above runs, too.
+			inner := filepath.Join(dir, "inner")
+			if err := os.Mkdir(inner, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(inner)
+			if all, err := attachedTo(inner, ofCgroup, queryEffective); err != nil || all != now {
+				t.Errorf("%q in a group below, %v", all, err)
+			}
+			// One's own group is another one.
+			if own, err := OfCgroup(0); err != nil || own == now {
+				t.Errorf("own group: %q, %v", own, err)
+			}
+		})
+	}
+}
+
+// namespace takes the test to a network namespace of its own. Its thread ends with it.
+func namespace(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); errors.Is(err, unix.EPERM) {
+		skipUnlessCI(t, "network namespaces need root here")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLinksSeeNetfilter(t *testing.T) {
+	namespace(t)
+	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: program(t, ebpf.Netfilter, ebpf.AttachNetfilter),
+		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalOut, Priority: -4321})
+	if err != nil {
+		skipUnlessCI(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
+	}
+	const text = "(family 2 hook 3 priority -4321)"
+	if all, err := Links(); err != nil || !strings.Contains(all, text) {
+		t.Errorf("%q, %v", all, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Links(); err != nil || strings.Contains(all, text) {
+		t.Errorf("%q after its end, %v", all, err)
+	}
+}
+
+func TestOfNamespaceSeesLookups(t *testing.T) {
+	namespace(t)
+	f, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if all, err := OfNamespace(); err != nil || all != None {
+		t.Errorf("%q, %v", all, err)
+	}
+	l, err := link.AttachNetNs(int(f.Fd()), program(t, ebpf.SkLookup, ebpf.AttachSkLookup))
+	if err != nil {
+		skipUnlessCI(t, "no program can be attached to a namespace: %v", err)
+	}
+	defer l.Close()
+	if all, err := OfNamespace(); err != nil || !strings.HasPrefix(all, "sk_lookup program ") {
+		t.Errorf("%q, %v", all, err)
+	}
+}
