@@ -102,6 +102,7 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) e
 		err = t.attach(open)
 	}
 	if err == nil {
+		t.noteOptions()
 		t.tid.Store(int32(unix.Gettid()))
 	}
 	c.opened <- err

@@ -51,6 +51,8 @@ type thread struct {
 	fds    []int
 	stream *streamEnd
 
+	noted [][]string // the options of its sockets, before the load; see watchedOptions
+
 	brief *brief // of a load whose connections end with each trip; else nil
 
 	active bool     // it sends first

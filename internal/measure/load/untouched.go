@@ -1,0 +1,101 @@
+package load
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Another process can take a load's socket (pidfd_getfd, BPF) and set its options. No counter and
+// no setting of the path shows that, so the load reads them itself, when its connections are
+// open and when it is over.
+
+// watchedOptions are the socket options that change what a socket carries, and that neither the
+// kernel nor a loop changes. TCP_WINDOW_CLAMP is not among them: the kernel moves it.
+var watchedOptions = []struct {
+	name          string
+	level, option int
+}{
+	{"SO_MAX_PACING_RATE", unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE},
+	{"SO_BUF_LOCK", unix.SOL_SOCKET, unix.SO_BUF_LOCK}, // SO_SNDBUF or SO_RCVBUF was set
+	{"SO_GET_FILTER", unix.SOL_SOCKET, unix.SO_GET_FILTER},
+	{"SO_PRIORITY", unix.SOL_SOCKET, unix.SO_PRIORITY},
+	{"SO_MARK", unix.SOL_SOCKET, unix.SO_MARK},
+	{"SO_BUSY_POLL", unix.SOL_SOCKET, unix.SO_BUSY_POLL},
+	{"TCP_CONGESTION", unix.IPPROTO_TCP, unix.TCP_CONGESTION},
+	{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY},
+	{"TCP_CORK", unix.IPPROTO_TCP, unix.TCP_CORK},
+	{"TCP_NOTSENT_LOWAT", unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT},
+	{"TCP_ULP", unix.IPPROTO_TCP, unix.TCP_ULP},
+}
+
+// sockets returns the descriptors of the thread's own connections that live as long as the load.
+func (t *thread) sockets() []int {
+	switch {
+	case t.twin != nil, t.brief != nil:
+		return nil
+	case len(t.fds) > 0:
+		return t.fds
+	}
+	return []int{t.fd}
+}
+
+// noteOptions remembers the options of the thread's sockets.
+func (t *thread) noteOptions() {
+	for _, fd := range t.sockets() {
+		t.noted = append(t.noted, optionsOf(fd))
+	}
+}
+
+// untouched returns an error if an option of one of the thread's sockets is not what it was.
+func (t *thread) untouched() error {
+	for i, fd := range t.sockets() {
+		if i >= len(t.noted) {
+			break
+		}
+		now := optionsOf(fd)
+		for j, o := range watchedOptions {
+			if was := t.noted[i][j]; now[j] != was {
+				return fmt.Errorf("another program changed a socket of the load: %s was %s and is %s", o.name, was, now[j])
+			}
+		}
+	}
+	return nil
+}
+
+// optionsOf reads a socket's watched options, each as text.
+func optionsOf(fd int) []string {
+	out := make([]string, len(watchedOptions))
+	for i, o := range watchedOptions {
+		var value [16]byte // the longest is a name of TCP_CA_NAME_MAX
+		size := uint32(len(value))
+		if o.level == unix.SOL_SOCKET {
+			size = 8 // of which the kernel fills 4 or, of a rate, 8
+		}
+		if o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET {
+			size = 0 // only the number of instructions is asked for
+		}
+		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level), uintptr(o.option),
+			uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case e != 0: // the kernel does not know it, or it is a BPF filter, which it does not give
+			out[i] = e.Error()
+		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP, o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:
+			name, _, _ := strings.Cut(string(value[:size]), "\x00")
+			out[i] = strconv.Quote(name)
+		case o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET:
+			out[i] = strconv.Itoa(int(size)) + " instructions"
+		default:
+			out[i] = strconv.FormatUint(binary.NativeEndian.Uint64(value[:]), 10)
+		}
+		if n := strconv.FormatUint(1<<64-1, 10); out[i] == n {
+			out[i] = "unlimited"
+		}
+	}
+	return out
+}
