@@ -73,19 +73,27 @@ func routeDump(family uint8) (out []routeMessage, err error) {
 		return nil, err
 	}
 	for _, b := range raw {
-		m := routeMessage{nl.DeserializeRtMsg(b), map[uint16][]byte{}}
-		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+		m, err := parseRoute(b)
 		if err != nil {
 			return nil, err
-		}
-		for _, a := range attrs {
-			m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
 		}
 		if m.Flags&unix.RTM_F_CLONED == 0 && m.Family == family {
 			out = append(out, m)
 		}
 	}
 	return out, nil
+}
+
+func parseRoute(b []byte) (m routeMessage, err error) {
+	if len(b) < unix.SizeofRtMsg {
+		return m, unix.EINVAL
+	}
+	m = routeMessage{nl.DeserializeRtMsg(b), map[uint16][]byte{}}
+	attrs, err := nl.ParseRouteAttr(b[m.Len():])
+	for _, a := range attrs {
+		m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
+	}
+	return m, err
 }
 
 // number returns an attribute of 32 bits; 0 if the route does not have it.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
@@ -34,6 +35,8 @@ type Inspected struct {
 	// Rules are the settings that the packet filter's rules are, of a namespace that
 	// the path shares with others. Nil: they are none of the path's.
 	Rules func() ([]path.Setting, error)
+
+	watch *link.Watch // of its namespace; nil: there is none
 }
 
 // deciding are the sysctls that decide how the traffic of a namespace is made and
@@ -105,9 +108,33 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
+// watch has Inspect tell of what is changed from now on, and changed back before it is read. The
+// watches end with the path.
+func watch(p *path.Path, spots []Inspected) error {
+	for i := range spots {
+		at := &spots[i]
+		if at.idle() {
+			continue
+		}
+		err := at.Do(func() (err error) { at.watch, err = link.NewWatch(); return err })
+		if err != nil {
+			return fmt.Errorf("inspect %s: %w", at.Where, err)
+		}
+		p.Undo.Push("end the watch of "+at.Where, at.watch.Close)
+	}
+	return nil
+}
+
+// idle reports whether nothing of the namespace is the path's.
+func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
+
 // Guard lets a path be inspected, and refuses it if something is there already that
 // may take packets past its hops.
 func Guard(p *path.Path, spots []Inspected) error {
+	spots = slices.Clone(spots)
+	if err := watch(p, spots); err != nil {
+		return err
+	}
 	p.Inspect = func() ([]path.Setting, error) { return Inspect(spots) }
 	all, err := p.Inspect()
 	if err != nil {
@@ -117,7 +144,7 @@ func Guard(p *path.Path, spots []Inspected) error {
 }
 
 func (at Inspected) inspect() ([]path.Setting, error) {
-	if at.Devices != nil && len(at.Devices) == 0 {
+	if at.idle() {
 		return nil, nil
 	}
 	devices, err := link.Inspect(at.Devices...)
@@ -134,7 +161,7 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
 		}
 	}
-	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters, at.ipsec} {
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters, at.ipsec, at.changes} {
 		more, err := read(devices)
 		if err != nil {
 			return nil, err
@@ -211,6 +238,30 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 		out = append(out, path.Setting{Where: at.Where, Of: "table " + t.Name, Value: t.Text})
 	}
 	return out, err
+}
+
+// changes are the numbers of changes since the watch began.
+func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err error) {
+	if at.watch == nil {
+		return nil, nil
+	}
+	c, err := at.watch.Read(at.leadsOn)
+	if err != nil {
+		return nil, err
+	}
+	add := func(of, what string, n int) {
+		out = append(out, path.Setting{Where: at.Where, Of: of, What: "number of changes to " + what, Value: strconv.Itoa(n)})
+	}
+	for _, d := range devices {
+		add(d.Name, "traffic control", c.Traffic[d.Name])
+		add(d.Name, "the link", c.Links[d.Name])
+	}
+	add("", "routes", c.Routes)
+	if at.Devices == nil { // elsewhere policies are others', and others' changes may be many
+		add("", "routing policies", c.Policies)
+		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
+	}
+	return out, nil
 }
 
 // ipsec are the policies and states of IPsec of a namespace that is the path's. Elsewhere others'

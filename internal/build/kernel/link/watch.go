@@ -1,0 +1,150 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Watch counts what was changed in a network namespace since it was made, also what was changed
+// back. It keeps the namespace alive until it is closed. Its methods may be called from any
+// thread; it costs no packet anything.
+type Watch struct {
+	fd int
+
+	mu     sync.Mutex // guards following
+	links  map[int]watched
+	counts Changes
+}
+
+// Changes are numbers of changes.
+type Changes struct {
+	Traffic  map[string]int // to the queueing disciplines, classes and filters of a device, by its name
+	Links    map[string]int // to a device's MTU, queue length, master, sizes and administrative state
+	Routes   int            // to the routes that were asked for
+	Policies int            // to the rules that choose a routing table
+	// Lost says that changes came faster than they were read: there were more.
+	Lost bool
+}
+
+// watched is what is known of a device.
+type watched struct {
+	name  string
+	state string
+}
+
+// watchGroups are the groups of changes (enum rtnetlink_groups).
+const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) | 1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
+	1<<(unix.RTNLGRP_IPV4_RULE-1) | 1<<(unix.RTNLGRP_IPV6_RULE-1)
+
+const watchBuffer = 1 << 20 // some thousand changes
+
+// NewWatch begins to count, in the calling thread's network namespace. The caller closes it.
+func NewWatch() (*Watch, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("watch network settings: %w", err)
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer) // up to net.core.rmem_max, or Lost tells
+	}
+	w := &Watch{fd: fd, links: map[int]watched{}, counts: Changes{Traffic: map[string]int{}, Links: map[string]int{}}}
+	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: watchGroups})
+	if err == nil {
+		var all []netlink.Link
+		all, err = dump(netlink.LinkList)
+		for _, l := range all {
+			w.links[l.Attrs().Index] = watchedOf(l)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("watch network settings: %w", err), unix.Close(fd))
+	}
+	return w, nil
+}
+
+// Close ends the watch.
+func (w *Watch) Close() error { return unix.Close(w.fd) }
+
+func watchedOf(l netlink.Link) watched {
+	a := l.Attrs()
+	return watched{a.Name, fmt.Sprint(a.MTU, a.TxQLen, a.MasterIndex, a.GSOMaxSize, a.GSOMaxSegs, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize,
+		a.Flags&net.FlagUp)}
+}
+
+// Read returns the changes so far. Of routes it counts those for which ours is true.
+func (w *Watch) Read(ours func(Routed) bool) (Changes, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return w.counts, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOBUFS):
+			w.counts.Lost = true
+			continue
+		case err != nil:
+			return w.counts, fmt.Errorf("read changes of network settings: %w", err)
+		}
+		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		if err != nil {
+			return w.counts, fmt.Errorf("read changes of network settings: %w", err)
+		}
+		for _, m := range messages {
+			w.count(m, ours)
+		}
+	}
+}
+
+// count counts a change.
+func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK:
+		w.link(m)
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER,
+		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN:
+		if len(m.Data) >= nl.SizeofTcMsg {
+			w.counts.Traffic[w.links[int(nl.DeserializeTcMsg(m.Data).Ifindex)].name]++
+		}
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		if r, err := parseRoute(m.Data); err == nil && r.Flags&unix.RTM_F_CLONED == 0 && r.stays() && ours(r.routed(w.names())) {
+			w.counts.Routes++
+		}
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
+		w.counts.Policies++
+	}
+}
+
+// link notes what a device is like. Messages of a bridge about its ports are not about that.
+func (w *Watch) link(m syscall.NetlinkMessage) {
+	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
+		return
+	}
+	l, err := netlink.LinkDeserialize(&unix.NlMsghdr{Type: m.Header.Type}, m.Data)
+	if err != nil || l.Attrs().MTU == 0 {
+		return
+	}
+	now := watchedOf(l)
+	if was, ok := w.links[l.Attrs().Index]; ok && was.state != now.state {
+		w.counts.Links[now.name]++
+	}
+	w.links[l.Attrs().Index] = now
+}
+
+func (w *Watch) names() map[int]string {
+	out := make(map[int]string, len(w.links))
+	for index, l := range w.links {
+		out[index] = l.name
+	}
+	return out
+}
