@@ -50,6 +50,9 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
+	if f.quiet {
+		defer sayNothing()()
+	}
 	if err := errors.Join(f.checkLive(c), f.out.check(place{saveFlag, f.save})); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *
 		fmt.Fprintf(e.stderr, "toll: warning: --live: %v; the usual progress is shown instead\n", err)
 		return ctx, nil
 	}
+	silent := sayNothing() // nothing else may write on the screen
 	ctx, stop := context.WithCancelCause(ctx)
 	w := &watch{bar: bar, given: make(chan struct{}), records: records, file: sample.NewGrowing()}
 	w.display = terminal.Show(t, func(columns, lines int) live.Model {
@@ -73,6 +74,7 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *
 		case <-ctx.Done():
 		}
 		_ = w.display.Close() // the run goes on without a screen
+		silent()
 		if w.display.Outcome() == live.Stopped {
 			stop(signaled{syscall.SIGINT})
 			w.stopped = bar.sayStopping(ctx)

@@ -117,6 +117,9 @@ func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 
 // runMesh finds the nodes, plans and measures.
 func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet) (err error) {
+	if f.quiet {
+		defer sayNothing()()
+	}
 	req, err := f.meshRequest(m, given)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 )
 
@@ -195,3 +196,15 @@ func (p *progress) clear() {
 		fmt.Fprint(p.w, clearLine)
 	}
 }
+
+// sayWaiting says on w what toll waits for, until done is called.
+func sayWaiting(w io.Writer) (done func()) {
+	clear := ""
+	if drawable(w) {
+		clear = clearLine
+	}
+	return exchange.Tell(func(line string) { fmt.Fprintf(w, "%stoll: %s\n", clear, line) })
+}
+
+// sayNothing keeps toll silent about what it waits for, until done is called.
+func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }

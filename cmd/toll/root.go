@@ -20,6 +20,7 @@ import (
 func run(ctx context.Context, e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
+	defer sayWaiting(e.stderr)()
 	err := root.ExecuteContext(ctx)
 	if said := unsaid(err); said != nil {
 		// The door for text of flags and arguments.

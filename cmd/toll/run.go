@@ -117,6 +117,9 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 			f.seed = uint64(rand.Uint32())
 		}
 		f.windowSet, f.pinSet = c.Flags().Changed("window"), c.Flags().Changed("pin")
+		if f.quiet {
+			defer sayNothing()()
+		}
 		if err := errors.Join(f.adapt(c.Flags()), f.checkLive(c)); err != nil {
 			return err
 		}

@@ -1,14 +1,20 @@
 package dockerapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
 // Clean removes what runs left whose toll is gone, and says what it removed: what
@@ -28,6 +34,8 @@ type Clean struct {
 
 	// Left is what they made and was left alone, after Run.
 	Left []Left
+
+	limit time.Duration // of an answer of the daemon's; 0: as NewClient has it
 }
 
 // Part is what a backend makes besides containers, networks and images.
@@ -160,6 +168,18 @@ func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (
 	}
 }
 
+// answers returns an error if the daemon does not answer a ping within limit.
+func answers(ctx context.Context, api *client.Client, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
+			Remedy: "sudo systemctl restart docker, then toll clean again"}
+	}
+	return err
+}
+
 // once is one look at the daemon: containers first, because they hold the others.
 // Spared is what has the mark of a toll that may live.
 func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
@@ -170,11 +190,14 @@ func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (r
 	if err := reachable(file); err != nil {
 		return nil, nil, err
 	}
-	api, err := NewClient(host)
+	api, err := newClient(host, func(r *http.Request) time.Duration { return cmp.Or(c.limit, answerLimit(r)) })
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, api.Close()) }()
+	if err := answers(ctx, api, cmp.Or(c.limit, defaultAnswer)); err != nil {
+		return nil, nil, err
+	}
 	s := &Sweep{API: api, Made: made, judge: j}
 	err = s.containers(ctx)
 	for _, p := range c.Parts {

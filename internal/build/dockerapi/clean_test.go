@@ -11,7 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
@@ -176,5 +178,42 @@ func TestCleanOfTheUnseen(t *testing.T) {
 	}
 	if _, removed := clean(t.TempDir(), true); !removed {
 		t.Error("--others does not remove it")
+	}
+}
+
+// A daemon that hangs, or whose answer has no end, keeps nobody waiting and takes no memory: the
+// error names it.
+func TestCleanOfHostileDaemon(t *testing.T) {
+	ping := func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		return strings.HasSuffix(r.URL.Path, "_ping")
+	}
+	for says, h := range map[string]http.HandlerFunc{
+		"does not answer within 200ms": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"did not answer within 200ms": func(w http.ResponseWriter, r *http.Request) {
+			if !ping(w, r) {
+				<-r.Context().Done()
+			}
+		},
+		exchange.ErrTooLong.Error(): func(w http.ResponseWriter, r *http.Request) {
+			if !ping(w, r) {
+				for fmt.Fprint(w, "["); r.Context().Err() == nil; fmt.Fprint(w, "{},") {
+				}
+			}
+		},
+	} {
+		host := serve(t, h)
+		limit := patience
+		if strings.Contains(says, "200ms") {
+			limit = 200 * time.Millisecond
+		}
+		c := &Clean{limit: limit}
+		t.Setenv("DOCKER_HOST", host)
+		c.StateDir = t.TempDir()
+		_, err := c.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), host) {
+			t.Errorf("error %v, want %q", err, says)
+		}
 	}
 }

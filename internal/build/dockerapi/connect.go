@@ -27,6 +27,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
@@ -81,11 +82,44 @@ func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, er
 	return d, nil
 }
 
-// NewClient talks to a daemon over a connection for each question, so that none
-// is left between them and a daemon may restart.
-func NewClient(host string) (*client.Client, error) {
-	return client.New(client.WithHTTPClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}),
-		client.WithHost(host), client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+// NewClient returns a client that opens a connection for each request, so that a daemon may
+// restart between them. No answer takes more time or memory than exchange allows; streams, such
+// as events, may last.
+func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
+
+func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
+	at, err := client.ParseHostURL(host)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, at.Scheme, at.Host)
+	}
+	bounded := &exchange.Transport{Base: &http.Transport{DisableKeepAlives: true, DialContext: dial},
+		What: "the Docker daemon at " + host, Limit: limit, Stream: streams}
+	return client.New(client.WithHost(host), client.WithHTTPClient(&http.Client{Transport: bounded, CheckRedirect: client.CheckRedirect}),
+		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+}
+
+// Bounds of the daemon's answers.
+const (
+	readLimit   = 20 * time.Second // of one that changes nothing
+	changeLimit = making
+)
+
+func answerLimit(r *http.Request) time.Duration {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return readLimit
+	}
+	return changeLimit
+}
+
+// streams reports whether the answer to a request lasts.
+func streams(r *http.Request) bool {
+	p := r.URL.Path
+	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") || strings.HasSuffix(p, "/images/load")
 }
 
 // unsupported is a HostError as that of a path that cannot be built, with one more
