@@ -95,6 +95,7 @@ var backends = []backend{
 		usual:    func(f *builderFlags) []string { return kubernetes.Usual(f.unprivileged(), f.outside()) },
 		visits:   "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
 		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
+		inner:    kubernetes.Inner,
 	},
 	{
 		name:     peer.Name,

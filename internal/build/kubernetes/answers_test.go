@@ -116,7 +116,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := Connect(tt.access)
+			c, err := Connect(t.Context(), tt.access)
 			if err != nil {
 				t.Fatal(err)
 			}

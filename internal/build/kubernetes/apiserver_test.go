@@ -110,7 +110,7 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 // connect is a client of this server.
 func (s *apiserver) connect() *Client {
 	s.t.Helper()
-	c, err := Connect(s.access())
+	c, err := Connect(s.t.Context(), s.access())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (c *Clean) judge(mark string) owner.State {
 
 // clean removes from a namespace what carries the label of a run that is over.
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
-	client, err := Connect(p.Access)
+	client, err := Connect(ctx, p.Access)
 	if err != nil {
 		return nil, err
 	}

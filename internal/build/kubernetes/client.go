@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
 // Access says how to reach a cluster's API server, as kubectl does.
@@ -35,6 +37,7 @@ type Client struct {
 
 	config *rest.Config
 	rest   *rest.RESTClient
+	plugin string // the kubeconfig's credential plug-in; "": it names none
 }
 
 // answerLimit bounds how long the API server may take to answer.
@@ -51,8 +54,9 @@ var scheme = func() *runtime.Scheme {
 
 var parameters = runtime.NewParameterCodec(scheme)
 
-// Connect reads the kubeconfig. It does not ask the server yet.
-func Connect(a Access) (*Client, error) {
+// Connect reads the kubeconfig, and runs its credential plug-in if it names one. It does not ask
+// the server yet.
+func Connect(ctx context.Context, a Access) (*Client, error) {
 	klog.SetLogger(logr.Discard()) // what goes wrong is an error of the call
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
@@ -75,13 +79,16 @@ func Connect(a Access) (*Client, error) {
 	config.QPS = -1 // what is asked is little, and should not wait
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitAnswers)
+	if err := c.boundPlugin(); err != nil {
+		return nil, err
+	}
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	if c.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, explainConfig(a, err)
 	}
-	return c, nil
+	return c, c.logIn(ctx)
 }
 
 // kubeconfig is where the kubeconfig was looked for, for the journal.
@@ -89,16 +96,18 @@ func (a Access) kubeconfig() string {
 	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
-// asked is a context for one question.
-func asked(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, answerLimit, errSlow)
+// asked returns a context for one question.
+func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc) {
+	done := exchange.Waiting("the API server at " + c.Server)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSlow)
+	return ctx, func() { done(); cancel() }
 }
 
 var errSlow = fmt.Errorf("the API server gave no answer within %s", answerLimit)
 
 // Version is the API server's, such as "v1.34.4".
 func (c *Client) Version(ctx context.Context) (string, error) {
-	ctx, cancel := asked(ctx)
+	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	text, err := c.rest.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -122,7 +131,7 @@ const (
 
 // create makes an object in the namespace; into is the object that the API server made.
 func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
-	ctx, cancel := asked(ctx)
+	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	err := c.rest.Post().Namespace(c.Namespace).Resource(kind).Body(object).Do(ctx).Into(into)
 	return c.explain(ctx, "create", kind, err)
@@ -130,7 +139,7 @@ func (c *Client) create(ctx context.Context, kind string, object, into runtime.O
 
 // get reads an object of the namespace, or a node.
 func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object) error {
-	ctx, cancel := asked(ctx)
+	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).Name(name).Do(ctx).Into(into)
 	return c.explain(ctx, "get", kind, err)
@@ -138,7 +147,7 @@ func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object
 
 // list reads the namespace's objects that have the label; of nodes, all.
 func (c *Client) list(ctx context.Context, kind, selector string, into runtime.Object) error {
-	ctx, cancel := asked(ctx)
+	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).
 		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, parameters).Do(ctx).Into(into)
@@ -148,7 +157,7 @@ func (c *Client) list(ctx context.Context, kind, selector string, into runtime.O
 // remove removes an object of the namespace; one that is gone already is no error. A pod gets a
 // second to end.
 func (c *Client) remove(ctx context.Context, kind, name string) error {
-	ctx, cancel := asked(ctx)
+	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	grace := int64(1)
 	err := c.rest.Delete().Namespace(c.Namespace).Resource(kind).Name(name).

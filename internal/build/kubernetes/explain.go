@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -83,6 +84,10 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 		u.Remedy = "the cluster's certificate-authority in the kubeconfig; kubectl cluster-info says the same"
 	case strings.Contains(words, "getting credentials"):
 		u.Missing = "the kubeconfig's credential plug-in fails"
+		if c.plugin != "" { // this program runs it
+			u.Missing = fmt.Sprintf("the kubeconfig's credential plug-in %s fails", said(c.plugin))
+			u.Err = errors.New(said(strings.ReplaceAll(words, local.Self, c.plugin)))
+		}
 		u.Remedy = "log in again as your cluster's provider says; kubectl get nodes must work"
 	case strings.Contains(words, "serializer for") || strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
 		u.Missing = fmt.Sprintf("what answers at %s is not a Kubernetes API server", said(c.Server))

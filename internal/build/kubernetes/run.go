@@ -71,7 +71,7 @@ const joinTimeout = 90 * time.Second
 
 // begin reads the kubeconfig and finds the nodes. It makes nothing yet.
 func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
-	c, err := Connect(k.Access)
+	c, err := Connect(ctx, k.Access)
 	if err != nil {
 		return nil, err
 	}
