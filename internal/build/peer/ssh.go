@@ -18,9 +18,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
@@ -56,6 +58,7 @@ type connection struct {
 	mark    string
 	seen    have
 	carrier *agent.Carrier
+	limit   time.Duration // for the peer's next word
 }
 
 // have is what the peer said of itself.
@@ -99,7 +102,7 @@ func newConnection(h Host) (*connection, error) {
 	if _, err := rand.Read(mark); err != nil {
 		return nil, err
 	}
-	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark)}, nil
+	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
 // open starts a program, has an agent started at its other end, and carries that one's
@@ -115,11 +118,11 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, st
 	defer func() {
 		if err != nil {
 			err = c.explain(ctx, err)
-			_ = c.process.Kill() // a shell there ends with its input, and removes what it has of a copy
+			c.kill() // a shell there ends with its input, and removes what it has of a copy
 			err = errors.Join(err, c.close())
 		}
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
+	stop := context.AfterFunc(ctx, c.kill)
 	defer stop()
 	c.in = bufio.NewReader(c.process.Out)
 	if err := start(); err != nil {
@@ -271,7 +274,7 @@ func (c *connection) copy(file string) error {
 	if _, err := c.hear("send"); err != nil {
 		return err
 	}
-	watch := time.AfterFunc(stalled, func() { _ = c.process.Kill() })
+	watch := time.AfterFunc(stalled, c.kill)
 	defer watch.Stop()
 	for left := info.Size(); left > 0; {
 		const piece = 1 << 20
@@ -301,8 +304,9 @@ var errSilent = errors.New("it sent no valid reply")
 // hear waits for a line of ours that begins with that word, and returns what follows.
 // What else is said there, as a shell's greeting, is passed over.
 func (c *connection) hear(word string) (string, error) {
-	late := time.AfterFunc(answerLimit, func() { _ = c.process.Kill() })
+	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
+	defer exchange.Waiting("ssh to " + c.host.String())()
 	fail := &path.UnsupportedError{Remedy: "a directory there in which programs may be run, with room for toll: TMPDIR"}
 	var before string
 	for heard := 0; heard < noise; {
@@ -318,7 +322,7 @@ func (c *connection) hear(word string) (string, error) {
 				return "", err
 			}
 			if !late.Stop() {
-				return "", fmt.Errorf("%w within %s%s", errSilent, answerLimit, quoted(before))
+				return "", fmt.Errorf("%w within %s%s", errSilent, c.limit, quoted(before))
 			}
 			return "", fmt.Errorf("the connection ended%s: %w", quoted(before), io.ErrUnexpectedEOF)
 		case !ours:
@@ -402,13 +406,24 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 	return a, nil
 }
 
+// kill kills ssh and what it started, as a ProxyCommand, and ends reads of what they print: a
+// program that ssh left behind may still hold the pipe.
+func (c *connection) kill() {
+	select {
+	case <-c.ended: // its number may be another group's by now
+	default:
+		_ = syscall.Kill(-c.process.PID, syscall.SIGKILL) // NS.Start gives it a group
+	}
+	_ = c.process.Out.Close()
+}
+
 // close lets ssh end, which it does when its input ends, or ends it.
 func (c *connection) close() error {
 	_ = c.process.In.Close()
 	select {
 	case <-c.ended:
 	case <-time.After(endLimit):
-		_ = c.process.Kill()
+		c.kill()
 		<-c.ended
 	}
 	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // with the carrier
