@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,22 +96,18 @@ func (e *syntaxError) Unwrap() error { return e.Err }
 // ErrEmpty is returned by Read for a file without a header.
 var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
 
-// Read reads a results file. A last line that was cut off is left out and
-// reported as Truncated; anything else that does not fit is a *syntaxError.
+// Read reads a results file. A last line without its end, which a killed run leaves, is left out
+// if it is not whole, and reported as Truncated; anything else that does not fit is a *syntaxError.
 func Read(r io.Reader) (*File, error) {
 	g := NewGrowing()
-	sc := bufio.NewScanner(r)
-	sc.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for sc.Scan() {
-		if err := g.line(sc.Bytes()); err != nil {
+	if _, err := io.Copy(g, r); err != nil {
+		if syntax := new(syntaxError); errors.As(err, &syntax) || errors.Is(err, ErrEmpty) {
 			return nil, err
 		}
-	}
-	if err := sc.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			err = errTooLong
-		}
 		return nil, &syntaxError{g.lines + 1, err}
+	}
+	if err := g.end(); err != nil {
+		return nil, err
 	}
 	return g.File()
 }

@@ -228,6 +228,7 @@ func TestRead(t *testing.T) {
 		fails  string // part of the error; "" if the file is read
 		visits int
 		cut    bool // Truncated
+		open   bool // the last line has no end
 	}{
 		{name: "header-and-end", lines: []string{okHeader, end}},
 		{name: "no-end", lines: []string{okHeader, visit(`"cell":1`)}, visits: 1, cut: true},
@@ -235,12 +236,17 @@ func TestRead(t *testing.T) {
 		{name: "blank-lines", lines: []string{"", okHeader, "", visit(`"cell":1`), "", end, ""}, visits: 1},
 		{name: "carriage-returns", lines: []string{okHeader + "\r", visit(`"cell":1`) + "\r", end + "\r"}, visits: 1},
 		{name: "unknown-members", lines: []string{okHeader, visit(`"cell":1,"colour":"red"`), end}, visits: 1},
-		{name: "last-line-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`}, visits: 1, cut: true},
-		{name: "end-cut", lines: []string{okHeader, `{"end":{"rea`}, cut: true},
+		{name: "last-line-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`}, visits: 1, cut: true, open: true},
+		{name: "last-line-whole-but-open", lines: []string{okHeader, visit(`"cell":0`)}, visits: 1, cut: true, open: true},
+		{name: "end-open", lines: []string{okHeader, visit(`"cell":0`), end}, visits: 1, open: true},
+		{name: "last-line-ended-but-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`}, line: 3, fails: "unexpected end of JSON input"},
+		{name: "last-line-garbage", lines: []string{okHeader, visit(`"cell":0`), "garbage"}, line: 3, fails: "invalid character 'g'"},
+		{name: "last-line-of-another-type", lines: []string{okHeader, `[1]`}, line: 2, open: true, fails: "cannot unmarshal array"},
+		{name: "end-cut", lines: []string{okHeader, `{"end":{"rea`}, cut: true, open: true},
 
 		{name: "empty", fails: ErrEmpty.Error()},
 		{name: "blank", lines: []string{"", ""}, fails: ErrEmpty.Error()},
-		{name: "header-cut", lines: []string{`{"header":{"sch`}, fails: ErrEmpty.Error()},
+		{name: "header-cut", lines: []string{`{"header":{"sch`}, open: true, fails: ErrEmpty.Error()},
 		{name: "one-line-of-text", lines: []string{"hello"}, fails: ErrEmpty.Error()},
 		{name: "text", lines: []string{"hello", "world"}, line: 1, fails: "invalid character 'h'"},
 		{name: "binary", lines: []string{"\x7fELF\x02\x01", "\x00"}, line: 1, fails: "invalid character"},
@@ -286,6 +292,9 @@ func TestRead(t *testing.T) {
 			var text string
 			if len(tt.lines) > 0 {
 				text = strings.Join(tt.lines, "\n") + "\n"
+			}
+			if tt.open {
+				text = strings.TrimSuffix(text, "\n")
 			}
 			f, err := Read(strings.NewReader(text))
 			if tt.fails == "" {

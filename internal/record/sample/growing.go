@@ -12,11 +12,11 @@ import (
 // Growing is a results file that is read while it is written: the bytes are written to it as
 // they come. It is not safe for concurrent use.
 type Growing struct {
-	file    File
-	seen    bool   // the header
-	lines   int    // that have been read
-	pending error  // of a bad line, which is only forgiven if it is the last
-	cut     []byte // the line whose end has not come
+	file  File
+	seen  bool   // the header
+	lines int    // that have been read
+	cut   []byte // the line whose end has not come
+	torn  error  // what is wrong with cut, if nothing more comes
 }
 
 // NewGrowing is a file of which nothing has come.
@@ -55,8 +55,6 @@ func (g *Growing) Write(b []byte) (int, error) {
 func (g *Growing) line(b []byte) error {
 	g.lines++
 	switch {
-	case g.pending != nil:
-		return g.pending
 	case len(b) == 0:
 		return nil
 	case !g.file.Truncated:
@@ -64,8 +62,10 @@ func (g *Growing) line(b []byte) error {
 	}
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
-		g.pending = &syntaxError{g.lines, err}
-		return nil
+		if err = (&syntaxError{g.lines, err}); !g.seen {
+			err = fmt.Errorf("%w (%w)", ErrEmpty, err)
+		}
+		return err
 	}
 	if !printable.Plain(b) { // the door for text of files
 		printable.Fields(&l)
@@ -77,12 +77,21 @@ func (g *Growing) line(b []byte) error {
 	return &syntaxError{g.lines, err}
 }
 
+// end reads the last line, which has no end. If it was cut off, as by a kill, it is left out.
+func (g *Growing) end() error {
+	if len(g.cut) > 0 && g.file.Truncated && !json.Valid(g.cut) {
+		g.torn = &syntaxError{g.lines + 1, errors.New("it was cut off")}
+		return nil
+	}
+	return g.line(bytes.TrimSuffix(g.cut, []byte{'\r'}))
+}
+
 // File is what has come so far; ErrEmpty as long as that is no header. What comes later
 // does not change it.
 func (g *Growing) File() (*File, error) {
 	switch {
-	case !g.seen && g.pending != nil:
-		return nil, fmt.Errorf("%w (%w)", ErrEmpty, g.pending)
+	case !g.seen && g.torn != nil:
+		return nil, fmt.Errorf("%w (%w)", ErrEmpty, g.torn)
 	case !g.seen:
 		return nil, ErrEmpty
 	}
