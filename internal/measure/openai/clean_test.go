@@ -41,6 +41,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		strings.Repeat("x", 190) + key, // at the cut
 		strings.Repeat(key, 100_000),   // more than is read
 		`{"error":"` + escaped + `"}`,
+		key[:5] + "\n" + key[5:],
+		`{"error":"` + escaped[:5] + `\n` + escaped[5:] + `"}`,
 		`{"detail":[{"input":"Bearer ` + escaped + `"}]}`,
 		`["\u0073` + escaped[1:] + `"]`,
 	} {

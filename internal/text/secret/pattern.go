@@ -2,8 +2,11 @@ package secret
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -22,19 +25,14 @@ type pattern struct {
 	base64    bool
 }
 
-// patterns are a secret as it is, and in base64 where 0, 1 or 2 bytes of a group of
-// three come before it.
+// patterns returns the forms of a secret: as it is and, unless it is short, backwards, in
+// hexadecimal, and in base64 where 0, 1 or 2 bytes of a group of three come before it.
 func patterns(secret string) []pattern {
-	plain := pattern{plain: secret}
-	for rest := secret; rest != ""; {
-		r, n := utf8.DecodeRuneInString(rest)
-		plain.spellings = append(plain.spellings, spellings(r, rest[:n]))
-		rest = rest[n:]
-	}
-	all := []pattern{plain}
+	all := []pattern{spelled(secret)}
 	if len(secret) < fewest {
 		return all
 	}
+	all = append(all, spelled(reversed(secret)), inHex(secret))
 	const bits, group = 6, 3 // of a letter; bytes that four letters hold
 	for before := range group {
 		b := make([]byte, before, before+len(secret))
@@ -57,14 +55,51 @@ func patterns(secret string) []pattern {
 	return all
 }
 
+// spelled returns a pattern for text whose characters are as they are or escaped.
+func spelled(text string) pattern {
+	p := pattern{plain: text}
+	for rest := text; rest != ""; {
+		r, n := utf8.DecodeRuneInString(rest)
+		p.spellings = append(p.spellings, spellings(r, rest[:n]))
+		rest = rest[n:]
+	}
+	return p
+}
+
+// reversed returns the characters of a text from the last to the first.
+func reversed(text string) string {
+	var out strings.Builder
+	for text != "" {
+		_, n := utf8.DecodeLastRuneInString(text)
+		out.WriteString(text[len(text)-n:])
+		text = text[:len(text)-n]
+	}
+	return out.String()
+}
+
+// inHex returns a pattern for the hexadecimal digits of a text's bytes, which a colon or a dash
+// may separate.
+func inHex(text string) pattern {
+	p := pattern{plain: hex.EncodeToString([]byte(text))}
+	for i := range len(text) {
+		digits := hex.EncodeToString([]byte{text[i]})
+		forms := []string{digits}
+		if i > 0 {
+			forms = append(forms, ":"+digits, "-"+digits)
+		}
+		p.spellings = append(p.spellings, forms)
+	}
+	return p
+}
+
 // spellings are how servers write a character: as it is and escaped.
 func spellings(r rune, bytes string) []string {
-	var percent, hex strings.Builder
+	var percent, escaped strings.Builder
 	for i := range len(bytes) {
 		fmt.Fprintf(&percent, "%%%02x", bytes[i])
-		fmt.Fprintf(&hex, `\x%02x`, bytes[i])
+		fmt.Fprintf(&escaped, `\x%02x`, bytes[i])
 	}
-	out := []string{percent.String(), hex.String()}
+	out := []string{percent.String(), escaped.String()}
 	if r == utf8.RuneError && len(bytes) == 1 { // no UTF-8: what printing makes of it
 		return append(out, bytes, string(utf8.RuneError))
 	}
@@ -91,29 +126,55 @@ func spellings(r rune, bytes string) []string {
 }
 
 // match returns how many bytes of the text are the pattern, with which it begins; 0:
-// none. Of a text that is cut, its end may be the front of the pattern. The longest
-// way to write a character is taken: a secret may look like an escape of another, and
-// then it is found as it is.
+// none. White space may be within it. Of a text that is cut, its end may be the front of
+// the pattern.
 func (p pattern) match(text string, cut bool) int {
 	if n := len(p.plain); len(text) >= n && strings.EqualFold(text[:n], p.plain) {
 		return n
 	}
-	rest := text
-	for read, all := range p.spellings {
-		n := 0
-		for _, form := range all {
-			switch {
-			case len(form) <= n:
-			case len(form) <= len(rest) && strings.EqualFold(form, rest[:len(form)]):
-				n = len(form)
-			case cut && read >= fewest && len(form) > len(rest) && strings.EqualFold(form[:len(rest)], rest):
-				return len(text)
+	ends := []int{0} // where the characters so far may end in the text, by each way to read it
+	for read, forms := range p.spellings {
+		var next []int
+		for _, begin := range ends {
+			begins := []int{begin}
+			if read > 0 && len(p.spellings) >= fewest {
+				if n := gap(text[begin:]); n > 0 {
+					begins = append(begins, begin+n)
+				}
+			}
+			for _, i := range begins {
+				for _, form := range forms {
+					switch rest := text[i:]; {
+					case len(form) <= len(rest) && strings.EqualFold(form, rest[:len(form)]):
+						if end := i + len(form); !slices.Contains(next, end) {
+							next = append(next, end)
+						}
+					case cut && read >= fewest && len(form) > len(rest) && strings.EqualFold(form[:len(rest)], rest):
+						return len(text)
+					}
+				}
 			}
 		}
-		if n == 0 {
+		if len(next) == 0 {
 			return 0
 		}
-		rest = rest[n:]
+		ends = next
 	}
-	return len(text) - len(rest)
+	return slices.Max(ends)
+}
+
+// gap returns the number of bytes of the white space, as it is or with escaped line breaks, with
+// which the text begins. What printed the text may have made a space of a line break.
+func gap(text string) int {
+	rest := text
+	for {
+		after := strings.TrimLeftFunc(rest, unicode.IsSpace)
+		for _, end := range []string{`\r`, `\n`} {
+			after = strings.TrimPrefix(after, end)
+		}
+		if len(after) == len(rest) {
+			return len(text) - len(rest)
+		}
+		rest = after
+	}
 }

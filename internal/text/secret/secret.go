@@ -4,9 +4,10 @@
 //	s := secret.New("***", key)
 //	fmt.Println(s.Hide(text))
 //
-// A secret is found as it is, escaped (percent, JSON, Go, HTML; all of it or single
-// characters) and in base64 of either alphabet, also with other text around it, as
-// in the credentials of HTTP's basic authentication. Letters' case does not matter.
+// A secret is found as it is, backwards, escaped (percent, JSON, Go, HTML; all of it or
+// single characters), in hexadecimal and in base64 of either alphabet, also with other
+// text around it, as in the credentials of HTTP's basic authentication, and over several
+// lines. Letters' case does not matter.
 //
 // Be aware that a server that means to tell a secret can always do so in a form that
 // is not covered here: this keeps secrets out of logs, but is no security boundary.

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -32,6 +33,18 @@ func forms(s string) map[string]string {
 		"query": url.QueryEscape(s), "path": url.PathEscape(s), "lower-query": strings.ToLower(url.QueryEscape(s)),
 		"percent-lower": percent(s, "%%%02x"), "percent-upper": percent(s, "%%%02X"), "hex": percent(s, `\x%02X`),
 		"percent-some": percent(s[:3], "%%%02x") + s[3:],
+		"hex-digits":   hex.EncodeToString([]byte(s)), "hex-capitals": strings.ToUpper(hex.EncodeToString([]byte(s))),
+		"hex-spaced": strings.TrimSpace(percent(s, "%02x ")), "hex-colons": strings.TrimSuffix(percent(s, "%02x:"), ":"),
+		"reversed": reversed(s), "reversed-percent": percent(reversed(s), "%%%02x"),
+	}
+	for name, end := range map[string]string{"feed": "\n", "return": "\r\n", "indented": "\n\t  ", "escaped": `\n`, "escaped-return": `\r\n`, "space": " "} {
+		_, first := utf8.DecodeRuneInString(s)
+		_, last := utf8.DecodeLastRuneInString(s)
+		out["lines-after-first-"+name] = s[:first] + end + s[first:]
+		out["lines-before-last-"+name] = s[:len(s)-last] + end + s[len(s)-last:]
+		out["lines-hex-"+name] = hex.EncodeToString([]byte(s[:3])) + end + hex.EncodeToString([]byte(s[3:]))
+		mime := base64.StdEncoding.EncodeToString([]byte(s))
+		out["lines-base64-"+name] = mime[:4] + end + mime[4:]
 	}
 	for name, e := range encodings {
 		for _, user := range []string{"", "u", "us", "user", "user:", "someone:"} {
