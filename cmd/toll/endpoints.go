@@ -85,13 +85,14 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	}()
 	defer func() { err = errors.Join(err, from.close()) }()
 	defer func() { err = errors.Join(err, w.Close()) }() // before the places are taken away
-	if err := w.Check(c.Context()); err != nil {
+	err = w.Check(c.Context())
+	newProgress(e.stderr, f.quiet).clear()
+	if err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
 			return stop
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
-	newProgress(e.stderr, f.quiet).clear()
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 

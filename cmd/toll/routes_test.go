@@ -101,7 +101,7 @@ func TestRunOverRoutes(t *testing.T) {
 // A run that is killed leaves no client behind.
 func TestRunOverRoutesKilled(t *testing.T) {
 	t.Parallel()
-	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout", "1h", "--to", "127.0.0.1:1", "--no-history")
+	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout", "1h", "--to", startLines(t), "--no-history")
 	started := testwait.Met(patience, func() bool {
 		for _, cmd := range r.processes() {
 			if strings.Contains(cmd, "sleep 1000") && !strings.Contains(cmd, "--client") {

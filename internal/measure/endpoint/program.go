@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
@@ -133,6 +134,9 @@ func (p *Program) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		r.addr = addrs[0]
+		if err := r.refused(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		if err := p.run(ctx, r, &sample.Visit{}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -277,6 +281,53 @@ func (p *Program) dismiss(v *vantage.Vantage) {
 }
 
 func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port) }
+
+// refusedError says that nothing listens at an address.
+type refusedError struct {
+	at   netip.AddrPort
+	from string // the place; "": this machine
+}
+
+func (e *refusedError) Error() string {
+	if e.from != "" {
+		return fmt.Sprintf("nothing listens at %s, dialled from %s: connection refused", e.at, e.from)
+	}
+	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
+}
+
+// Hint returns a remedy.
+func (e *refusedError) Hint() string {
+	return "start the server first; toll ports PORT says who has a port"
+}
+
+// refused returns a *refusedError if both TCP and UDP are refused at the route's address: clients
+// that try again for long would only hide that. What gives no answer may still serve the client.
+func (r *route) refused(ctx context.Context) error {
+	const patience = time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, _, err := r.from.Dial(ctx, "tcp", r.dial().String())
+	if err == nil {
+		return c.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return nil // the client will say what it is
+	}
+	if c, _, err = r.from.Dial(ctx, "udp", r.dial().String()); err != nil {
+		return nil
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err = c.Write(nil); err == nil { // an empty datagram
+		_, err = c.Read(make([]byte, 1))
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return &refusedError{r.dial(), elsewhere(r.from)}
+	}
+	return nil
+}
 
 // lookUp are the host's addresses of the families that count, at least one.
 func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestParseRoutes(t *testing.T) {
@@ -100,4 +101,33 @@ func FuzzParseRoute(f *testing.F) {
 			t.Errorf("%q: %q", s, r.host)
 		}
 	})
+}
+
+// Only what refuses TCP and UDP is refused before the client runs.
+func TestRefused(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	for name, tt := range map[string]struct {
+		at      string
+		refused bool
+	}{
+		"nobody": {testnet.TCP(t).String(), true},
+		"tcp":    {tcp.Addr().String(), false},
+		"udp":    {udp.LocalAddr().String(), false},
+	} {
+		at := netip.MustParseAddrPort(tt.at)
+		r := &route{addr: at.Addr(), port: at.Port(), from: vantage.Local()}
+		err := r.refused(t.Context())
+		if refused := new(refusedError); errors.As(err, &refused) != tt.refused || (err != nil) != tt.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
