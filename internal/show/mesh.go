@@ -100,9 +100,18 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	} else {
 		s.Add(paragraph(1, instead, document.Words))
 	}
-	text := fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
-	if x.NamedFrom != nil && x.Noise != nil {
-		text += fmt.Sprintf(" A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.", 100**x.Noise, *x.NamedFrom)
+	var text string
+	noisy := x.NamedFrom != nil && x.Noise != nil
+	switch {
+	case x.OnePair && noisy:
+		text = fmt.Sprintf("A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.", 100**x.Noise, *x.NamedFrom)
+	case x.OnePair: // nothing is typical
+		return s
+	case noisy:
+		text = fmt.Sprintf("Typical: %s %s. A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.",
+			t.text(x.Typical), t.unit, 100**x.Noise, *x.NamedFrom)
+	default:
+		text = fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
 	}
 	s.Add(faint(text, document.Words))
 	return s

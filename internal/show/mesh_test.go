@@ -174,7 +174,7 @@ func TestMeshJSONFields(t *testing.T) {
 		"mesh/nodes/0/effects":             "latency_p50 throughput_out throughput_in",
 		"mesh/nodes/0/effects/latency_p50": "ratio low high slow of",
 		"mesh/metrics":                     "latency_p50 throughput retransmission_rate",
-		"mesh/metrics/throughput":          "load unit higher_is_better typical fastest median slowest slowest_link links noise named_from matrix slow",
+		"mesh/metrics/throughput":          "load unit higher_is_better typical fastest median slowest slowest_link links noise named_from nodes_named_from matrix slow",
 		"mesh/metrics/retransmission_rate": "load unit typical fastest median slowest slowest_link links named_from matrix slow",
 		"mesh/failed/0":                    "nodes visits left reason",
 		"mesh/failed/1":                    "nodes load visits reason",

@@ -55,42 +55,77 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	return a
 }
 
-// none says that nothing is named, of what is judged only; or that nothing can be.
+// hidden is how many times slower something can be without being told from the noise, from
+// which on nothing is said to be healthy.
+const hidden = 3
+
+// none says that nothing is named, of what is judged only, and what would have been; or that
+// nothing can be.
 func (m *Mesh) none() string {
-	var known, unknown []string
+	var known, from, unknown, noisy, alone, out []string
 	for _, l := range loadsOfMesh {
 		x, measured := m.Metrics[l.metric]
 		what := "round trips"
 		if l.higher {
 			what = "throughput"
 		}
-		switch {
+		switch least := x.from(); {
 		case !measured:
-		case x.NamedFrom != nil:
-			known = append(known, what)
-		default:
+		case x.OnePair && least == nil && (m.Sweeps > 1 || !l.higher):
+			alone = append(alone, what)
+		case least == nil:
 			unknown = append(unknown, what)
+		case *least > hidden:
+			noisy = append(noisy, fmt.Sprintf("%s times slower in %s", factor(*least), what))
+		default:
+			known = append(known, what)
+			from = append(from, fmt.Sprintf("%s times slower in %s", factor(*least), what))
 		}
 	}
-	cannot := ""
+	one := m.onePair()
+	switch in := strings.Join(known, " and "); {
+	case len(known) == 0:
+	case one:
+		out = append(out, fmt.Sprintf("Neither direction of the link is slow against the other: one that is %s would have been reported.", strings.Join(from, " or ")))
+	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
+		out = append(out, fmt.Sprintf("Nothing else stands out of the noise in %s: what is %s would have been reported.", in, strings.Join(from, " or ")))
+	default:
+		out = append(out, fmt.Sprintf("No: no node or link stands out of the noise in %s. One that is %s would have been reported.", in, strings.Join(from, " or ")))
+	}
+	if len(noisy) > 0 {
+		out = append(out, fmt.Sprintf("Too noisy to tell: only what is %s would have been reported.", strings.Join(noisy, " or ")))
+	}
+	if len(alone) > 0 {
+		out = append(out, fmt.Sprintf("With one pair of nodes there is nothing to compare %s with.", strings.Join(alone, " and ")))
+	}
 	if len(unknown) > 0 {
 		few := "are too few"
 		if m.Sweeps == 1 {
 			few = "is too little"
 		}
-		cannot = fmt.Sprintf(" %s of %s %s to judge %s.",
-			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), few, strings.Join(unknown, " and "))
+		out = append(out, fmt.Sprintf("%s of %s %s to judge %s.",
+			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), few, strings.Join(unknown, " and ")))
 	}
-	switch in := strings.Join(known, " and "); {
-	case len(known) == 0:
-		return strings.TrimSpace(cannot)
-	case len(m.Nodes) == 2:
-		return fmt.Sprintf("No fault is reported in %s: with two nodes there is nothing else to compare with.", in) + cannot
-	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
-		return fmt.Sprintf("Nothing else stands out of the noise in %s.", in) + cannot
-	default:
-		return fmt.Sprintf("No: no node or link stands out of the noise in %s.", in) + cannot
+	return strings.Join(out, " ")
+}
+
+// onePair reports whether all that was measured is between the same two nodes.
+func (m *Mesh) onePair() bool {
+	for _, x := range m.Metrics {
+		if !x.OnePair {
+			return false
+		}
 	}
+	return len(m.Metrics) > 0
+}
+
+// factor is a number of times: with two decimals, or if it is large with none.
+func factor(x float64) string {
+	const large = 10
+	if x >= large {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // brief is a fault's subject and how slow it is, without how it compares.
@@ -128,7 +163,7 @@ func (m *Mesh) brief(faults []Fault) string {
 func (m *Mesh) rate(x Fault) string {
 	const typical = "the typical throughput"
 	switch {
-	case x.Kind == FaultLink && len(m.Nodes) == 2:
+	case x.Kind == FaultLink && m.onePair():
 		return "the throughput that " + x.Nodes[1] + " sends with"
 	case x.Way == WayBoth || x.Kind == FaultGroup:
 		return typical

@@ -16,7 +16,7 @@ func meshOf(nodes int, known bool) *Mesh {
 		m.Nodes = append(m.Nodes, Node{Node: sample.Node{Name: "n" + string(rune('1'+i))}})
 	}
 	for _, name := range []string{workload.LatencyP50, workload.Throughput} {
-		x := Metric{Links: nodes * (nodes - 1)}
+		x := Metric{Links: nodes * (nodes - 1), OnePair: nodes == 2}
 		if known {
 			from := 1.25
 			x.NamedFrom = &from
@@ -39,18 +39,25 @@ func TestAnswer(t *testing.T) {
 		known  bool
 		want   string
 	}{
-		{"healthy", nil, 3, true, "No: no node or link stands out of the noise in round trips and throughput."},
+		{"healthy", nil, 3, true, "No: no node or link stands out of the noise in round trips and throughput. One that is 1.25 times slower in round trips or 1.25 times slower in throughput would have been reported."},
 		{"noise-not-known", nil, 3, false, "5 sweeps of 3 nodes are too few to judge round trips and throughput."},
 		{"one-metric", func(m *Mesh) { m.Metrics[workload.LatencyP50] = Metric{Links: 3} }, 3, true,
-			"No: no node or link stands out of the noise in throughput. 5 sweeps of 3 nodes are too few to judge round trips."},
-		{"two", nil, 2, true, "No fault is reported in round trips and throughput: with two nodes there is nothing else to compare with."},
+			"No: no node or link stands out of the noise in throughput. One that is 1.25 times slower in throughput would have been reported. 5 sweeps of 3 nodes are too few to judge round trips."},
+		{"noisy", func(m *Mesh) {
+			for name, x := range m.Metrics {
+				from := 625.0
+				x.NodesFrom = &from
+				m.Metrics[name] = x
+			}
+		}, 3, true, "Too noisy to tell: only what is 625 times slower in round trips or 625 times slower in throughput would have been reported."},
+		{"two", func(m *Mesh) { m.Metrics[workload.LatencyP50] = Metric{Links: 1, OnePair: true} }, 2, true, "Neither direction of the link is slow against the other: one that is 1.25 times slower in throughput would have been reported. With one pair of nodes there is nothing to compare round trips with."},
 		{"slow", func(m *Mesh) { m.Faults = []Fault{slow} }, 3, true, "n2 is slow: 3.00 times the typical round trip."},
 		{"both", func(m *Mesh) { m.Faults = []Fault{slow, lossy} }, 3, true,
 			"n2 is slow: 3.00 times the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
 		{"doubtful", func(m *Mesh) { m.Doubtful = 1 }, 3, true,
-			"Nothing else stands out of the noise in round trips and throughput.\n1 link was slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget)."},
+			"Nothing else stands out of the noise in round trips and throughput: what is 1.25 times slower in round trips or 1.25 times slower in throughput would have been reported.\n1 link was slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget)."},
 		{"gone", func(m *Mesh) { m.Failed = []Failed{{Nodes: []string{"n3"}}, {Nodes: []string{"n1", "n2"}, Load: "rr"}} }, 3, true,
-			"n3 never answered.\nNothing else stands out of the noise in round trips and throughput.\nWithout a result: 1 pair."},
+			"n3 never answered.\nNothing else stands out of the noise in round trips and throughput: what is 1.25 times slower in round trips or 1.25 times slower in throughput would have been reported.\nWithout a result: 1 pair."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := meshOf(tt.nodes, tt.known)

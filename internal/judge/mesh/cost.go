@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -18,11 +17,13 @@ import (
 // no more than others do; so what is slow here is not the link.
 type Cost struct {
 	Load string `json:"load"`
-	// Ratio is that of the mode to the one beside it: the median over the sweeps of their
-	// links' medians.
+	// Ratio is that of the mode to the one beside it: the median of the links' ratios.
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: of one sweep
 	High  *float64 `json:"high,omitempty"`
+	// OnePair says that only one pair of nodes has results: there is no other link on which the
+	// mode could cost less.
+	OnePair bool `json:"one_pair,omitempty"`
 	// NamedFrom is how many times more than is typical the mode must cost on a link to be
 	// told from the noise; nil: the noise is not known.
 	NamedFrom *float64 `json:"named_from,omitempty"`
@@ -119,14 +120,12 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 	m.Costs = map[string]Cost{}
 	for _, l := range loadsOfMesh {
 		var visits []model.Visit
-		bySweep := map[int][]float64{}
 		for _, v := range pairs {
 			base, ok := other[turn{v.Sweep, v.Pair, v.Load}]
 			if v.Beside || v.Failure != "" || !ok || v.Load != l.load {
 				continue
 			}
 			ratio := v.Value / base
-			bySweep[v.Sweep] = append(bySweep[v.Sweep], ratio)
 			if l.higher {
 				ratio = 1 / ratio
 			}
@@ -136,17 +135,14 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 			continue
 		}
 		fit := model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
-		byFit, _ := model.Faults(fit)
-		c := Cost{Load: l.load, NamedFrom: number(fit.LeastLink()), Links: []LinkCost{}, Faults: []Fault{}}
-		var sweeps []float64
-		for _, all := range bySweep {
-			sweeps = append(sweeps, stats.Median(all))
+		byFit := [][]model.Fault{nil}
+		c := Cost{Load: l.load, Links: []LinkCost{}, Faults: []Fault{}, OnePair: fit.Alone}
+		if !fit.Alone { // else there is no other link to hold it against
+			byFit, _ = model.Faults(fit)
+			c.NamedFrom = number(fit.LeastLink())
 		}
-		slices.Sort(sweeps)
-		s := stats.Summarize(sweeps)
-		if c.Ratio = s.Median; s.N > 1 {
-			c.Low, c.High = number(s.Low), number(s.High)
-		}
+		x, low, high := fit.Typical()
+		c.Ratio, c.Low, c.High = ratioTo(l.metric, x, low, high)
 		slow := markLinks(fit, byFit[0])
 		for _, x := range byFit[0] {
 			c.Faults = append(c.Faults, m.fault(l.metric, fit, x, slow))
@@ -162,14 +158,13 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 	n := len(m.Nodes)
 	for a := range n {
 		for b := range n {
-			x := fit.Slowness(a, b)
+			x, low, high := fit.Link(a, b)
 			if math.IsNaN(x) || a == b || !fit.Directed && b < a {
 				continue
 			}
-			half := math.Exp(fit.HalfWidth()) // NaN without noise
 			c := LinkCost{Nodes: [2]string{m.name(a), m.name(b)}, Value: valueOf(metric, own.fits.of[metric].Slowness(a, b)),
 				Beside: valueOf(metric, beside.fits.of[metric].Slowness(a, b))}
-			c.Ratio, c.Low, c.High = ratioTo(metric, x, x/half, x*half)
+			c.Ratio, c.Low, c.High = ratioTo(metric, x, low, high)
 			link, upper := beside.slow[metric].has(a, b), slow.has(a, b)
 			switch {
 			case link && upper:
@@ -192,10 +187,18 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 // typicalCosts is a sentence about what the mode costs on most links.
 func (m *Mesh) typicalCosts() string {
 	var parts []string
+	where := "on a typical link"
 	for _, l := range loadsOfMesh {
 		c, ok := m.Costs[l.metric]
+		if ok && c.OnePair {
+			where = fmt.Sprintf("between %s and %s", c.Links[0].Nodes[0], c.Links[0].Nodes[1])
+		}
 		switch {
 		case !ok:
+		case c.OnePair && l.higher:
+			for _, x := range c.Links {
+				parts = append(parts, fmt.Sprintf("throughput from %s to %s is %s of it", x.Nodes[0], x.Nodes[1], x))
+			}
 		case l.metric == workload.LatencyP50:
 			parts = append(parts, fmt.Sprintf("round trips take %s times those of the %s", c, Network(m.Beside.Mode)))
 		default:
@@ -205,7 +208,7 @@ func (m *Mesh) typicalCosts() string {
 	if len(parts) == 0 {
 		return "What the " + m.upper() + " costs is not known: no link has a result in both networks."
 	}
-	return fmt.Sprintf("What the %s costs on a typical link: %s.", m.upper(), strings.Join(parts, ", "))
+	return fmt.Sprintf("What the %s costs %s: %s.", m.upper(), where, strings.Join(parts, ", "))
 }
 
 // sayCost is a sentence about where the mode costs more than it does on most links.
@@ -267,12 +270,23 @@ func (m *Mesh) costFindings() []string {
 
 // noCost says that the mode costs the same everywhere, as far as that is known.
 func (m *Mesh) noCost() string {
+	var from []string
 	for _, l := range loadsOfMesh {
-		if c, ok := m.Costs[l.metric]; ok && c.NamedFrom == nil {
+		c, ok := m.Costs[l.metric]
+		if ok && c.NamedFrom != nil {
+			from = append(from, fmt.Sprintf("%s times (%s)", factor(*c.NamedFrom), map[bool]string{false: "round trips", true: "throughput"}[l.higher]))
+		}
+		switch {
+		case ok && c.OnePair:
+			return fmt.Sprintf("With one pair of nodes there is no other link to compare the cost of the %s with.", m.upper())
+		case ok && c.NamedFrom == nil:
 			return fmt.Sprintf("Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
 		}
 	}
-	return fmt.Sprintf("The %s is reported as slow on no link: it costs about the same on all.", m.upper())
+	if len(from) == 0 {
+		return fmt.Sprintf("What the %s costs is not known: no link has a result in both networks.", m.upper())
+	}
+	return fmt.Sprintf("The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(), strings.Join(from, " or "))
 }
 
 // count is how many links have a verdict, in any metric, each once.

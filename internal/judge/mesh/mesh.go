@@ -255,12 +255,12 @@ func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 		out.Fastest, out.Slowest = out.Slowest, out.Fastest
 	}
 	out.SlowestLink = [2]string{m.name(slowest[0]), m.name(slowest[1])}
-	out.Typical = valueOf(metric, fit.Level)
+	out.Typical, out.OnePair = valueOf(metric, fit.Level), fit.Alone
 	switch {
 	case metric == workload.RetransmissionRate:
 		out.NamedFrom = number(fit.LeastRate())
 	case fit.Known():
-		out.Noise, out.NamedFrom = number(fit.Noise), number(fit.LeastLink())
+		out.Noise, out.NamedFrom, out.NodesFrom = number(fit.Noise), number(fit.LeastLink()), number(fit.LeastNode())
 	}
 	if n <= matrixNodes {
 		out.Matrix = make([][]*float64, n)
@@ -310,7 +310,7 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 
 // Converged reports whether what each node does to its links is known to
 // within the plan's precision (relative half-width of its interval), and the
-// sweeps are enough, in both modes if it has two. Of two nodes, it is the link.
+// sweeps are enough, in both modes if it has two. Of one pair, it is what the pair came to.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	if p.Mesh.Beside == "" {
 		return converged(p, pairs)
@@ -325,10 +325,17 @@ func converged(p sample.Plan, pairs []sample.PairVisit) bool {
 		if fit.Visits == 0 {
 			continue // all failed: more of that tells nothing
 		}
-		if fit.Sweeps < stats.MinJudged || !fit.Known() {
+		if fit.Sweeps < stats.MinJudged {
 			return false
 		}
-		if fit.Nodes == 2 && fit.HalfWidth() > p.Precision {
+		if fit.Alone {
+			x, low, high := fit.Typical()
+			if !(max(high-x, x-low) <= p.Precision*x) {
+				return false
+			}
+			continue
+		}
+		if !fit.Known() {
 			return false
 		}
 		for _, e := range slices.Concat(fit.Out, fit.In) {

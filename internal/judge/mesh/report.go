@@ -98,10 +98,24 @@ type Metric struct {
 	// told from the noise; of retransmissions, the rate of a link between nodes that lose
 	// nothing.
 	NamedFrom *float64 `json:"named_from,omitempty"`
+	// NodesFrom is how many times slower than is typical every node must be to be named.
+	NodesFrom *float64 `json:"nodes_named_from,omitempty"`
+	// OnePair says that only one pair has results: its round trips can be held against nothing,
+	// and each direction only against the other.
+	OnePair bool `json:"one_pair,omitempty"`
 	// Matrix is the value of each link, of the node of the row to that of the column;
 	// nil where there is none. Slow marks those that a fault explains. Large meshes have neither.
 	Matrix [][]*float64 `json:"matrix,omitempty"`
 	Slow   [][]bool     `json:"slow,omitempty"`
+}
+
+// from returns how many times slower any node or link must be to be named; nil if that is not
+// known.
+func (x Metric) from() *float64 {
+	if x.NamedFrom == nil || x.NodesFrom == nil {
+		return x.NamedFrom
+	}
+	return number(max(*x.NamedFrom, *x.NodesFrom))
 }
 
 // matrixNodes is the largest mesh whose report has every link.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -80,7 +79,7 @@ func (m *Mesh) say(faults []Fault) string {
 	case FaultLink:
 		who := "while most other links of both are healthy"
 		switch {
-		case len(m.Nodes) == 2:
+		case m.onePair():
 			who = "and which of the two it is cannot be determined"
 		case slices.ContainsFunc(m.Faults, func(o Fault) bool { return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0]) }):
 			who = "by more than its nodes"
@@ -121,7 +120,7 @@ func (m *Mesh) link(x Fault) string {
 	switch {
 	case x.Metric == workload.LatencyP50:
 		return fmt.Sprintf("its round trips take %s times as long as those of its nodes' other links %s", x, how)
-	case len(m.Nodes) == 2:
+	case m.onePair():
 		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0], x.Nodes[1], x, how)
 	case x.Way == WayBoth:
 		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions %s", x, how)
@@ -149,7 +148,7 @@ func (m *Mesh) node(x Fault) string {
 
 // nothingSlow says so, and how slow something would have to be to be named.
 func (m *Mesh) nothingSlow() string {
-	var parts []string
+	var links, nodes []string
 	for _, l := range loadsOfMesh {
 		x, ok := m.Metrics[l.metric]
 		if !ok || x.NamedFrom == nil {
@@ -159,19 +158,24 @@ func (m *Mesh) nothingSlow() string {
 		if l.higher {
 			what = "(throughput)"
 		}
-		parts = append(parts, fmt.Sprintf("%.2f times %s", *x.NamedFrom, what))
+		links = append(links, factor(*x.NamedFrom)+" times "+what)
+		if x.NodesFrom != nil {
+			nodes = append(nodes, factor(*x.NodesFrom)+" times "+what)
+		}
 	}
 	switch {
-	case len(parts) == 0:
+	case m.onePair() && m.Metrics[workload.Throughput].NamedFrom != nil:
+		return fmt.Sprintf("Neither direction of the link is %s times slower than the other.", factor(*m.Metrics[workload.Throughput].NamedFrom)) + m.nothingLost()
+	case m.onePair():
+		return "With one pair of nodes there is nothing to compare round trips with."
+	case len(links) == 0:
 		return fmt.Sprintf("No fault can be reported: the noise is not known from %s of %s.",
 			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"))
-	case len(m.Nodes) == 2 && m.Metrics[workload.Throughput].NamedFrom != nil:
-		return fmt.Sprintf("Neither direction of the link is %.2f times slower than the other.", *m.Metrics[workload.Throughput].NamedFrom) + m.nothingLost()
-	case len(m.Nodes) == 2:
-		return "Round trips between two nodes have nothing to be compared with."
+	case len(nodes) == 0:
+		return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no link is %s slower than its nodes explain.", strings.Join(links, " or ")) + m.nothingLost()
 	}
-	return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no node is %.2f times slower than is typical, and no link is %s slower than its nodes explain.",
-		model.Least, strings.Join(parts, " or ")) + m.nothingLost()
+	return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no node is %s slower than is typical, and no link is %s slower than its nodes explain.",
+		strings.Join(nodes, " or "), strings.Join(links, " or ")) + m.nothingLost()
 }
 
 func count(n int, what string) string {
@@ -206,7 +210,7 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	}
 	var unknown []string
 	for _, l := range loadsOfMesh {
-		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() {
+		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() && !fit.Alone {
 			unknown = append(unknown, map[string]string{workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
 		}
 	}

@@ -124,7 +124,7 @@ func weigh(epochs []Epoch, prior float64) (weights []float64, pairs int) {
 
 // Interval is where the mean is, at a level of confidence.
 func (e Estimate) Interval(level float64) (low, high float64) {
-	half := student((1+level)/2, e.Freedom) * e.Error
+	half := Student((1+level)/2, e.Freedom) * e.Error
 	return e.Centre - half, e.Centre + half
 }
 
@@ -152,8 +152,8 @@ func exp(x float64) float64 {
 	return math.Exp(min(max(x, -most), most))
 }
 
-// student is the quantile p > 0.5 of Student's distribution.
-func student(p, freedom float64) float64 {
+// Student returns the quantile p > 0.5 of Student's distribution with the given degrees of freedom.
+func Student(p, freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*(1-p))
 	return math.Sqrt(freedom * (1 - x) / x)
 }

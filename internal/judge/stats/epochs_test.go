@@ -264,7 +264,7 @@ func TestStudent(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
 		{0.975, 1, 12.706}, {0.975, 6, 2.447}, {0.975, 30, 2.042}, {0.9995, 6, 5.959}, {0.9995, 1000, 3.300},
 	} {
-		if got := student(c.p, c.freedom); math.Abs(got-c.want) > 0.001 {
+		if got := Student(c.p, c.freedom); math.Abs(got-c.want) > 0.001 {
 			t.Errorf("t(%g, %g) = %.4f, want %.3f", c.p, c.freedom, got, c.want)
 		}
 	}

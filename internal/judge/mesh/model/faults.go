@@ -52,15 +52,25 @@ func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 // if that is not known.
 func (f *Fit) LeastLink() float64 { return math.Exp(max(f.least, f.linkBeyond())) }
 
-// HalfWidth is the half-width of a link's 95 % interval, as a logarithm.
-func (f *Fit) HalfWidth() float64 {
-	return student(1-(1-stats.Confidence)/2, f.df) * f.Noise
+// LeastNode returns the factor from which on every node that has links to others would be
+// named; NaN if that is not known.
+func (f *Fit) LeastNode() float64 {
+	least := math.NaN()
+	for _, sides := range [][]side{f.out, f.in} {
+		from := f.sidesFrom(sides)
+		for i, s := range sides {
+			if s.n >= minLinks && !(from[i] <= least) {
+				least = from[i]
+			}
+		}
+	}
+	return math.Exp(least)
 }
 
-// linkBeyond is by how much the logarithm of a link must be off.
-func (f *Fit) linkBeyond() float64 {
-	return student(1-falseAlarms/f.pairs(), f.df) * f.Noise
-}
+// linkBeyond returns by how much the logarithm of a typical link must be off to be named.
+func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
+
+func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
 // Faults names what is slow by fits of the same sweeps, such as of round trips
 // and of throughput: groups first, then nodes, then links, each from the worst on.
@@ -115,6 +125,16 @@ func (f *Fit) nodeFaults() []Fault {
 
 // slowSides reports for each node whether it is slow on that side.
 func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
+	from := f.sidesFrom(sides)
+	out := make([]bool, len(sides))
+	for i, s := range sides {
+		out[i] = s.n >= minLinks && s.effect >= from[i] && 2*effects[i].Slow > effects[i].Of
+	}
+	return out
+}
+
+// sidesFrom returns from which effect on each node is slow.
+func (f *Fit) sidesFrom(sides []side) []float64 {
 	var all []float64
 	for _, s := range sides {
 		if s.n >= minLinks {
@@ -126,9 +146,9 @@ func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 		beyond = outlying * spread(all, lowMedian(all))
 	}
 	t := student(1-falseAlarms/float64(f.Nodes), f.df)
-	out := make([]bool, len(sides))
+	out := make([]float64, len(sides))
 	for i, s := range sides {
-		out[i] = s.n >= minLinks && s.effect >= max(f.least, beyond, t*f.error(s)) && 2*effects[i].Slow > effects[i].Of
+		out[i] = max(f.least, beyond, t*f.error(s))
 	}
 	return out
 }
@@ -139,13 +159,13 @@ func (f *Fit) suspects() []Fault {
 	if !f.Known() {
 		return nil
 	}
-	beyond := f.linkBeyond()
+	quantile := f.linkQuantile()
 	over := func(a, b int) float64 {
 		x := f.row(a, b) - f.level
 		whole := x - f.out[a].effect - f.in[b].effect
 		// A node that is faster than typical cannot make its links so.
 		slow := x - max(0, f.out[a].effect) - max(0, f.in[b].effect)
-		if slow >= f.least && whole >= beyond {
+		if slow >= f.least && whole >= quantile*f.linkNoise(f.linkOf(a, b)) {
 			return slow
 		}
 		return 0
@@ -178,9 +198,9 @@ func (f *Fit) suspects() []Fault {
 
 // link is the fault of a link, slower by that much.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
-	half := f.HalfWidth()
-	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
 	l := f.linkOf(from, to)
+	half := student(1-(1-stats.Confidence)/2, f.df) * f.linkNoise(l)
+	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
 	expected := f.row(from, to) + f.between(from, to) - by
 	for _, v := range f.visits[f.first[l]:f.first[l+1]] {
 		out.Of++

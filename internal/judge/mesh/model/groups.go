@@ -217,7 +217,7 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 		return false
 	}
 	// What the model left has the groups in it.
-	sigma, _ := f.replicate()
+	sigma := f.visitNoise * linkError(f.typicalInfo())
 	far := lowMedian(outside)
 	gap := far - lowMedian(inside)
 	if own := spread(outside, far); len(outside) >= 10 && !(own <= sigma) {

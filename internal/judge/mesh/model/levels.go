@@ -72,10 +72,34 @@ func (f *Fit) times(rounds bool) []int32 {
 	return out
 }
 
-// takeLevels takes off each visit the median of what the visits of its time have
-// more than is expected of their links. The machine drifts by tens of per cent
-// within minutes.
-func (f *Fit) takeLevels(times []int32, expected func(link int32) float64) {
+// takeRounds takes off each visit the median of what the visits of its time have more than
+// is expected of their links.
+func (f *Fit) takeRounds(times []int32) {
+	count := f.count(times)
+	rest := make([][]float64, len(count))
+	for t, n := range count {
+		rest[t] = make([]float64, 0, n)
+	}
+	for i, v := range f.visits {
+		rest[times[i]] = append(rest[times[i]], v.y-f.expected(v.link))
+	}
+	levels := make([]float64, len(count))
+	for t, xs := range rest {
+		levels[t] = lowMedian(xs)
+	}
+	f.takeOff(times, levels)
+}
+
+// takeOff takes off each visit the level of its time, relative to what levels are typically.
+func (f *Fit) takeOff(times []int32, levels []float64) {
+	typical := lowMedian(slices.Clone(levels))
+	for i := range f.visits {
+		f.visits[i].y -= levels[times[i]] - typical
+	}
+}
+
+// count returns the number of visits at each time.
+func (f *Fit) count(times []int32) []int {
 	var count []int
 	for _, t := range times {
 		for int(t) >= len(count) {
@@ -83,21 +107,5 @@ func (f *Fit) takeLevels(times []int32, expected func(link int32) float64) {
 		}
 		count[t]++
 	}
-	rest := make([][]float64, len(count))
-	for t, n := range count {
-		rest[t] = make([]float64, 0, n)
-	}
-	for i, v := range f.visits {
-		rest[times[i]] = append(rest[times[i]], v.y-expected(v.link))
-	}
-	levels := make([]float64, len(count))
-	var all []float64
-	for t, xs := range rest {
-		levels[t] = lowMedian(xs)
-		all = append(all, levels[t])
-	}
-	typical := lowMedian(all)
-	for i := range f.visits {
-		f.visits[i].y -= levels[times[i]] - typical
-	}
+	return count
 }

@@ -58,9 +58,23 @@ type Fit struct {
 	// slice if the fit is not directed.
 	Out, In []Effect
 	Groups  []Group
+	// Alone says that only one pair has visits: nothing can be held against its round trips,
+	// and against each direction only the other.
+	Alone bool
 
-	least   float64 // what a fault is at least, as a logarithm
-	df      float64 // degrees of freedom behind Noise
+	least float64 // what a fault is at least, as a logarithm
+	df    float64 // degrees of freedom behind Noise
+
+	// Of a visit: its standard deviation, NaN if not known, and the degrees of freedom of that.
+	visitNoise, visitFree float64
+	beside                float64   // what links differ by more than their visits explain
+	info                  []float64 // how many visits of each link can be held against others
+	// Of what all visits of a sweep have in common: the mean, its standard error, NaN if not
+	// known, and the degrees of freedom of that.
+	centre, drift, driftFree float64
+	centres                  []float64 // what each link came to by itself
+	alone                    bool      // there is one pair
+
 	visits  []visit // by link
 	first   []int32 // index of a link's first visit; one more than links
 	links   []float64
@@ -80,6 +94,7 @@ type visit struct {
 // side is one side of the node effects: rows (sending) or columns (receiving).
 type side struct {
 	effect, own float64 // own: robust standard deviation of its links
+	unit        float64 // standard error of one of its links, in that of a visit
 	n           int     // links
 }
 
@@ -96,15 +111,12 @@ func New(nodes int, directed bool, visits []Visit) *Fit {
 func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
 	f.sort(visits)
-	times := f.times(false)
-	f.takeLevels(times, func(int32) float64 { return 0 })
+	f.takeLevels()
 	f.summarize()
 	f.effects()
 	f.noise()
 	f.group()
-	// Now that the nodes' effects are known, the level of each time can be told
-	// from which of them it happened to visit.
-	f.takeLevels(f.times(true), f.expected)
+	f.takeRoundLevels()
 	f.summarize()
 	f.effects()
 	f.noise()
@@ -172,11 +184,11 @@ func (f *Fit) effects() {
 // sides finds level and effects, of sending over links to nodes that are not
 // slowIn, of receiving over links from nodes that are not slowOut.
 func (f *Fit) sides(slowIn, slowOut []bool) {
-	f.out = f.side(f.row, slowIn)
+	f.out = f.side(f.row, func(i, j int) int32 { return f.linkOf(i, j) }, slowIn)
 	f.in = f.out
 	both := [][]side{f.out}
 	if f.Directed {
-		f.in = f.side(f.column, slowOut)
+		f.in = f.side(f.column, func(i, j int) int32 { return f.linkOf(j, i) }, slowOut)
 		both = append(both, f.in)
 	}
 	var levels []float64
@@ -207,27 +219,33 @@ func (f *Fit) sides(slowIn, slowOut []bool) {
 
 // side is the median of each node's links but those to slow nodes, if enough are
 // left, and how far they are spread.
-func (f *Fit) side(at func(i, j int) float64, slow []bool) []side {
+func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []bool) []side {
 	out := make([]side, f.Nodes)
 	var xs, well []float64
 	for i := range out {
 		xs, well = xs[:0], well[:0]
+		errors := 0.0
 		for j := range f.Nodes {
 			x := at(i, j)
 			if math.IsNaN(x) {
 				continue
 			}
+			info := f.info[link(i, j)]
+			if info == 0 { // nothing could be held against it
+				continue
+			}
 			xs = append(xs, x)
+			errors += linkError(info) * linkError(info)
 			if !slow[j] {
 				well = append(well, x)
 			}
 		}
-		n := len(xs)
+		n, unit := len(xs), math.Sqrt(errors/float64(len(xs)))
 		if len(well) >= minLinks {
 			xs, well = well, xs
 		}
 		m := lowMedian(xs)
-		out[i] = side{m, spread(xs, m), n}
+		out[i] = side{m, spread(xs, m), unit, n}
 	}
 	return out
 }
@@ -249,9 +267,9 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 		}
 		slow := s.effect / 2
 		if s.effect < f.least {
-			slow = f.least
-			if beyond := f.linkBeyond(); beyond > slow {
-				slow = beyond
+			slow = max(f.least, f.linkBeyond())
+			if math.IsNaN(slow) {
+				slow = f.least
 			}
 		}
 		for j := range f.Nodes {

@@ -2,6 +2,8 @@ package model
 
 import (
 	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 const (
@@ -11,23 +13,154 @@ const (
 	// efficiency is that of the median absolute deviation against the standard
 	// deviation, of normal values: what each is worth in degrees of freedom.
 	efficiency = 0.37
+	// bentEfficiency is the same of the scale of Huber's proposal 2.
+	bentEfficiency = 0.75
 	// medianError is the standard error of a median against that of a mean.
 	medianError = 1.2533
 	// quiet is the least noise that is believed.
 	quiet = 0.005
 )
 
-// noise is the larger one of two: how far the links' values are spread about the
-// model, and what the spread of each link's own visits leaves of their median.
+// takeLevels takes off each visit what all visits of its sweep have in common, because the
+// machine drifts by tens of per cent within minutes, and finds the noise of the visits. A sweep
+// of few links is levelled on these links in the other sweeps.
+func (f *Fit) takeLevels() {
+	times := f.times(false)
+	a := f.additive(times)
+	f.takeOff(times, a.levels)
+	f.visitNoise, f.visitFree = a.scale, freedom(a.free)
+	f.informed(times)
+	if len(a.levels) > 1 {
+		d := newAdditive(a.levels, make([]int32, len(a.levels)), make([]int32, len(a.levels)), 1, 1)
+		f.drift, f.driftFree = d.scale/math.Sqrt(float64(len(a.levels))), freedom(d.free)
+		f.centre = d.centres[0]
+	} else {
+		f.drift = math.NaN()
+	}
+	f.centres = make([]float64, f.Nodes*f.Nodes)
+	for i, v := range f.visits {
+		f.centres[v.link] = a.centres[a.group[i]] + f.centre
+	}
+}
+
+// takeRoundLevels does the same by rounds, if some are large enough for a level of their own:
+// now that the nodes' effects are known, it can be told from which of them a round has.
+func (f *Fit) takeRoundLevels() {
+	sweeps, rounds := f.times(false), f.times(true)
+	more := len(f.count(rounds)) - len(f.count(sweeps))
+	if more == 0 {
+		return
+	}
+	f.takeRounds(rounds)
+	a := f.additive(make([]int32, len(f.visits)))
+	if free := a.free - len(f.count(rounds)); free > 0 {
+		f.visitNoise, f.visitFree = a.scale*math.Sqrt(float64(a.free)/float64(free)), freedom(free)
+	}
+}
+
+// additive fits links and times to the visits.
+func (f *Fit) additive(times []int32) *additive {
+	y, group := make([]float64, len(f.visits)), make([]int32, len(f.visits))
+	groups := int32(-1)
+	for i, v := range f.visits {
+		if i == 0 || v.link != f.visits[i-1].link {
+			groups++
+		}
+		y[i], group[i] = v.y, groups
+	}
+	return newAdditive(y, group, times, int(groups+1), len(f.count(times)))
+}
+
+// freedom returns what degrees of freedom of a bent scale are worth; one is one.
+func freedom(free int) float64 { return max(min(1, float64(free)), bentEfficiency*float64(free)) }
+
+// informed finds how many visits of each link can be held against those of other pairs in
+// their sweep: none in a sweep of one pair. The visits of a single pair are held against those
+// of its other direction.
+func (f *Fit) informed(times []int32) {
+	all := f.count(times)
+	pairs := 0
+	for a := range f.Nodes {
+		for b := range a {
+			if there, back := f.pair(a, b); len(there)+len(back) > 0 {
+				pairs++
+			}
+		}
+	}
+	f.Alone = pairs == 1
+	f.info = make([]float64, f.Nodes*f.Nodes)
+	for i, v := range f.visits {
+		with := 0
+		if f.Alone {
+			with = 1
+		} else {
+			there, back := f.pair(int(v.link)/f.Nodes, int(v.link)%f.Nodes)
+			for _, visits := range [][]visit{there, back} {
+				for _, o := range visits {
+					if o.sweep == v.sweep {
+						with++
+					}
+				}
+			}
+		}
+		f.info[v.link] += 1 - float64(with)/float64(all[times[i]])
+	}
+}
+
+// pair returns the visits from a node to another and back; those of a fit without directions
+// are all in the first.
+func (f *Fit) pair(a, b int) (there, back []visit) {
+	l := f.linkOf(a, b)
+	there = f.visits[f.first[l]:f.first[l+1]]
+	if f.Directed {
+		l = f.linkOf(b, a)
+		back = f.visits[f.first[l]:f.first[l+1]]
+	}
+	return there, back
+}
+
+// noise finds what the values of links are uncertain by: by the noise of their visits, and by
+// how far they are spread about the model, if that is more.
 func (f *Fit) noise() {
-	f.Noise, f.df = f.replicate()
+	f.Noise, f.df, f.beside = f.visitNoise*linkError(f.typicalInfo()), f.visitFree, 0
 	const enough = 4 // degrees of freedom: with fewer, the visits' own spread says more
 	if sigma, df := f.residual(); math.IsNaN(f.Noise) || df >= enough && sigma > f.Noise {
+		if !math.IsNaN(f.Noise) {
+			f.beside = math.Sqrt(sigma*sigma - f.Noise*f.Noise)
+		} else {
+			f.beside = sigma
+		}
 		f.Noise, f.df = sigma, df
 	}
 	if f.Noise < quiet {
+		f.beside = math.Hypot(f.beside, quiet)
 		f.Noise = quiet
 	}
+}
+
+// typicalInfo returns the median of what is known of links.
+func (f *Fit) typicalInfo() float64 {
+	var all []float64
+	for _, n := range f.info {
+		if n > 0 {
+			all = append(all, n)
+		}
+	}
+	return lowMedian(all)
+}
+
+// linkError returns the standard error of the median of n visits, in that of one.
+func linkError(n float64) float64 {
+	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
+}
+
+// linkNoise returns the standard error of a link's value; infinite if nothing can be held
+// against it.
+func (f *Fit) linkNoise(l int32) float64 {
+	if math.IsNaN(f.visitNoise) {
+		return f.Noise
+	}
+	return math.Hypot(f.visitNoise*linkError(f.info[l]), f.beside)
 }
 
 // residual is the noise by what the model leaves of the links; NaN if there are
@@ -51,35 +184,89 @@ func (f *Fit) residual() (sigma, df float64) {
 	return spread(rest, lowMedian(rest)) * math.Sqrt(float64(len(rest))/left), efficiency * left
 }
 
-// replicate is the noise of a link's value by how its own visits differ; NaN if
-// there are too few.
-func (f *Fit) replicate() (sigma, df float64) {
-	steps := make([]float64, 0, len(f.visits))
-	visits, links := 0, 0
-	for l := range f.Nodes * f.Nodes {
-		own := f.visits[f.first[l]:f.first[l+1]]
-		visits += len(own)
-		for i := range own {
-			if i == 0 {
-				links++
-				continue
-			}
-			steps = append(steps, math.Abs(own[i].y-own[i-1].y))
-		}
-	}
-	if df = efficiency * float64(len(steps)); df < 1 {
-		return math.NaN(), 0
-	}
-	each := float64(visits) / float64(links)
-	return normal * median(steps) / math.Sqrt2 * min(1, medianError/math.Sqrt(each)), df
-}
-
 // error is the standard error of a side's effect.
 func (f *Fit) error(s side) float64 {
 	const enough = 5 // links, for a spread of their own
 	sigma := f.Noise
+	if own := math.Hypot(f.visitNoise*s.unit, f.beside); own > sigma {
+		sigma = own
+	}
 	if s.n >= enough {
 		sigma = max(sigma, s.own)
 	}
 	return sigma * min(1, medianError/math.Sqrt(float64(s.n)))
+}
+
+// student returns the quantile p > 0.5 of Student's distribution, NaN for less than one degree
+// of freedom. For many it is an expansion about the normal one (Abramowitz & Stegun 26.7.5),
+// because the exact one does not converge for those of large meshes.
+func student(p, df float64) float64 {
+	const many = 50
+	switch {
+	case !(df >= 1):
+		return math.NaN()
+	case df < many:
+		return stats.Student(p, df)
+	}
+	z := math.Sqrt2 * math.Erfinv(2*p-1)
+	z2 := z * z
+	return z + z*(z2+1)/(4*df) + z*((5*z2+16)*z2+3)/(96*df*df)
+}
+
+// Link returns what a link came to by itself, not held against others, and its 95 % interval
+// with what all links drift by from sweep to sweep; NaN if that is not known. Its mean is
+// Huber's, and not the faster half as that of Slowness is.
+func (f *Fit) Link(from, to int) (x, low, high float64) {
+	l := f.linkOf(from, to)
+	n := float64(f.first[l+1] - f.first[l])
+	if n == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	own, free := f.visitNoise/math.Sqrt(f.info[l]), f.visitFree
+	switch {
+	case f.Alone && f.info[l] == 0:
+		own, free = 0, 1
+	case f.Alone: // what both directions have in common is the sweep's
+		own = f.visitNoise * math.Sqrt(f.info[l]) / n
+	}
+	half := interval(own, free, f.drift, f.driftFree)
+	return math.Exp(f.centres[l]), math.Exp(f.centres[l] - half), math.Exp(f.centres[l] + half)
+}
+
+// Typical returns the mean over the sweeps of what all links have in common, and its 95 %
+// interval, NaN if that is not known.
+func (f *Fit) Typical() (x, low, high float64) {
+	var all []float64
+	unknown, links := 0.0, 0.0
+	for l := range f.Nodes * f.Nodes {
+		if f.first[l] == f.first[l+1] || !f.Directed && l/f.Nodes > l%f.Nodes {
+			continue
+		}
+		all = append(all, f.centres[l])
+		links++
+		if n := f.info[l]; n > 0 {
+			unknown += f.visitNoise * f.visitNoise / n
+		}
+	}
+	if len(all) == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	m := median(all)
+	own := 0.0
+	if links > 2 { //nolint:mnd // of fewer the sweeps' mean is theirs
+		own = medianError * math.Sqrt(unknown) / links
+	}
+	half := interval(own, f.visitFree, f.drift, f.driftFree)
+	return math.Exp(m), math.Exp(m - half), math.Exp(m + half)
+}
+
+// interval returns the half-width of a 95 % interval from two independent standard errors and
+// their degrees of freedom.
+func interval(a, aFree, b, bFree float64) float64 {
+	const p = 1 - (1-stats.Confidence)/2
+	half := student(p, bFree) * b
+	if a > 0 {
+		half = math.Hypot(half, student(p, aFree)*a)
+	}
+	return max(half, quiet)
 }

@@ -1,0 +1,214 @@
+package model
+
+import (
+	"math"
+)
+
+// additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with
+// his proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Times
+// need not have visits to the same links: each is levelled on those that it has.
+type additive struct {
+	y           []float64
+	group, time []int32
+	weights     []float64
+	rest        []float64 // what the fit leaves of y
+	centres     []float64 // by group
+	levels      []float64 // by time; their mean is 0 in each part of the visits that hangs together
+	free        int       // degrees of freedom that the groups and times leave
+	scale       float64   // standard deviation of the noise, NaN without degrees of freedom
+}
+
+const (
+	// bend is where Huber's function turns from squares to absolute values, in standard deviations.
+	bend = 1.5
+	// bent is the mean of its square over a normal distribution.
+	bent = 0.7784
+	// steps is how often the weights are found anew, at most.
+	steps = 30
+)
+
+// newAdditive fits groups, and levels of the times if there are several.
+func newAdditive(y []float64, group, time []int32, groups, times int) *additive {
+	a := &additive{y: y, group: group, time: time, weights: make([]float64, len(y)), rest: make([]float64, len(y)),
+		centres: make([]float64, groups), levels: make([]float64, times), scale: math.NaN()}
+	a.free = len(y) - a.rank()
+	for i := range a.weights {
+		a.weights[i] = 1
+	}
+	a.start()
+	for range steps {
+		a.solve()
+		last := a.scale
+		a.rescale()
+		const settled = 1e-3
+		if !(math.Abs(a.scale-last) > settled*a.scale) && !math.IsNaN(last) || !(a.scale > 0) {
+			break
+		}
+		for i, r := range a.rest {
+			a.weights[i] = min(1, bend*a.scale/math.Abs(r))
+		}
+	}
+	return a
+}
+
+// rank returns the number of parameters that can be told apart: of groups and times, less one
+// for each part of the visits that no group or time connects with the others.
+func (a *additive) rank() int {
+	groups := len(a.centres)
+	parent := make([]int32, groups+len(a.levels))
+	for i := range parent {
+		parent[i] = int32(i)
+	}
+	find := func(i int32) int32 {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	joined := 0
+	for i := range a.y {
+		if g, t := find(a.group[i]), find(int32(groups)+a.time[i]); g != t {
+			parent[g] = t
+			joined++
+		}
+	}
+	return joined
+}
+
+// start weighs the first solution by how far visits are from the median of their group once
+// their time's median is off, so that no single visit decides it.
+func (a *additive) start() {
+	a.levels = medians(a.y, a.time, len(a.levels), func(int) float64 { return 0 })
+	a.centres = medians(a.y, a.group, len(a.centres), func(i int) float64 { return a.levels[a.time[i]] })
+	a.residuals()
+	far := make([]float64, len(a.rest))
+	for i, r := range a.rest {
+		far[i] = math.Abs(r)
+	}
+	if len(far) == 0 {
+		return
+	}
+	if scale := normal * kth(far, (len(far)+a.rankedBelow())/2); scale > 0 {
+		for i, r := range a.rest {
+			a.weights[i] = min(1, 2*bend*scale/math.Abs(r))
+		}
+	}
+}
+
+// rankedBelow returns how many residuals the parameters may have made 0.
+func (a *additive) rankedBelow() int { return min(len(a.y)-a.free, len(a.y)-1) }
+
+// solve finds the weighted least squares: the levels by conjugate gradients, with the groups'
+// centres eliminated. Few different patterns of visits take few steps.
+func (a *additive) solve() {
+	groups, times := len(a.centres), len(a.levels)
+	inGroup, inTime := make([]float64, groups), make([]float64, times)
+	for i, w := range a.weights {
+		inGroup[a.group[i]] += w
+		inTime[a.time[i]] += w
+	}
+	means := make([]float64, groups)
+	// centre finds the weighted mean of each group of some values, 0 if there are none.
+	centre := func(value func(i int) float64) {
+		clear(means)
+		for i, w := range a.weights {
+			means[a.group[i]] += w * value(i)
+		}
+		for g, w := range inGroup {
+			if w > 0 {
+				means[g] /= w
+			}
+		}
+	}
+	if times > 1 {
+		r, p, ap := make([]float64, times), make([]float64, times), make([]float64, times)
+		centre(func(i int) float64 { return a.y[i] })
+		clear(a.levels)
+		for i, w := range a.weights {
+			r[a.time[i]] += w * (a.y[i] - means[a.group[i]])
+		}
+		copy(p, r)
+		first := dot(r, r)
+		for left, step := first, 0; left > 1e-20*first && left > 0 && step < 4*times; step++ {
+			centre(func(i int) float64 { return p[a.time[i]] })
+			clear(ap)
+			for i, w := range a.weights {
+				ap[a.time[i]] += w * (p[a.time[i]] - means[a.group[i]])
+			}
+			curve := dot(p, ap)
+			if !(curve > 0) {
+				break
+			}
+			by := left / curve
+			for t := range r {
+				a.levels[t] += by * p[t]
+				r[t] -= by * ap[t]
+			}
+			next := dot(r, r)
+			for t := range p {
+				p[t] = r[t] + next/left*p[t]
+			}
+			left = next
+		}
+	} else {
+		clear(a.levels)
+	}
+	centre(func(i int) float64 { return a.y[i] - a.levels[a.time[i]] })
+	copy(a.centres, means)
+	a.residuals()
+}
+
+func (a *additive) residuals() {
+	for i, y := range a.y {
+		a.rest[i] = y - a.centres[a.group[i]] - a.levels[a.time[i]]
+	}
+}
+
+// rescale finds the scale of the residuals.
+func (a *additive) rescale() {
+	if a.free < 1 {
+		return
+	}
+	most := math.Inf(1)
+	for range steps {
+		sum := 0.0
+		for _, r := range a.rest {
+			r = min(math.Abs(r), most)
+			sum += r * r
+		}
+		if math.IsInf(most, 1) {
+			sum *= bent // nothing is bent yet
+		}
+		scale := math.Sqrt(sum / (bent * float64(a.free)))
+		const settled = 1e-4
+		if math.Abs(scale-a.scale) <= settled*scale {
+			a.scale = scale
+			return
+		}
+		a.scale, most = scale, bend*scale
+	}
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
+
+// medians returns the median of each group's values, less what off says of them.
+func medians(y []float64, group []int32, groups int, off func(i int) float64) []float64 {
+	by := make([][]float64, groups)
+	for i, g := range group {
+		by[g] = append(by[g], y[i]-off(i))
+	}
+	out := make([]float64, groups)
+	for g, xs := range by {
+		if len(xs) > 0 {
+			out[g] = median(xs)
+		}
+	}
+	return out
+}
