@@ -71,7 +71,7 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 
 // Hop is the container's own device; what that receives goes to the server if toServer.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
-	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name},
+	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name}, Counts: counts(b.Device.Name, toServer),
 		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: b.Device.Name, ForwardRx: toServer}})}
 }
 
@@ -82,7 +82,13 @@ func (b *Box) Paired(d agent.Interface) bool {
 
 // DeviceHop is a device in an agent's own namespace.
 func DeviceHop(a *agent.Agent, where string, kind mode.HopKind, name string, forwardRx bool) path.Hop {
-	return path.Hop{Kind: kind, Name: name, Where: where, Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+	return path.Hop{Kind: kind, Name: name, Where: where, Counts: counts(name, forwardRx),
+		Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// counts names a device's counters, of which forward is what it received if forwardRx.
+func counts(device string, forwardRx bool) [2]path.Counter {
+	return [2]path.Counter{{Device: device, Sent: !forwardRx}, {Device: device, Sent: forwardRx}}
 }
 
 // Card is the device that has the address.

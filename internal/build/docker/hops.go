@@ -41,7 +41,9 @@ func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
 
 // switchedHop is a network's bridge as a switch between its containers.
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
-	return s.bridged(n, local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers)))
+	h := local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers))
+	h.Shared = s.path // of a bridge that others have, the ports are still the path's own
+	return s.bridged(n, h)
 }
 
 // sent adds up what went out of the outer ends of containers' pairs.

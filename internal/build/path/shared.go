@@ -9,6 +9,15 @@ type thing struct {
 	name, where string
 }
 
+// counter is a counter of a device or a rule in one place: of the device, or of what is of one
+// kind and has one name.
+type counter struct {
+	thing  any
+	where  string
+	counts Counter
+	back   bool
+}
+
 // Share notes which of a path's hops and guards are those of a machine that other
 // paths are on, too.
 func Share(p *Path, ofMachine func(Hop) bool) {
@@ -19,4 +28,34 @@ func Share(p *Path, ofMachine func(Hop) bool) {
 			}
 		}
 	}
+}
+
+// Counters returns what the hop's forward and backward counters are; hops of other paths that
+// have an equal one read the same. They are nil if the hop is this path's own.
+func (h Hop) Counters() (out [2]any) {
+	if h.Shared == nil {
+		return out
+	}
+	_, named := h.Shared.(thing)
+	for i, c := range h.Counts {
+		switch {
+		case h.Counts == [2]Counter{}:
+			out[i] = counter{thing: h.Shared, back: i == 1}
+		case c == Counter{}:
+		case named:
+			out[i] = counter{where: h.Where, counts: c}
+		default:
+			out[i] = counter{thing: h.Shared, counts: c}
+		}
+	}
+	return out
+}
+
+// Takes returns which directions of a client's bytes that cross the hop its forward and backward
+// counters count.
+func (h Hop) Takes() [2]Ways {
+	if h.Expect == CarriesBoth {
+		return [2]Ways{{true, true}, {}}
+	}
+	return [2]Ways{{Forward: true}, {Backward: true}}
 }

@@ -44,10 +44,34 @@ type Hop struct {
 	// Shared is what counts, where other paths may have it, too: hops with equal
 	// values are one thing. It can be compared; nil: it is this path's own.
 	Shared any
+	// Counts are the counters of a device that Read's forward and backward ones are, where other
+	// hops may read one of them, too; zero: the hop's name says what it is.
+	Counts [2]Counter
+	// Crossing says which bytes of which clients the counters of a hop that several cells share
+	// have counted; nil: both directions of those in Clients.
+	Crossing []Crossing
 	// Read reads the counters now. It costs the load nothing: the counters
 	// are the kernel's own and run anyway.
 	Read func() (sample.Counters, error)
 }
+
+// Counter is one of a device's counters: of what it sent or of what it received.
+type Counter struct {
+	Device string
+	Sent   bool
+}
+
+// Crossing is what a hop's forward and backward counters have of a client's bytes.
+type Crossing struct {
+	Client int
+	Takes  [2]Ways
+}
+
+// Ways are directions of a client's bytes: to the server and back.
+type Ways struct{ Forward, Backward bool }
+
+// Or returns the directions of either.
+func (w Ways) Or(o Ways) Ways { return Ways{w.Forward || o.Forward, w.Backward || o.Backward} }
 
 // Carry reports whether the client's bytes cross the hop.
 func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
@@ -78,8 +102,9 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 				m = m.plus(moved)
 			}
 		}
-		m.Resent += h.relaysResent(hops, before, after, len(clients))
-		if s := h.judge(after[i].Sub(before[i]), m); s != "" {
+		again := h.relaysResent(hops, before, after, len(clients))
+		m.Resent += again
+		if s := h.judge(after[i].Sub(before[i]), m, h.flows(m, clients, again)); s != "" {
 			against = append(against, fmt.Sprintf("%s %s (%s): %s", h.Kind, h.Name, h.Where, s))
 		}
 	}
@@ -106,11 +131,35 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 	return bytes
 }
 
+// flows returns what the hop's forward and backward counters must have counted, if m is what
+// its clients moved, and their relays sent bytes again.
+func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
+	if h.Crossing == nil {
+		if h.Expect == CarriesBoth {
+			return [2]flow{m.forward().plus(m.backward())}
+		}
+		return [2]flow{m.forward(), m.backward()}
+	}
+	for _, x := range h.Crossing {
+		moved := clients[x.Client]
+		moved.Resent += again
+		for i, ways := range x.Takes {
+			if ways.Forward {
+				out[i] = out[i].plus(moved.forward())
+			}
+			if ways.Backward {
+				out[i] = out[i].plus(moved.backward())
+			}
+		}
+	}
+	return out
+}
+
 // judge returns what contradicts the path, or "".
-func (h Hop) judge(c sample.Counters, m Moved) string {
+func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	switch h.Expect {
 	case CarriesBoth:
-		return h.carried("both ways", c.ForwardBytes, c.ForwardPackets, m.forward().plus(m.backward()))
+		return h.carried("both ways", c.ForwardBytes, c.ForwardPackets, flows[0])
 	case Matches:
 		return matched("hit", c.Hits, m)
 	case Relays:
@@ -123,16 +172,16 @@ func (h Hop) judge(c sample.Counters, m Moved) string {
 		}
 		return untouched(c, max(0, m.Connections-1))
 	}
-	return h.carries(c, m)
+	return h.carries(c, flows)
 }
 
 // carries returns what contradicts that every byte of both directions was
 // counted, or "".
-func (h Hop) carries(c sample.Counters, m Moved) string {
-	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, m.forward()); s != "" {
+func (h Hop) carries(c sample.Counters, flows [2]flow) string {
+	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, flows[0]); s != "" {
 		return s
 	}
-	if s := h.carried("to the client", c.BackwardBytes, c.BackwardPackets, m.backward()); s != "" {
+	if s := h.carried("to the client", c.BackwardBytes, c.BackwardPackets, flows[1]); s != "" {
 		return s
 	}
 	// Even if all payload goes one way, its acknowledgements come back.

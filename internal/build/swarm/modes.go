@@ -219,6 +219,9 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 
 func (b *sandbox) where() string { return "overlay on node " + b.node }
 
+// namespace is one on a node.
+type namespace struct{ node, file string }
+
 // counter reads a device of it.
 func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
 	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
@@ -231,7 +234,10 @@ func (b *sandbox) tunnel(toServer bool) path.Hop {
 
 // switched is the bridge as a switch between two of its ports.
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
-	return local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
+	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
+	h.Shared = namespace{b.node, b.namespace} // that of the routing mesh has ports of all services
+	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
+	return h
 }
 
 // encryption are the hops between two tunnels of an encrypted network.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -32,41 +31,84 @@ func (g *guest) judgeHops(all []*guest) {
 			moved[i] = o.ends.moved(o.load, o.servers, o.clients, seconds)[0]
 		}
 	}
+	for i, o := range all {
+		if o.fate == told && o.path != g.path {
+			moved[i].Resent += o.relayedAgain()
+		}
+	}
 	hops := g.hops()
 	for i := range hops {
 		crossing, as := g.crossing(hops[i], all)
-		for _, k := range crossing {
-			if all[k].fate == begun {
-				g.err = errors.Join(errPartner, all[k].err)
+		hops[i].Clients = []int{} // not nil: nobody's may
+		for _, x := range crossing {
+			if all[x.Client].fate == begun {
+				g.err = errors.Join(errPartner, all[x.Client].err)
 				return
 			}
+			hops[i].Clients = append(hops[i].Clients, x.Client)
 		}
-		if hops[i].Clients = crossing; len(crossing) > 0 {
+		if hops[i].Crossing = crossing; len(crossing) > 0 && hops[i].Expect == path.Untouched {
 			hops[i].Expect = as
 		}
 	}
 	g.visit.Proof = proof(hops, g.before, g.after, path.Witness(hops, g.before, g.after, moved...))
 }
 
-// crossing are those whose bytes cross a hop or a guard of the guest's, and how. It is
-// not nil: nobody's may.
-func (g *guest) crossing(h path.Hop, all []*guest) (who []int, as path.Expect) {
-	who = []int{}
+// relayedAgain returns how many bytes the relays on the guest's path sent again.
+func (g *guest) relayedAgain() (bytes int64) {
+	for i, h := range g.hops() {
+		if h.Expect == path.Relays && i < len(g.before) && i < len(g.after) {
+			bytes += int64(g.after[i].Sub(g.before[i]).ResentBytes)
+		}
+	}
+	return bytes
+}
+
+// crossing returns those whose bytes a hop or a guard of the guest's counts, in which of its
+// counters, and how they cross it.
+func (g *guest) crossing(h path.Hop, all []*guest) (who []path.Crossing, as path.Expect) {
 	for i, o := range all {
-		k := slices.IndexFunc(o.path.Hops, func(x path.Hop) bool { return g.same(h, o, x) })
-		if k >= 0 {
-			who, as = append(who, i), o.path.Hops[k].Expect
+		x := path.Crossing{Client: i}
+		crosses := false
+		for _, other := range o.path.Hops {
+			takes, same := g.shares(h, o, other)
+			if same {
+				crosses, as = true, other.Expect
+			}
+			for k := range takes {
+				x.Takes[k] = x.Takes[k].Or(takes[k])
+			}
+		}
+		if crosses {
+			who = append(who, x)
+		}
+	}
+	if as == path.Carries || as == path.CarriesBoth {
+		as = path.CarriesBoth
+		for _, x := range who {
+			if x.Takes[1] != (path.Ways{}) {
+				as = path.Carries
+			}
 		}
 	}
 	return who, as
 }
 
-// same reports whether a hop of the guest's and one of another's are one thing.
-func (g *guest) same(h path.Hop, o *guest, x path.Hop) bool {
-	if g.path == o.path {
-		return h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where
+// shares returns which directions of another's bytes over one of its hops the counters of a hop
+// of the guest's count, and whether they count any.
+func (g *guest) shares(h path.Hop, o *guest, x path.Hop) (takes [2]path.Ways, any bool) {
+	if g.path == o.path && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
+		return x.Takes(), true
 	}
-	return h.Shared != nil && h.Shared == x.Shared
+	mine, its := h.Counters(), x.Counters()
+	for i, counter := range mine {
+		for k, other := range its {
+			if counter != nil && counter == other {
+				takes[i], any = takes[i].Or(x.Takes()[k]), true
+			}
+		}
+	}
+	return takes, any
 }
 
 // errPartner says why a cell has no witness although nothing is wrong with it.

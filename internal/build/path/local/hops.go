@@ -29,7 +29,8 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 // BridgeHop is a bridge as its machine's own device: it counts what goes between the
 // machine's stack and the containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where, Read: Device(ns, bridge, !toServer)}
+	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where, Read: Device(ns, bridge, !toServer),
+		Counts: [2]path.Counter{{Device: bridge, Sent: toServer}, {Device: bridge, Sent: !toServer}}}
 }
 
 // SwitchHop is a bridge as a switch: what it sent out of the ports towards the clients
@@ -44,7 +45,7 @@ func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 // ("out"). Each counts both directions of the load, once a leg.
 func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where, Expect: path.CarriesBoth,
-		Read: OneWay(Device(ns, bridge, leg == "in"))}
+		Read: OneWay(Device(ns, bridge, leg == "in")), Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
 }
 
 // ReflectedHop is a card as the path to a switch that reflects, and back: what the card

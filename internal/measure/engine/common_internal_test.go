@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Two cells on one bridge: one crosses it once, between the machine and a container, the other
+// twice, up to a proxy and down again. Each counter is held against what both put in it, and a
+// guard against what others did; ports of the same bridge are each path's own.
+func TestCellsOnOneBridge(t *testing.T) {
+	const here = "this machine"
+	bridge := local.BridgeHop(nil, here, "docker0", true)
+	ports := local.SwitchHop(here, "docker0", nil, nil)
+	of := func(guard bool, hops ...path.Hop) *guest {
+		p := &path.Path{Hops: hops}
+		for i := range p.Hops {
+			if p.Hops[i].Name == ports.Name {
+				p.Hops[i].Shared = p
+			}
+		}
+		if guard {
+			p.Guards = []path.Hop{local.Unused(bridge)}
+		}
+		path.Share(p, func(h path.Hop) bool { return h.Where == here })
+		return &guest{path: p, fate: told}
+	}
+	host := of(false, bridge)
+	relayed := of(false, local.BridgeLegHop(nil, here, "docker0", "in"), local.BridgeLegHop(nil, here, "docker0", "out"))
+	switched := of(true, ports)
+	again := of(true, path.Hop{Kind: mode.HopBridge, Name: ports.Name, Where: here})
+	all := []*guest{host, relayed, switched, again}
+
+	moved := []path.Moved{{Forward: 1e9, Backward: 1e6}, {Forward: 2e9, Backward: 3e6}, {Forward: 5e9, Backward: 5e9}, {Forward: 7e9, Backward: 7e9}}
+	for i := range moved {
+		moved[i].Connections, moved[i].Segment, moved[i].Seconds = 1, 1448, 1
+	}
+	packets := func(bytes uint64) uint64 { return bytes/1448 + 2 }
+	sent, received := uint64(1e9+2e9+3e6), uint64(1e6+2e9+3e6)
+	device := sample.Counters{ForwardBytes: sent, ForwardPackets: packets(sent), BackwardBytes: received, BackwardPackets: packets(received)}
+	for _, tt := range []struct {
+		name    string
+		g       *guest
+		h       path.Hop
+		counted sample.Counters
+		who     int
+	}{
+		{"host", host, host.path.Hops[0], device, 2},
+		{"in", relayed, relayed.path.Hops[0], sample.Counters{ForwardBytes: received, ForwardPackets: packets(received)}, 2},
+		{"out", relayed, relayed.path.Hops[1], sample.Counters{ForwardBytes: sent, ForwardPackets: packets(sent)}, 2},
+		{"guard", switched, switched.path.Guards[0], device, 2},
+		{"ports", switched, switched.path.Hops[0], sample.Counters{ForwardBytes: 5e9, ForwardPackets: packets(5e9), BackwardBytes: 5e9, BackwardPackets: packets(5e9)}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			crossing, as := tt.g.crossing(tt.h, all)
+			if len(crossing) != tt.who {
+				t.Errorf("%d cross it, want %d", len(crossing), tt.who)
+			}
+			tt.h.Clients, tt.h.Crossing = []int{}, crossing
+			if tt.h.Expect == path.Untouched {
+				tt.h.Expect = as
+			}
+			check := func(c sample.Counters, want bool) {
+				t.Helper()
+				w := path.Witness([]path.Hop{tt.h}, make([]sample.Counters, 1), []sample.Counters{c}, moved...)
+				if w.OK != want {
+					t.Errorf("%+v: %+v, want %t", c, w, want)
+				}
+			}
+			check(tt.counted, true)
+			foreign := tt.counted
+			foreign.ForwardBytes, foreign.ForwardPackets = foreign.ForwardBytes+8e9, foreign.ForwardPackets+8e6
+			check(foreign, false)
+			missing := tt.counted
+			missing.ForwardBytes /= 2
+			check(missing, false)
+		})
+	}
+}
