@@ -69,11 +69,23 @@ type Match struct{ exprs []expr.Any }
 // Verdict is what happens to a packet that a rule matched.
 type Verdict struct{ exprs []expr.Any }
 
-// Apply writes the chains in one transaction: all or nothing.
+// batch is the number of commands in a transaction: the kernel answers each, and a socket's
+// receive buffer holds the answers to some hundred.
+const batch = 64
+
+// Apply writes the chains, those of up to 64 commands in one transaction, all or nothing. Of
+// more, an error leaves those that were written before.
 func Apply(chains []Chain) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
+	}
+	commands := 0
+	next := func() error {
+		if commands++; commands%batch != 0 {
+			return nil
+		}
+		return flush(c)
 	}
 	type table struct {
 		Family
@@ -86,8 +98,14 @@ func Apply(chains []Chain) error {
 		if t == nil {
 			t = c.AddTable(&nftables.Table{Name: ch.Table, Family: ch.table()})
 			tables[table{ch.Family, ch.Table}] = t
+			if err := next(); err != nil {
+				return err
+			}
 		}
 		made[i] = c.AddChain(chain(ch, t))
+		if err := next(); err != nil {
+			return err
+		}
 	}
 	for i, ch := range chains {
 		for _, r := range ch.Rules {
@@ -96,8 +114,15 @@ func Apply(chains []Chain) error {
 				comment = userdata.AppendString(nil, userdata.TypeComment, r.Tag)
 			}
 			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(), UserData: comment})
+			if err := next(); err != nil {
+				return err
+			}
 		}
 	}
+	return flush(c)
+}
+
+func flush(c *nftables.Conn) error {
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("write nftables rules: %w", err)
 	}
