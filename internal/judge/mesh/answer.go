@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -40,11 +41,21 @@ func (m *Mesh) answer() *analysis.Answer {
 	}
 	if len(all) == 0 {
 		a.Add(m.none())
+	} else {
+		a.Add(m.firm())
 	}
 	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
 		a.Add(were(n, "link") + " slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
 	}
 	return m.withoutResult(a)
+}
+
+// firm says that a fault is not as certain as one of more sweeps; "" if it is.
+func (m *Mesh) firm() string {
+	if m.Sweeps >= stats.MinJudged {
+		return ""
+	}
+	return fmt.Sprintf("That rests on %s only: run more before you act on it (--sweeps, --budget).", count(m.Sweeps, "sweep"))
 }
 
 // withoutResult adds how many pairs have none.
@@ -201,6 +212,9 @@ func (m *Mesh) answerBeside(a *analysis.Answer) {
 		a.Add(fmt.Sprintf("And %d more.", said-most))
 	case said == 0:
 		a.Add(m.Beside.none())
+	}
+	if said > 0 {
+		a.Add(m.firm())
 	}
 	if n := m.count(SlowUndecided); n > 0 {
 		a.Add(m.undecided(n) + " (--sweeps, --budget).")

@@ -52,6 +52,8 @@ func TestAnswer(t *testing.T) {
 		}, 3, true, "Too noisy to tell: only what is 625 times slower in round trips or 625 times slower in throughput would have been reported."},
 		{"two", func(m *Mesh) { m.Metrics[workload.LatencyP50] = Metric{Links: 1, OnePair: true} }, 2, true, "Neither direction of the link is slow against the other: one that is 1.25 times slower in throughput would have been reported. With one pair of nodes there is nothing to compare round trips with."},
 		{"slow", func(m *Mesh) { m.Faults = []Fault{slow} }, 3, true, "n2 is slow: 3.00 times the typical round trip."},
+		{"few-sweeps", func(m *Mesh) { m.Faults, m.Sweeps = []Fault{slow}, 3 }, 3, true,
+			"n2 is slow: 3.00 times the typical round trip.\nThat rests on 3 sweeps only: run more before you act on it (--sweeps, --budget)."},
 		{"both", func(m *Mesh) { m.Faults = []Fault{slow, lossy} }, 3, true,
 			"n2 is slow: 3.00 times the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
 		{"doubtful", func(m *Mesh) { m.Doubtful = 1 }, 3, true,
