@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -284,6 +286,9 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	routes, refused := decideRoutes(facts, want)
 	changed, err := f.apply(routes)
 	left.Ports = append(refused, changed...)
+	if err == nil {
+		err = f.abortStranded(facts)
+	}
 	if err != nil {
 		return left, err
 	}
@@ -346,6 +351,19 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 		}
 	}
 	return left, nil
+}
+
+// abortStranded ends connections that took a shortcut and wait for the answer of a container
+// whose docker-proxy is gone, as docker-proxy's end would have ended them. Where the kernel
+// cannot, they wait until they time out: nobody else's answer reaches them.
+func (f *Fast) abortStranded(facts *ports.Facts) error {
+	_, err := f.table.Abort(func(e shortcut.Entry) bool {
+		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool { return p.Container == e.Target && p.Host.Port() == e.Dial.Port() })
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
 }
 
 // Preview is what Update would come to, without changing anything.

@@ -51,6 +51,7 @@ const (
 	objectMapLeft          = "left"
 	objectMapListeners     = "listeners"
 	objectMapShortcuts     = "shortcuts"
+	objectProgTollAnswer   = "toll_answer"
 	objectProgTollConnect4 = "toll_connect4"
 	objectProgTollConnect6 = "toll_connect6"
 	objectProgTollGetpeer4 = "toll_getpeer4"
@@ -101,6 +102,7 @@ type objectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
+	TollAnswer   *ebpf.ProgramSpec `ebpf:"toll_answer"`
 	TollConnect4 *ebpf.ProgramSpec `ebpf:"toll_connect4"`
 	TollConnect6 *ebpf.ProgramSpec `ebpf:"toll_connect6"`
 	TollGetpeer4 *ebpf.ProgramSpec `ebpf:"toll_getpeer4"`
@@ -176,6 +178,7 @@ type objectVariables struct {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
+	TollAnswer   *ebpf.Program `ebpf:"toll_answer"`
 	TollConnect4 *ebpf.Program `ebpf:"toll_connect4"`
 	TollConnect6 *ebpf.Program `ebpf:"toll_connect6"`
 	TollGetpeer4 *ebpf.Program `ebpf:"toll_getpeer4"`
@@ -186,6 +189,7 @@ type objectPrograms struct {
 
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
+		p.TollAnswer,
 		p.TollConnect4,
 		p.TollConnect6,
 		p.TollGetpeer4,

@@ -185,7 +185,7 @@ func (l lock) Close() error { return errors.Join(removeIfEmpty(ownRun), l.File.C
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {
-		errs = append(errs, t.Stop(), t.Close()) // before the links go, one by one
+		errs = append(errs, t.Stop(), t.abortAll(), t.Close()) // before the links go, one by one
 	}
 	dir := pins()
 	all, err := os.ReadDir(dir)

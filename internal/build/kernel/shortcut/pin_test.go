@@ -82,7 +82,7 @@ func TestPinnedTable(t *testing.T) {
 		t.Error(p, all, err)
 	}
 	files, err := os.ReadDir(pins())
-	if err != nil || len(files) != 13 {
+	if err != nil || len(files) != 14 {
 		t.Error(len(files), err)
 	}
 	for _, name := range append(files, nil) {

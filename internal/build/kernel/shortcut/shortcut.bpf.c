@@ -5,7 +5,8 @@
 // Shortcuts from this machine's loopback addresses into containers, taken when a
 // client connects. shortcut.go says what they are for and who fills the maps.
 //
-// Every program returns 1, "go on", in any case; what it is not sure of stays as it is.
+// Every program that rewrites returns 1, "go on", in any case; what it is not sure of stays
+// as it is. Only toll_answer drops packets, of clients that wait for a container.
 // (GPL beside MIT because the kernel gives its own structures to no other program.)
 
 #include <linux/bpf.h>
@@ -19,8 +20,11 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define AF_INET 2
 #define AF_INET6 10
 #define IPPROTO_TCP 6
+#define TCP_SYN_SENT 2
 #define TCP_LISTEN 10
+#define RST 0x04 // in a TCP header's byte of flags
 #define GO_ON 1
+#define DROP 0
 #define MAX_PROGRAMS 8 // of one kind at one cgroup, of which ours may be several
 
 // Of the kernel's structures only what is looked at; the loader finds where it is.
@@ -94,7 +98,7 @@ struct shortcut {
 };
 
 // Why a connection to a published port was left alone.
-enum reason { BOUND, DEVICE, NO_LISTENER, OTHER_LISTENER, FILTERED, KERNEL, V6_ONLY, NO_MEMORY, OFF, REASONS };
+enum reason { BOUND, DEVICE, NO_LISTENER, OTHER_LISTENER, FILTERED, KERNEL, V6_ONLY, NO_MEMORY, OFF, GONE, REASONS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -212,7 +216,7 @@ static __always_inline bool unfiltered(struct tcp_sock *t, bool six)
 }
 
 // target is what the socket leads to that a client of e would reach now.
-static __always_inline int listens(struct bpf_sock_addr *ctx, const struct endpoint *e, struct endpoint *to)
+static __always_inline int listens(void *ctx, const struct endpoint *e, struct endpoint *to)
 {
 	struct bpf_sock_tuple t = {};
 	struct endpoint *tag = 0;
@@ -424,4 +428,47 @@ int toll_getsock6(struct bpf_sock_addr *ctx)
 		ctx->user_ip6[3] = k->dialled.addr[3];
 	}
 	return GO_ON;
+}
+
+// resets reports whether a TCP packet, from its IP header on, ends the connection. IPv6's
+// extension headers are not walked: a packet that has one does not.
+static __always_inline bool resets(struct __sk_buff *skb)
+{
+	__u8 first = 0, flags = 0;
+	__u32 tcp = 40;
+
+	if (bpf_skb_load_bytes(skb, 0, &first, 1))
+		return false;
+	if (first >> 4 == 4) {
+		tcp = (first & 0xf) * 4;
+	} else if (bpf_skb_load_bytes(skb, 6, &first, 1) || first != IPPROTO_TCP) {
+		return false;
+	}
+	return !bpf_skb_load_bytes(skb, tcp + 13, &flags, 1) && flags & RST;
+}
+
+// toll_answer drops the answer to a redirected client's SYN if docker-proxy's socket no
+// longer leads to the container: its address may be another's by now. As long as the socket
+// is there, so is the container.
+SEC("cgroup_skb/ingress")
+int toll_answer(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct endpoint to;
+	struct took *k;
+
+	if (!sk)
+		return GO_ON;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk || sk->state != TCP_SYN_SENT)
+		return GO_ON;
+	k = bpf_sk_storage_get(&clients, sk, 0, 0);
+	if (!k)
+		return GO_ON;
+	if (listens(skb, &k->dialled, &to) < 0 && same(&to, &k->target))
+		return GO_ON;
+	if (resets(skb))
+		return GO_ON; // it reaches nobody, and the client need not wait
+	leave(GONE);
+	return DROP;
 }

@@ -6,7 +6,8 @@
 // kept in docker-proxy's own listening socket (Table.Add), which the programs look up as
 // the kernel would look it up for the client. The socket ends with docker-proxy, which
 // ends before the container's address may be another's; and who listens there next has
-// no such mark, whatever is still in the maps.
+// no such mark, whatever is still in the maps. A client whose SYN was not answered before
+// that gets no answer from anybody else: a program drops it (shortcut.bpf.c, toll_answer).
 //
 // In any doubt a connection stays as it is: another network namespace, a bound socket,
 // another listener, filters of other programs at the client's cgroup, a lease that
@@ -26,6 +27,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 )
 
 // Table is what shortcuts there are, in the kernel. Without pins it ends with the
@@ -57,7 +60,8 @@ type Reason string
 // Reasons, in the order of enum reason in shortcut.bpf.c.
 var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
 	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
-	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out"}
+	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
+	"the container ended before it answered, and another one did"}
 
 // attachments are the programs and where they are attached.
 func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
@@ -65,6 +69,7 @@ func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 		ebpf.AttachCGroupInet4Connect: p.TollConnect4, ebpf.AttachCGroupInet6Connect: p.TollConnect6,
 		ebpf.AttachCgroupInet4GetPeername: p.TollGetpeer4, ebpf.AttachCgroupInet6GetPeername: p.TollGetpeer6,
 		ebpf.AttachCgroupInet4GetSockname: p.TollGetsock4, ebpf.AttachCgroupInet6GetSockname: p.TollGetsock6,
+		ebpf.AttachCGroupInetIngress: p.TollAnswer,
 	}
 }
 
@@ -95,9 +100,13 @@ func Load() (*Table, error) {
 	return t, root.Close()
 }
 
-// Close lets go of the table, which ends with that if it is not pinned.
+// Close lets go of the table, which ends with that if it is not pinned; then connections
+// that still wait for a container's answer are aborted, as Abort does.
 func (t *Table) Close() error {
 	var errs []error
+	if len(t.links) > 0 && t.pinned == 0 {
+		errs = append(errs, t.Stop(), t.abortAll())
+	}
 	for _, l := range t.links {
 		errs = append(errs, l.Close())
 	}
@@ -183,6 +192,33 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 		return fmt.Errorf("write BPF map: %w", err)
 	}
 	return nil
+}
+
+// Abort ends the connections that took a shortcut, wait for the container's answer and do
+// not lead to an entry that is kept: their connects fail with ECONNABORTED. It returns their
+// number. Until then the programs drop what others answer.
+//
+// The error wraps EOPNOTSUPP if the kernel has no CONFIG_INET_DIAG_DESTROY.
+func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
+	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
+		var k objectTook
+		if _, err := binary.Decode(value, binary.NativeEndian, &k); err != nil {
+			return false
+		}
+		return !keep(Entry{Dial: k.Dialled.addrPort(), Target: k.Target.addrPort()})
+	})
+}
+
+// abortAll ends all that wait, before the programs that guard them go.
+func (t *Table) abortAll() error {
+	if t.maps.Clients == nil { // it is closed already
+		return nil
+	}
+	_, err := t.Abort(func(Entry) bool { return false })
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
 }
 
 // Choose notes the ports that the user asked for, in place of earlier ones; none: all.

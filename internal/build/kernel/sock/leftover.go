@@ -45,6 +45,7 @@ type request struct {
 	family, protocol, attributes byte
 	states                       uint32
 	id                           []byte
+	more                         nl.NetlinkRequestData // attributes, or nil
 }
 
 var _ nl.NetlinkRequestData = request{}
@@ -66,6 +67,9 @@ func (r request) Serialize() []byte {
 func (r request) dump(f func(message []byte)) error {
 	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
 	q.AddData(r)
+	if r.more != nil {
+		q.AddData(r.more)
+	}
 	err := q.ExecuteIter(unix.NETLINK_INET_DIAG, diagByFamily, func(message []byte) bool {
 		if len(message) >= messageSize {
 			f(message)
