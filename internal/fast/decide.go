@@ -8,6 +8,7 @@ package fast
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -155,47 +156,78 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// walk sends a client's first packet through the rules, as it goes now and as it would
-// go, and says why the port must stay as it is. Rules that ask who sends would judge
-// the client instead of docker-proxy; they are among those that toll does not read.
+// walk sends the packets of an exchange through the rules, there and back, as they go now and
+// as they would go, and says why the port must stay as it is. Rules that ask who sends would
+// judge the client instead of docker-proxy; they are among those that toll does not read.
 func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
-	if !f.Known.Rules {
+	switch {
+	case !f.Known.Rules:
 		return "the rules of the packet filter cannot be read"
+	case !f.Known.OldRules:
+		return "rules in iptables' old tables cannot be read"
 	}
 	bridge, gateway, ok := towards(f, target.Addr())
 	if !ok {
 		return "no bridge of Docker's leads to " + target.Addr().String()
 	}
-	now := firewall.Packet{Proto: "tcp", Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true, DstLocal: true}
-	in := now
-	in.In, in.Out = "lo", ""
-	then := firewall.Packet{Proto: "tcp", Src: gateway, Dst: target.Addr(), Port: target.Port(), Out: bridge, SrcLocal: true}
-	for _, s := range []struct {
-		hook   firewall.Hook
-		packet firewall.Packet
-		what   string
-	}{
-		{firewall.Output, now, "to " + dial.String()}, {firewall.Postrouting, now, "to " + dial.String()},
-		{firewall.Prerouting, in, "to " + dial.String()}, {firewall.Input, in, "to " + dial.String()},
-		{firewall.Output, then, "to " + target.String()}, {firewall.Postrouting, then, "to " + target.String()},
-	} {
+	for _, s := range exchange(f, dial, target, bridge, gateway) {
 		for _, kind := range []firewall.Kind{firewall.Filter, firewall.NAT} {
-			if kind == firewall.NAT && s.hook == firewall.Prerouting {
-				continue // what this machine sent has been there at its output
+			if kind == firewall.NAT && (s.packet.Stage != firewall.First || s.hook == firewall.Prerouting) {
+				continue // a connection's first packet decides, at this machine's output if it sent it
 			}
 			o := f.Rules.Walk(kind, s.hook, s.packet)
 			switch {
 			case len(o.Unread) > 0:
-				return "a rule that toll cannot read may decide about a packet " + s.what + ": " + o.Unread[0]
+				return "a rule that toll cannot read may decide about " + s.what + ": " + o.Unread[0]
 			case len(o.Depends) > 0:
-				return "a rule decides by the client's address: " + o.Depends[0]
-			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet == then: // to the bridge's address, which it has
+				return "a rule decides about " + s.what + " by the client's address or port: " + o.Depends[0]
+			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // to the bridge's address, which it has
 			case o.Verdict != firewall.Accept:
-				return fmt.Sprintf("a packet %s meets %s in %s", s.what, o.Verdict, o.Where)
+				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
 			}
 		}
 	}
 	return ""
+}
+
+// step is a packet at one of the hooks that it passes.
+type step struct {
+	hook   firewall.Hook
+	packet firewall.Packet
+	what   string
+}
+
+// exchange returns the steps of a whole exchange: to docker-proxy over lo and back, and to the
+// container over the bridge and back. The client's port is any that the kernel may give it.
+func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gateway netip.Addr) (out []step) {
+	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
+	if high == 0 {
+		low, high = 1, math.MaxUint16
+	}
+	for _, stage := range []firewall.Stage{firewall.First, firewall.Reply, firewall.Later, firewall.LaterReply} {
+		for _, x := range []struct {
+			server netip.AddrPort
+			client netip.Addr
+			device string
+		}{{dial, dial.Addr(), "lo"}, {target, gateway, bridge}} {
+			local := x.device == "lo"
+			p := firewall.Packet{Stage: stage, Proto: "tcp", Src: x.client, Dst: x.server.Addr(), Port: x.server.Port(), SrcLocal: true, DstLocal: local}
+			what := map[firewall.Stage]string{firewall.First: "a packet to ", firewall.Reply: "the answer from ",
+				firewall.Later: "a later packet to ", firewall.LaterReply: "a later answer from "}[stage] + x.server.String()
+			if stage.Back() {
+				p = firewall.Packet{Stage: stage, Proto: "tcp", Src: x.server.Addr(), Dst: x.client, Port: low, High: high, From: x.server.Port(), SrcLocal: local, DstLocal: true}
+			}
+			leaves, comes := p, p
+			leaves.Out, comes.In = x.device, x.device
+			if local || !stage.Back() {
+				out = append(out, step{firewall.Output, leaves, what}, step{firewall.Postrouting, leaves, what})
+			}
+			if local || stage.Back() {
+				out = append(out, step{firewall.Prerouting, comes, what}, step{firewall.Input, comes, what})
+			}
+		}
+	}
+	return out
 }
 
 // towards is the bridge of Docker's that leads to a container, with its address.

@@ -15,7 +15,7 @@ func facts() *ports.Facts {
 	at := netip.MustParseAddrPort
 	web := at("172.17.0.2:80")
 	f := &ports.Facts{
-		Docker: "28.5.2", Known: ports.Known{Rules: true, Owners: true},
+		Docker: "28.5.2", Known: ports.Known{Rules: true, OldRules: true, Owners: true}, Switches: ports.Switches{ClientPorts: [2]uint16{32768, 60999}},
 		Containers: []ports.Container{{ID: "1234", Name: "web", PID: 100, State: "running", Addrs: []netip.Addr{web.Addr()}, Published: []ports.Published{
 			{Proto: "tcp", Port: 80, Host: at("0.0.0.0:8080")}, {Proto: "tcp", Port: 80, Host: at("[::]:8080")}, {Proto: "tcp", Port: 80, Host: at("127.0.0.1:8081")}}}},
 		Devices: []ports.Device{
@@ -103,6 +103,7 @@ func TestDecideRefuses(t *testing.T) {
 		"proxy-elsewhere":        {func(f *ports.Facts) { f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.9:80") }, "leads elsewhere"},
 		"proxy-other-port":       {func(f *ports.Facts) { f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.2:81") }, "leads elsewhere"},
 		"rules-unknown":          {func(f *ports.Facts) { f.Known.Rules = false }, "cannot be read"},
+		"old-rules-unknown":      {func(f *ports.Facts) { f.Known.OldRules = false }, "rules in iptables' old tables cannot be read"},
 		"bridge-gone":            {func(f *ports.Facts) { f.Devices = f.Devices[:2] }, "no bridge of Docker's"},
 		"other-bridge":           {func(f *ports.Facts) { f.Devices[2].Docker = false }, "no bridge of Docker's"},
 		"output-to-container":    {rule("filter", "-A OUTPUT -d 172.17.0.0/16 -p tcp -j DROP"), "to 172.17.0.2:80 meets drop in filter OUTPUT"},
@@ -116,6 +117,19 @@ func TestDecideRefuses(t *testing.T) {
 		"translated-at-loopback": {rule("nat", "-A OUTPUT -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.0.0.1:1"), "meets dnat in nat OUTPUT"},
 		"translated-behind":      {rule("nat", "-A OUTPUT -d 172.17.0.2/32 -p tcp -j DNAT --to-destination 10.0.0.1:1"), "to 172.17.0.2:80 meets dnat in nat OUTPUT"},
 		"source-behind-loopback": {rule("nat", "-A POSTROUTING -o lo -j MASQUERADE"), "to 127.0.0.1:8080 meets masquerade"},
+		"reply-direction":        {rule("filter", "-A INPUT -i lo -p tcp -m conntrack --ctdir REPLY -j DROP"), "the answer from 127.0.0.1:8080 meets drop in filter INPUT"},
+		"reply-output":           {rule("filter", "-A OUTPUT -o lo -p tcp -m conntrack --ctdir REPLY --ctreplsrcport 8080 -j DROP"), "the answer from 127.0.0.1:8080 meets drop in filter OUTPUT"},
+		"reply-raw":              {rule("raw", "-A PREROUTING -i lo -p tcp -m conntrack --ctdir REPLY -j DROP"), "the answer from 127.0.0.1:8080 meets drop in raw PREROUTING"},
+		"reply-untracked":        {rule("raw", "-A OUTPUT -s 127.0.0.1/32 -p tcp -m conntrack --ctstate INVALID -j DROP"), "127.0.0.1:8080 meets drop in raw OUTPUT"},
+		"established":            {rule("filter", "-A INPUT -i lo -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"), "the answer from 127.0.0.1:8080 meets drop"},
+		"established-there":      {rule("filter", "-A OUTPUT -p tcp -m tcp --dport 8080 -m state --state ESTABLISHED -j DROP"), "a later packet to 127.0.0.1:8080 meets drop"},
+		"status-seen-reply":      {rule("filter", "-A OUTPUT -p tcp -m tcp --dport 8080 -m conntrack --ctstatus SEEN_REPLY -j DROP"), "a later packet to 127.0.0.1:8080 meets drop"},
+		"status-assured":         {rule("filter", "-A INPUT -i lo -p tcp -m conntrack --ctdir REPLY --ctstatus ASSURED -j DROP"), "a later answer from 127.0.0.1:8080 meets drop"},
+		"only-new":               {rule("filter", "-A INPUT -i lo -p tcp -m conntrack ! --ctstate NEW -j DROP"), "the answer from 127.0.0.1:8080 meets drop"},
+		"client-ports":           {rule("filter", "-A INPUT -i lo -p tcp -m tcp --dport 40000:41000 -j DROP"), "the answer from 127.0.0.1:8080 by the client's address or port: filter INPUT for ports 40000:41000"},
+		"reply-of-container":     {rule("filter", "-A INPUT -i docker0 -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"), "the answer from 172.17.0.2:80 meets drop"},
+		"later-to-container":     {rule("filter", "-A OUTPUT -o docker0 -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"), "a later packet to 172.17.0.2:80 meets drop"},
+		"server-port":            {rule("filter", "-A INPUT -i lo -p tcp -m tcp --sport 8080 -j DROP"), "a rule that toll cannot read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts()
@@ -132,6 +146,24 @@ func TestDecideRefuses(t *testing.T) {
 			}
 			if !strings.Contains(strings.Join(why, "\n"), c.why) {
 				t.Errorf("left: %q, want %q", why, c.why)
+			}
+		})
+	}
+}
+
+// Rules of ordinary firewalls let the whole exchange pass.
+func TestDecideWithFirewall(t *testing.T) {
+	for name, rules := range map[string]string{
+		"stateful": "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -j DROP",
+		"invalid":  "-A INPUT -i lo -j ACCEPT\n-A INPUT -m conntrack --ctstate INVALID -j DROP\n-A OUTPUT -m conntrack --ctstate INVALID -j DROP",
+		"port":     "-A INPUT -p tcp -m tcp --dport 3306 -j DROP\n-A OUTPUT -p tcp -m tcp --dport 25 -j REJECT",
+		"ufw":      "-A INPUT -i lo -j ACCEPT\n-A OUTPUT -o lo -j ACCEPT\n-A INPUT -m state --state RELATED,ESTABLISHED -j ACCEPT\n-A OUTPUT -m state --state RELATED,ESTABLISHED,NEW -j ACCEPT\n-A INPUT -j DROP\n-A OUTPUT -j DROP",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			f.Rules = firewall.ParseSave(strings.Replace(dockers, ":DOCKER-USER - [0:0]", ":DOCKER-USER - [0:0]\n"+rules, 1), false)
+			if routes, left := decideRoutes(f, Choice{All: true}); len(routes) != 3 {
+				t.Errorf("%+v", left)
 			}
 		})
 	}

@@ -32,9 +32,11 @@ type Facts struct {
 
 // Known says what could be read.
 type Known struct {
-	Rules  bool // nft's or iptables'
-	Owners bool // of all sockets
-	Flows  bool
+	Rules bool // nft's or iptables'
+	// OldRules says that iptables' old tables, if there are any, are among them.
+	OldRules bool
+	Owners   bool // of all sockets
+	Flows    bool
 }
 
 // Missing is what could not be read, and what that takes.
@@ -152,6 +154,8 @@ type Switches struct {
 	// RoutedBySocket says that policy rules ask for a socket's user, port, protocol or
 	// type of service, so that two programs' packets may take different routes.
 	RoutedBySocket bool
+	// ClientPorts are the first and the last port that the kernel gives to clients; 0: not known.
+	ClientPorts [2]uint16
 }
 
 // localnet reports whether a device carries packets from 127.0.0.0/8.

@@ -12,11 +12,11 @@ var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": Or
 	"--ctreplsrc": ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
 
 // xtStates are the states that --ctstate names (linux/netfilter/xt_conntrack.h).
-var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": 1 << 1, "RELATED": 1 << 2, "NEW": stateNew,
+var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEstablished, "RELATED": 1 << 2, "NEW": stateNew,
 	"SNAT": 1 << 6, "DNAT": xtDNAT, "UNTRACKED": 1 << 8}
 
 // xtStatuses are those of --ctstatus. NONE is no bit, and so matches nothing.
-var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": 1 << 1, "ASSURED": 1 << 2, "CONFIRMED": statusConfirmed}
+var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply, "ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
 
 // parseConntrack reads an option of iptables' matches conntrack and state.
 func parseConntrack(o saveOption) (Lookup, bool) {

@@ -120,11 +120,30 @@ const (
 	NoOnes  Local = "no one's" // of several machines, or of none: broadcast and the like
 )
 
-// Packet is the first packet of a connection, in its original direction.
+// Stage says which packet of a connection it is, as connection tracking tells them apart.
+type Stage int
+
+// The stages. A connection is assured once both ends have answered.
+const (
+	First      Stage = iota // the client's
+	Reply                   // the server's first
+	Later                   // the client's, once it is assured
+	LaterReply              // the server's, once it is assured
+)
+
+// Back reports whether the server sends the packet.
+func (s Stage) Back() bool { return s == Reply || s == LaterReply }
+
+// Packet is a packet of a connection; the zero Stage is the first, in its original direction.
 type Packet struct {
-	Proto              string
-	Src, Dst           netip.Addr
-	Port               uint16
+	Stage    Stage
+	Proto    string
+	Src, Dst netip.Addr
+	Port     uint16 // of the destination
+	// High is the last port that it may go to where Port is only the first; 0: there is one.
+	High uint16
+	// From is the server's port, of a packet that it sends.
+	From               uint16
 	In, Out            string
 	SrcLocal, DstLocal bool
 	// Orig is what the client dialled, where that was translated since.
@@ -205,8 +224,18 @@ func (n Net) matches(a netip.Addr) bool {
 	return !n.Prefix.IsValid() || n.Prefix.Contains(a) != n.Not
 }
 
-func (s Ports) matches(port uint16) bool {
-	return s.High == 0 || (s.Low <= port && port <= s.High) != s.Not
+func (s Ports) to(p *Packet) answer {
+	if s.High == 0 {
+		return sure(true)
+	}
+	return p.to(s.Low, s.High).not(s.Not)
+}
+
+// to reports whether the packet's destination has a port in the range.
+func (p *Packet) to(low, high uint16) answer {
+	last := max(p.Port, p.High)
+	all := low <= p.Port && last <= high
+	return answer{yes: all, open: !all && low <= last && p.Port <= high}
 }
 
 func (l Local) matches(own bool) bool {

@@ -23,10 +23,10 @@ const (
 	Family         // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
 	// Those of connection tracking: the original tuple is what the client sent,
 	// that of replies what the server answers.
-	State        // 4 bytes: a first packet's is "new"
+	State        // 4 bytes: a first packet's is "new", a later one's "established"
 	XtState      // 4 bytes: iptables' --ctstate, with bits for translated addresses
 	Status       // 4 bytes, of which only those of KnownStatus are known
-	Direction    // 1 byte: 0
+	Direction    // 1 byte: 0, or 1 of what the server sends
 	ConnProtocol // 1 byte
 	OrigSrc      // 4 or 16 bytes
 	OrigDst      // 4 or 16 bytes
@@ -38,15 +38,18 @@ const (
 
 // Bits of fields (linux/netfilter/nf_conntrack_common.h, xt_conntrack.h).
 const (
-	stateInvalid    = 1 << 0
-	stateNew        = 1 << 3 // NF_CT_STATE_BIT(IP_CT_NEW)
-	xtDNAT          = 1 << 7 // XT_CONNTRACK_STATE_DNAT
-	statusConfirmed = 1 << 3 // IPS_CONFIRMED
-	statusDNAT      = 1 << 5 // IPS_DST_NAT
+	stateInvalid     = 1 << 0
+	stateEstablished = 1 << 1 // NF_CT_STATE_BIT(IP_CT_ESTABLISHED), of both directions
+	stateNew         = 1 << 3 // NF_CT_STATE_BIT(IP_CT_NEW)
+	xtDNAT           = 1 << 7 // XT_CONNTRACK_STATE_DNAT
+	statusSeenReply  = 1 << 1 // IPS_SEEN_REPLY
+	statusAssured    = 1 << 2 // IPS_ASSURED
+	statusConfirmed  = 1 << 3 // IPS_CONFIRMED
+	statusDNAT       = 1 << 5 // IPS_DST_NAT
 
-	// KnownStatus are the bits of Status that are known of a first packet: whether it
-	// was expected, answered, assured, confirmed, translated, or is dying.
-	KnownStatus = 1<<0 | 1<<1 | 1<<2 | statusConfirmed | 1<<4 | statusDNAT | 1<<9
+	// KnownStatus are the bits of Status that are known of a packet: whether its
+	// connection was expected, answered, assured, confirmed, translated, or is dying.
+	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT | 1<<9
 )
 
 // tracked reports whether only connection tracking knows the field.
@@ -150,6 +153,10 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 	for i, r := range e.Key {
 		b := has[i]
 		switch {
+		case l.Fields[i] == DstPort && p.High != 0 && (l.Mask != nil || len(r.Low) != 2 || len(r.High) != 2):
+			out = out.and(answer{open: true})
+		case l.Fields[i] == DstPort && p.High != 0:
+			out = out.and(p.to(binary.BigEndian.Uint16(r.Low), binary.BigEndian.Uint16(r.High)))
 		case l.Mask != nil:
 			masked := slices.Clone(b)
 			for j := range masked[:min(len(masked), len(l.Mask))] {
@@ -202,7 +209,7 @@ func (f Field) of(p *Packet) []byte {
 	return nil
 }
 
-// ofConnection is what connection tracking knows of a connection's first packet.
+// ofConnection returns what connection tracking knows of a packet's connection.
 func (f Field) ofConnection(p *Packet) []byte {
 	if p.untracked {
 		if f == State || f == XtState {
@@ -210,50 +217,64 @@ func (f Field) ofConnection(p *Packet) []byte {
 		}
 		return nil
 	}
-	dialled := netip.AddrPortFrom(p.Dst, p.Port)
-	translated := p.Orig.IsValid() && p.Orig != dialled
-	if translated {
+	client, server := p.Src, netip.AddrPortFrom(p.Dst, p.Port)
+	if p.Stage.Back() {
+		client, server = p.Dst, netip.AddrPortFrom(p.Src, p.From)
+	}
+	dialled := server
+	if p.Orig.IsValid() {
 		dialled = p.Orig
 	}
 	switch f {
 	case State, XtState, Status:
-		return binary.NativeEndian.AppendUint32(nil, f.bits(translated, p.In == "lo"))
+		return binary.NativeEndian.AppendUint32(nil, f.bits(p, dialled != server))
 	case Direction:
+		if p.Stage.Back() {
+			return []byte{1}
+		}
 		return []byte{0}
 	case ConnProtocol:
 		return Protocol.of(p)
 	case OrigSrc, ReplDst:
-		return addrBytes(p.Src)
+		return addrBytes(client)
 	case OrigDst:
 		return addrBytes(dialled.Addr())
 	case OrigDstPort:
 		return binary.BigEndian.AppendUint16(nil, dialled.Port())
 	case ReplSrc:
-		return addrBytes(p.Dst)
+		return addrBytes(server.Addr())
 	case ReplSrcPort:
-		return binary.BigEndian.AppendUint16(nil, p.Port)
+		return binary.BigEndian.AppendUint16(nil, server.Port())
 	}
 	return nil
 }
 
-// bits are those of a first packet. One that comes by lo has left this machine
-// before, which confirmed it.
-func (f Field) bits(translated, back bool) (out uint32) {
-	switch f {
-	case State:
-		return stateNew
-	case XtState:
-		out = stateNew
-		if translated {
-			out |= xtDNAT
-		}
-	case Status:
+// bits returns those of the packet's connection. A first packet that comes by lo has left
+// this machine before, which confirmed it.
+func (f Field) bits(p *Packet, translated bool) (out uint32) {
+	first := p.Stage == First
+	switch {
+	case f == Status:
 		if translated {
 			out |= statusDNAT
 		}
-		if back {
+		if !first || p.In == "lo" {
 			out |= statusConfirmed
 		}
+		if !first {
+			out |= statusSeenReply
+		}
+		if p.Stage == Later || p.Stage == LaterReply {
+			out |= statusAssured
+		}
+		return out
+	case first:
+		out = stateNew
+	default:
+		out = stateEstablished
+	}
+	if f == XtState && translated {
+		out |= xtDNAT
 	}
 	return out
 }

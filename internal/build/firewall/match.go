@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// answer is whether something matches. Where the source is only an example, it may
-// be otherwise for others: it is open.
+// answer is whether something matches. Where the source or the port is only an example, it
+// may be otherwise for others: it is open.
 type answer struct{ yes, open bool }
 
 func sure(yes bool) answer { return answer{yes: yes} }
@@ -29,7 +29,7 @@ func (a answer) not(not bool) answer {
 func (r *Rule) matches(p *Packet) answer {
 	out := sure(r.In.matches(p.In) && r.Out.matches(p.Out) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
-		(r.Proto == "" || r.Proto == p.Proto) && r.Ports.matches(p.Port)).and(r.Src.from(p))
+		(r.Proto == "" || r.Proto == p.Proto)).and(r.Ports.to(p)).and(r.Src.from(p))
 	for i := range r.Sets {
 		out = out.and(r.Sets[i].matches(p))
 	}

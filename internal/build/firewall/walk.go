@@ -142,7 +142,8 @@ func (w *walk) next(b *branch) bool {
 func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	r := &f.chain.Rules[f.next]
 	f.next++
-	w.p.untracked = w.bases[b.base].Priority < conntrackPriority && (w.hook == Prerouting || w.hook == Output)
+	// What comes by lo was tracked when it left.
+	w.p.untracked = w.bases[b.base].Priority < conntrackPriority && (w.hook == Prerouting && w.p.In != "lo" || w.hook == Output)
 	now, others := r.may(&w.p)
 	others = slices.DeleteFunc(others, func(x Rule) bool { return x.Verdict == now.Verdict && x.Chain == now.Chain && x.To == now.To })
 	if len(others) == 0 {
@@ -156,7 +157,7 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 		if where := f.chain.Table + " " + f.chain.Name; r.Unread != "" {
 			c.unread = append(c.unread, where+": "+r.Unread)
 		} else {
-			c.depends = append(c.depends, where+r.asks())
+			c.depends = append(c.depends, where+r.asks(&w.p))
 		}
 		w.later = append(w.later, c)
 	}
@@ -253,9 +254,13 @@ func (w *walk) to(r Rule) netip.AddrPort {
 	return netip.AddrPortFrom(addr, port)
 }
 
-// asks is what the rule asks for of the client's address.
-func (r *Rule) asks() string {
+// asks says what the rule asks for of the client's address or port.
+func (r *Rule) asks(p *Packet) string {
 	switch {
+	case p.High != 0 && r.Ports.High != 0:
+		return " for ports " + r.Ports.String()
+	case p.High != 0:
+		return ", by a set of ports"
 	case r.Src.Prefix.IsValid() && r.Src.Not:
 		return " for all but " + r.Src.Prefix.String()
 	case r.Src.Prefix.IsValid():

@@ -25,11 +25,7 @@ func (r Rule) String() string {
 	word("-d", prefixText(r.Dst.Prefix), r.Dst.Not)
 	word("-p", r.Proto, false)
 	if p := r.Ports; p.High != 0 {
-		text := fmt.Sprint(p.Low)
-		if p.High != p.Low {
-			text = fmt.Sprintf("%d:%d", p.Low, p.High)
-		}
-		word("--dport", text, p.Not)
+		word("--dport", p.String(), p.Not)
 	}
 	if r.SrcLocal != Any {
 		word("--src-type", "LOCAL", r.SrcLocal != Own)
@@ -59,4 +55,12 @@ func prefixText(p netip.Prefix) string {
 		return ""
 	}
 	return p.String()
+}
+
+// String returns the range as iptables writes it, without its negation.
+func (s Ports) String() string {
+	if s.High == s.Low {
+		return fmt.Sprint(s.Low)
+	}
+	return fmt.Sprintf("%d:%d", s.Low, s.High)
 }

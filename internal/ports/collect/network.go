@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -31,6 +32,7 @@ func (c *collector) network() {
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
 		c.f.Switches.RoutedBySocket = true // who cannot know it must suppose it
 	}
+	c.f.Switches.ClientPorts = clientPorts()
 	for _, name := range append([]string{"all"}, names(devices)...) {
 		c.f.Switches.RouteLocalnet[name] = on("net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")
 	}
@@ -54,6 +56,18 @@ func (c *collector) network() {
 func on(key string) bool {
 	v, err := sysctl.Get(key)
 	return err == nil && v != "0"
+}
+
+// clientPorts returns net.ipv4.ip_local_port_range, which is IPv6's, too.
+func clientPorts() (out [2]uint16) {
+	text, err := sysctl.Get("net.ipv4.ip_local_port_range")
+	if err != nil {
+		return out
+	}
+	if _, err := fmt.Sscan(text, &out[0], &out[1]); err != nil {
+		return [2]uint16{}
+	}
+	return out
 }
 
 func names(devices []link.Device) []string {
@@ -93,7 +107,7 @@ func (c *collector) rules() {
 			return
 		}
 	}
-	c.f.Known.Rules = true
+	c.f.Known.Rules, c.f.Known.OldRules = true, true
 	c.f.Rules = rules
 	for _, old := range []struct {
 		names, program string
@@ -105,6 +119,7 @@ func (c *collector) rules() {
 		}
 		text, err := save(old.program)
 		if err != nil {
+			c.f.Known.OldRules = false
 			c.missing("rules in iptables' old tables ("+strings.Join(strings.Fields(string(b)), ", ")+")", err.Error(), "install iptables, which has "+old.program)
 			continue
 		}
