@@ -110,8 +110,8 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, "its container is " + cmp.Or(c.State, "not running"), ""
 	case c.Host || c.Shares != "":
 		return r, "its container has no network of its own", ""
-	case f.Switches.RoutedBySocket:
-		return r, "policy routing asks for users, ports or protocols: a client's packets may take another route than docker-proxy's", "ip rule shows it"
+	case f.Switches.RoutedBySocket != "":
+		return r, "policy routing may refuse a client's packets, or have them take another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
 	}
 	dial, ok := dials(p.Host)
 	if !ok {
@@ -126,6 +126,9 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 	}
 	if why := walk(f, dial, px.Container); why != "" {
 		return r, why, "toll ports " + fmt.Sprint(p.Host.Port()) + " draws its routes"
+	}
+	if why := attached(f, c, px.Container.Addr()); why != "" {
+		return r, why, ""
 	}
 	return Route{Container: c.Name, ContainerID: c.ID, Dial: dial, Target: px.Container,
 		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}}, "", ""
@@ -185,6 +188,25 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 			case o.Verdict != firewall.Accept:
 				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
 			}
+		}
+	}
+	return ""
+}
+
+// attached names what may drop or change packets on the devices of either way: lo, the bridge
+// and the container's port of it.
+func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string) {
+	switch {
+	case !f.Known.Attached:
+		return "what is attached to network devices cannot be read"
+	case len(f.Programs) > 0:
+		return "a BPF program is attached to a packet filter: " + f.Programs[0]
+	}
+	bridge, _, _ := towards(f, target)
+	for _, d := range f.Devices {
+		own := len(c.Devices) == 0 || slices.ContainsFunc(c.Devices, func(x ports.Device) bool { return x.Peer == d.Index })
+		if len(d.Attached) > 0 && (d.Kind == "loopback" || d.Name == bridge || d.Master == bridge && own) {
+			return "packets may be dropped or changed at " + d.Name + ": " + d.Attached[0]
 		}
 	}
 	return ""

@@ -15,7 +15,7 @@ func facts() *ports.Facts {
 	at := netip.MustParseAddrPort
 	web := at("172.17.0.2:80")
 	f := &ports.Facts{
-		Docker: "28.5.2", Known: ports.Known{Rules: true, OldRules: true, Owners: true}, Switches: ports.Switches{ClientPorts: [2]uint16{32768, 60999}},
+		Docker: "28.5.2", Known: ports.Known{Rules: true, OldRules: true, Attached: true, Owners: true}, Switches: ports.Switches{ClientPorts: [2]uint16{32768, 60999}},
 		Containers: []ports.Container{{ID: "1234", Name: "web", PID: 100, State: "running", Addrs: []netip.Addr{web.Addr()}, Published: []ports.Published{
 			{Proto: "tcp", Port: 80, Host: at("0.0.0.0:8080")}, {Proto: "tcp", Port: 80, Host: at("[::]:8080")}, {Proto: "tcp", Port: 80, Host: at("127.0.0.1:8081")}}}},
 		Devices: []ports.Device{
@@ -86,6 +86,17 @@ func TestDecideRefuses(t *testing.T) {
 			f.Rules = firewall.ParseSave(before+"*"+table+"\n"+strings.Replace(after, "COMMIT", text+"\nCOMMIT", 1), false)
 		}
 	}
+	link := func(own bool) func(*ports.Facts) {
+		return func(f *ports.Facts) {
+			f.Devices = append(f.Devices, ports.Device{Name: "veth1", Index: 9, Kind: "veth", Master: "docker0", Attached: []string{"queueing discipline: tbf"}})
+			f.Containers[0].Devices = []ports.Device{{Name: "eth0", Peer: map[bool]int{true: 9, false: 10}[own]}}
+		}
+	}
+	other := facts()
+	link(false)(other)
+	if routes, left := decideRoutes(other, Choice{All: true}); len(routes) != 3 {
+		t.Errorf("what is attached to another container's link: %+v", left)
+	}
 	for name, c := range map[string]struct {
 		change func(*ports.Facts)
 		why    string
@@ -94,7 +105,7 @@ func TestDecideRefuses(t *testing.T) {
 		"rootless":               {func(f *ports.Facts) { f.Containers[0].Rootless = true }, "rootless"},
 		"paused":                 {func(f *ports.Facts) { f.Containers[0].State = "paused" }, "its container is paused"},
 		"no-network":             {func(f *ports.Facts) { f.Containers[0].Shares = "pod" }, "no network of its own"},
-		"policy-routing":         {func(f *ports.Facts) { f.Switches.RoutedBySocket = true }, "policy routing"},
+		"policy-routing":         {func(f *ports.Facts) { f.Switches.RoutedBySocket = "ip rule 9: prohibit" }, "policy routing may refuse a client's packets, or have them take another route than docker-proxy's: ip rule 9"},
 		"own-address":            {func(f *ports.Facts) { f.Containers[0].Published[0].Host = netip.MustParseAddrPort("192.0.2.7:8080") }, "on 192.0.2.7 only"},
 		"no-proxy":               {func(f *ports.Facts) { f.Proxies = f.Proxies[1:] }, "no docker-proxy listens"},
 		"other-program":          {func(f *ports.Facts) { f.Proxies[0].Command[0] = "/tmp/my-docker-proxy" }, "no docker-proxy listens"},
@@ -104,6 +115,11 @@ func TestDecideRefuses(t *testing.T) {
 		"proxy-other-port":       {func(f *ports.Facts) { f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.2:81") }, "leads elsewhere"},
 		"rules-unknown":          {func(f *ports.Facts) { f.Known.Rules = false }, "cannot be read"},
 		"old-rules-unknown":      {func(f *ports.Facts) { f.Known.OldRules = false }, "rules in iptables' old tables cannot be read"},
+		"attached-unknown":       {func(f *ports.Facts) { f.Known.Attached = false }, "what is attached to network devices cannot be read"},
+		"attached-to-lo":         {func(f *ports.Facts) { f.Devices[0].Attached = []string{"XDP: program 7"} }, "at lo: XDP: program 7"},
+		"attached-to-bridge":     {func(f *ports.Facts) { f.Devices[2].Attached = []string{"tc filter: ingress bpf"} }, "at docker0: tc filter: ingress bpf"},
+		"attached-to-link":       {link(true), "at veth1: queueing discipline: tbf"},
+		"program":                {func(f *ports.Facts) { f.Programs = []string{"program 7 (link 3)"} }, "a BPF program is attached to a packet filter: program 7 (link 3)"},
 		"bridge-gone":            {func(f *ports.Facts) { f.Devices = f.Devices[:2] }, "no bridge of Docker's"},
 		"other-bridge":           {func(f *ports.Facts) { f.Devices[2].Docker = false }, "no bridge of Docker's"},
 		"output-to-container":    {rule("filter", "-A OUTPUT -d 172.17.0.0/16 -p tcp -j DROP"), "to 172.17.0.2:80 meets drop in filter OUTPUT"},

@@ -19,10 +19,12 @@ type Facts struct {
 	Containers  []Container
 	Devices     []Device
 	Rules       firewall.Rules
-	Switches    Switches
-	Tracked     int // conntrack's entries, and how many it takes; 0: not known
-	TrackedMax  int
-	Docker      string // the engine's version; "" if it was not asked
+	// Programs are BPF programs in a packet filter, of any network namespace.
+	Programs   []string
+	Switches   Switches
+	Tracked    int // conntrack's entries, and how many it takes; 0: not known
+	TrackedMax int
+	Docker     string // the engine's version; "" if it was not asked
 	// Client is the other machine that the routes are of; invalid: any.
 	Client  netip.Addr
 	Ingress Ingress
@@ -35,6 +37,7 @@ type Known struct {
 	Rules bool // nft's or iptables'
 	// OldRules says that iptables' old tables, if there are any, are among them.
 	OldRules bool
+	Attached bool // Device.Attached and Programs
 	Owners   bool // of all sockets
 	Flows    bool
 }
@@ -144,6 +147,9 @@ type Device struct {
 	Uplink bool
 	// Docker says that it is a bridge of a Docker network.
 	Docker bool
+	// Attached is what may drop or change its packets besides rules of IP's own hooks:
+	// programs, filters, queues, chains. Only collect.Published reads it.
+	Attached []string
 }
 
 // Switches are the settings of the kernel that decide paths.
@@ -151,9 +157,10 @@ type Switches struct {
 	Forward4, Forward6 bool
 	BridgeNF           bool            // bridged frames cross iptables
 	RouteLocalnet      map[string]bool // by device; "all" counts for each
-	// RoutedBySocket says that policy rules ask for a socket's user, port, protocol or
-	// type of service, so that two programs' packets may take different routes.
-	RoutedBySocket bool
+	// RoutedBySocket is a policy rule, or why one is feared, that asks for a socket's user,
+	// port, protocol or type of service, or refuses packets: two programs' packets may take
+	// different routes, or none. "": there is none.
+	RoutedBySocket string
 	// ClientPorts are the first and the last port that the kernel gives to clients; 0: not known.
 	ClientPorts [2]uint16
 }

@@ -6,8 +6,13 @@ package collect
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"os"
+	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -40,10 +45,74 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	}
 	c.network()
 	c.docker(ctx)
+	c.attached()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Missing} {
 		printable.Fields(p)
 	}
 	return c.f, nil
+}
+
+// attached reads what may drop or change packets on their way to docker-proxies and to
+// containers, besides the rules of IP's own hooks.
+func (c *collector) attached() {
+	if err := c.readAttached(); err != nil {
+		c.missing("programs, filters and queues of devices", err.Error(), "")
+		return
+	}
+	c.f.Known.Attached = true
+}
+
+func (c *collector) readAttached() (err error) {
+	if c.f.Switches.RoutedBySocket == "" {
+		c.f.Switches.RoutedBySocket = c.unrouted()
+	}
+	byDevice, err := link.Attached()
+	if err != nil {
+		return err
+	}
+	chains, err := nft.ListAttached()
+	if err != nil {
+		return err
+	}
+	if c.f.Programs, err = nft.Programs(); err != nil {
+		return err
+	}
+	ports := false // of a bridge have something attached
+	for i := range c.f.Devices {
+		d := &c.f.Devices[i]
+		d.Attached = byDevice[d.Name]
+		for _, x := range chains {
+			if x.Hooks(d.Name) || x.Devices == nil && d.Kind == "bridge" {
+				d.Attached = append(d.Attached, "nftables: "+x.Name)
+			}
+		}
+		ports = ports || d.Master != "" && len(d.Attached) > 0
+	}
+	for i := range c.f.Containers {
+		// Which port is a container's matters only then.
+		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host && x.Shares == "" {
+			if x.Devices, err = devicesIn(x.PID); err != nil {
+				x.Devices = nil // it ended, or any port may be its
+			}
+		}
+	}
+	return nil
+}
+
+// unrouted returns why packets to a loopback address are not delivered here; "" if they are.
+func (c *collector) unrouted() string {
+	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		here := slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
+			return d.Kind == "loopback" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+		})
+		if !here {
+			continue
+		}
+		if err := link.LocalRoute(a); err != nil {
+			return fmt.Sprint(err)
+		}
+	}
+	return ""
 }
 
 type collector struct {

@@ -30,7 +30,7 @@ func (c *collector) network() {
 	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"), Forward6: on("net.ipv6.conf.all.forwarding"),
 		BridgeNF: on("net.bridge.bridge-nf-call-iptables"), RouteLocalnet: map[string]bool{}}
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
-		c.f.Switches.RoutedBySocket = true // who cannot know it must suppose it
+		c.f.Switches.RoutedBySocket = err.Error()
 	}
 	c.f.Switches.ClientPorts = clientPorts()
 	for _, name := range append([]string{"all"}, names(devices)...) {

@@ -228,24 +228,80 @@ func Policies() (string, error) {
 	return list(all), nil
 }
 
-// RoutedBySocket reports whether a policy rule asks for what two programs' sockets may
-// differ in: user, ports, protocol or type of service. Marks are not among it.
-func RoutedBySocket() (bool, error) {
+// RoutedBySocket returns the first policy rule, in words, by which two programs' packets to
+// one address may take different routes, or none at all: it asks for a socket's user, ports,
+// protocol or type of service, or refuses packets. "" if there is none. Rules that ask for a
+// mark may refuse packets.
+func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
 		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
 			continue // without IPv6, or without policy rules
 		}
 		if err != nil {
-			return false, fmt.Errorf("list policy rules: %w", err)
+			return "", fmt.Errorf("list policy rules: %w", err)
 		}
 		for _, r := range rules {
 			if r.UIDRange != nil || r.Sport != nil || r.Dport != nil || r.IPProto != 0 || r.Tos != 0 {
-				return true, nil
+				return r.String() + ", for some sockets", nil
 			}
 		}
+		refusing, err := refusingRule(family)
+		if refusing != "" || err != nil {
+			return refusing, err
+		}
 	}
-	return false, nil
+	return "", nil
+}
+
+// refusingRule returns the first policy rule that refuses packets without a mark, which the
+// library's list does not tell.
+func refusingRule(family int) (string, error) {
+	msgs, err := dump(func() ([][]byte, error) {
+		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)
+		req.AddData(nl.NewIfInfomsg(family))
+		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWRULE)
+	})
+	if err != nil {
+		return "", fmt.Errorf("list policy rules: %w", err)
+	}
+	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit"}
+	for _, b := range msgs {
+		m := nl.DeserializeRtMsg(b) // struct fib_rule_hdr is laid out so
+		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+		if err != nil {
+			return "", fmt.Errorf("list policy rules: %w", err)
+		}
+		var priority, mark uint32
+		for _, a := range attrs {
+			switch {
+			case len(a.Value) != 4:
+			case a.Attr.Type == nl.FRA_PRIORITY:
+				priority = binary.NativeEndian.Uint32(a.Value)
+			case a.Attr.Type == nl.FRA_FWMARK:
+				mark = binary.NativeEndian.Uint32(a.Value)
+			}
+		}
+		if name := names[m.Type]; name != "" && (mark == 0 || m.Flags&netlink.FibRuleInvert != 0) {
+			return fmt.Sprintf("ip rule %d: %s", priority, name), nil
+		}
+	}
+	return "", nil
+}
+
+// LocalRoute returns why packets of this machine to one of its own addresses are not
+// delivered by its loopback device, as a rule or a route may have it; nil if they are.
+func LocalRoute(to netip.Addr) error {
+	routes, err := netlink.RouteGet(to.AsSlice())
+	if err != nil {
+		return fmt.Errorf("look up the route to %s: %w", to, err)
+	}
+	for _, r := range routes {
+		if r.Type != unix.RTN_LOCAL {
+			return fmt.Errorf("the route to %s is not this machine's own: %s", to, r)
+		}
+	}
+	return nil
 }
 
 // SetRouteCongestion gives the route to a network, which is its only one, a congestion control

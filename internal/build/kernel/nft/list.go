@@ -32,7 +32,7 @@ func List() ([]Listed, error) {
 	rules := map[string]*ruleList{}
 	l := lister{conn: c, rules: rules}
 	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
-		name := strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
+		name := chainOf(family, a)
 		if rules[name] == nil {
 			rules[name] = &ruleList{}
 		}
@@ -52,6 +52,11 @@ func List() ([]Listed, error) {
 	}
 	slices.SortStableFunc(l.out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 	return l.out, err
+}
+
+// chainOf returns the name of a rule's chain.
+func chainOf(family byte, a attributes) string {
+	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
 type lister struct {

@@ -1,0 +1,76 @@
+package nft
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf/link"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Attached is a chain that sees frames before or after IP's own hooks, which Read leaves out.
+type Attached struct {
+	Name    string   // "chain netdev table name"
+	Devices []string // nil: those of all bridges
+}
+
+// ListAttached lists the chains of the families netdev and bridge, and those at inet's
+// ingress, that have rules or a policy that drops. It needs CAP_NET_ADMIN over the namespace.
+func ListAttached() ([]Attached, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	defer func() { _ = c.Close() }() // it was only read
+	l := lister{conn: c, rules: map[string]*ruleList{}}
+	err = l.each(unix.NFT_MSG_GETCHAIN, "chains", l.chain)
+	if Unsupported(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.out = slices.DeleteFunc(l.out, func(x Listed) bool {
+		return !strings.Contains(x.Text, " policy ") || len(x.Devices) == 0 && !strings.HasPrefix(x.Name, "chain bridge ")
+	})
+	if len(l.out) == 0 {
+		return nil, nil
+	}
+	ruled := map[string]bool{}
+	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) { ruled[chainOf(family, a)] = true })
+	if err != nil {
+		return nil, err
+	}
+	var out []Attached
+	for _, x := range l.out {
+		if ruled[x.Name] || strings.Contains(x.Text, " policy drop ") {
+			out = append(out, Attached{x.Name, x.Devices})
+		}
+	}
+	return out, nil
+}
+
+// Hooks reports whether the chain sees the frames of a device.
+func (a Attached) Hooks(device string) bool { return Listed{Devices: a.Devices}.Hooks(device) }
+
+// Programs lists the BPF programs that are attached to the packet filter of any network
+// namespace: the kernel does not tell of which one.
+func Programs() (out []string, err error) {
+	it := &link.Iterator{}
+	defer it.Close()
+	for it.Next() {
+		info, err := it.Link.Info()
+		if err != nil {
+			return nil, fmt.Errorf("list BPF programs of the packet filter: %w", err)
+		}
+		if info.Type == link.NetfilterType {
+			out = append(out, fmt.Sprintf("program %d (link %d)", info.Program, info.ID))
+		}
+	}
+	if err := it.Err(); err != nil {
+		return nil, fmt.Errorf("list BPF programs of the packet filter: %w", err)
+	}
+	return out, nil
+}
