@@ -38,12 +38,12 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	if err != nil {
 		return Listener{}, fmt.Errorf("find listener: %w", err)
 	}
-	all, err := sock.Table()
+	all, err := sock.Listeners()
 	if err != nil {
 		return Listener{}, fmt.Errorf("find listener: %w", err)
 	}
 	for _, s := range all {
-		if s.Proto == "tcp" && s.Listening && s.Local.Port() == port && theirs[s.Inode] {
+		if s.Local.Port() == port && theirs[s.Inode] {
 			return Listener{PID: pid, Inode: s.Inode, Command: strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")}, nil
 		}
 	}

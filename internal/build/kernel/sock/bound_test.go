@@ -33,7 +33,7 @@ func TestBound(t *testing.T) {
 			}
 			return is
 		}
-		asked, err := listeners()
+		asked, err := Listeners()
 		if err != nil {
 			t.Skipf("no sock_diag: %v", err)
 		}

@@ -24,7 +24,7 @@ func ListenersOf(pid int) ([]Socket, error) {
 // namespace, for TCP by a socket that listens. Nothing is sent.
 func Bound(proto string, port uint16) (bool, error) {
 	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, and who waits for a server asks often
-		if all, err := listeners(); err == nil {
+		if all, err := Listeners(); err == nil {
 			return slices.ContainsFunc(all, func(s Socket) bool { return s.Local.Port() == port }), nil
 		} // else a kernel without CONFIG_INET_DIAG
 	}

@@ -56,8 +56,9 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	return out, nil
 }
 
-// listeners are the TCP sockets of the calling thread's network namespace that listen.
-func listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
+// Listeners lists the TCP sockets of the calling thread's network namespace that listen. It
+// needs no more of the kernel than TCP's part of sock_diag.
+func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
 // parseSocket reads a struct inet_diag_msg, which has at least messageSize
 // bytes, and its attributes.
