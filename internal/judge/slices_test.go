@@ -28,6 +28,8 @@ type slicedRun struct {
 	known []bool
 	// burst is by how much a cell is faster in slices than in windows.
 	burst []float64
+	// session is the standard deviation of what a cell's new connections do to it.
+	session float64
 }
 
 func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
@@ -37,7 +39,7 @@ func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
 	for k := range p.Loads {
 		p.Loads[k].Slice, p.Loads[k].Window = 0.004, 0.1
 	}
-	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells))}
+	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells)), session: 0.01}
 }
 
 // epochs adds n rounds; xs are the cells' Gbit/s and µs.
@@ -67,7 +69,7 @@ func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
 	p := r.File.Header.Plan
 	session := make([]float64, len(xs))
 	for c := range session {
-		session[c] = math.Exp(0.01 * r.rng.NormFloat64())
+		session[c] = math.Exp(r.session * r.rng.NormFloat64())
 	}
 	got := map[int]*sample.Slices{}
 	table := plan.Epoch(p, cells, plan.Pace{Known: r.known}, round)
@@ -151,6 +153,28 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 	}
 }
 
+// Rows whose epochs hardly differ narrow each other's intervals, in the report as during the run.
+func TestRowsLearnFromEachOther(t *testing.T) {
+	cells := four("bulk")
+	for _, tune := range []string{"gro=off", "gso=off", "mtu=1400", "tso=off"} {
+		c := judgetest.HostCell(mode.Bridge, "bulk")
+		c.Tune = tune
+		cells = append(cells, c)
+	}
+	r := newSlicedRun(t, cells...)
+	r.session = 0.001
+	r.epochs(5, 30, 30, 28, 30, 28, 28, 28, 28)
+	many := ratioIn(t, Judge(r.File).Base(), mode.Native, "bulk", workload.Throughput)
+	if now := live(r.Run).Standings()[1].Ratio; now != many {
+		t.Errorf("during the run %+v, in the report %+v", now, many)
+	}
+	r.File.Visits = slices.DeleteFunc(r.File.Visits, func(v sample.Visit) bool { return v.Cell != 0 && v.Cell != 3 })
+	alone := ratioIn(t, Judge(r.File).Base(), mode.Native, "bulk", workload.Throughput)
+	if many.HalfWidth() > 0.9*alone.HalfWidth() {
+		t.Errorf("with other rows ±%.4f, alone ±%.4f", many.HalfWidth(), alone.HalfWidth())
+	}
+}
+
 // Absolute values are the median slice of each round; the window keeps a metric of its
 // own.
 func TestSlicesAbsolute(t *testing.T) {
@@ -199,15 +223,17 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	}
 	r.File.Visits = append(r.File.Visits, again)
 	got := Judge(r.File).Base()
-	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x != want {
+	// The other rows' fifth epoch says more of how much epochs differ.
+	x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput)
+	if x.Median != want.Median || x.N != want.N || x.Epochs != want.Epochs {
 		t.Errorf("%+v, without the repeated visit %+v", x, want)
 	}
 	if n := len(judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Rounds); n != 5 {
 		t.Errorf("%d rounds have a value", n)
 	}
 	l := live(r.Run)
-	if x := l.Standings()[0].Ratio; x != want {
-		t.Errorf("during the run: %+v", x)
+	if now := l.Standings()[0].Ratio; now != x {
+		t.Errorf("during the run: %+v, in the report %+v", now, x)
 	}
 }
 

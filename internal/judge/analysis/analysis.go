@@ -35,6 +35,7 @@ type Run struct {
 	noises map[group]map[string]noise
 	// troubles are what went wrong with each cell.
 	troubles []trouble
+	memory   memory
 }
 
 // Judge judges the cells of a results file: what all studies have.
@@ -98,6 +99,7 @@ func Open(f *sample.File) *Run {
 			s.add(v)
 		}
 	}
+	j.memory = memory{map[pairing][]stats.Epoch{}, map[pairing]stats.Prior{}}
 	for i := range j.Series {
 		j.cpuBySlices(i)
 	}

@@ -161,7 +161,16 @@ func (l *Live) compare(i, b int) compared {
 	if s.slices == nil || l.j.Series[b].slices == nil {
 		return l.j.compare(i, b, l.metric(i))
 	}
-	at := [2]int{i, b}
+	prior := l.j.prior(i, l.pairs)
+	if e := stats.Moderate(l.pairs(i, b), prior); e.Pairs > 0 {
+		return compared{e.Ratio(), e}
+	}
+	return l.j.compare(i, b, l.metric(i))
+}
+
+// pairs returns the epochs of cells i and b so far, in the metric of cell i.
+func (l *Live) pairs(i, b int) []stats.Epoch {
+	s, at := l.j.Series[i], [2]int{i, b}
 	if l.epochs[at] == nil {
 		l.epochs[at] = map[int]stats.Epoch{}
 	}
@@ -174,8 +183,5 @@ func (l *Live) compare(i, b int) compared {
 		}
 		epochs = append(epochs, e)
 	}
-	if e := stats.Moderate(epochs, stats.PriorSD); e.Pairs > 0 {
-		return compared{e.Ratio(), e}
-	}
-	return l.j.compare(i, b, l.metric(i))
+	return epochs
 }

@@ -77,8 +77,7 @@ func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // its reciprocal
 		return j.Estimate(i, b, cpu).Times(-1)
 	}
-	_, epochs := j.epochs(i, b, metric)
-	e := stats.Moderate(epochs, stats.PriorSD)
+	e := j.moderate(i, b, metric)
 	if metric == cpu {
 		return j.wholeCPU(e, i, b)
 	}

@@ -18,7 +18,7 @@ func (j *Run) states(i int) (Warning, bool) {
 	}
 	metric := PrimaryOf(s.Load, s.Cell.Shape)
 	rounds, epochs := j.epochs(i, b, metric)
-	apart, out := stats.Aside(epochs, stats.PriorSD)
+	apart, out := stats.Aside(epochs)
 	n, in := len(epochs), 0
 	for _, is := range apart {
 		if is {

@@ -21,7 +21,7 @@ const (
 //
 // Note: weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the
 // other state in the mean.
-func Aside(epochs []Epoch, prior float64) (which []bool, out bool) {
+func Aside(epochs []Epoch) (which []bool, out bool) {
 	which = make([]bool, len(epochs))
 	var at []int
 	var some []Epoch
@@ -34,7 +34,7 @@ func Aside(epochs []Epoch, prior float64) (which []bool, out bool) {
 	if len(some) == 0 {
 		return which, false
 	}
-	weights, _ := weigh(some, prior)
+	weights, _ := weigh(some, Assumed.Variance)
 	middle := lowerMedian(centres)
 	off := make([]float64, len(some)) // in expected standard deviations
 	for k, e := range some {
@@ -59,8 +59,8 @@ func lowerMedian(xs []float64) float64 { return slices.Sorted(slices.Values(xs))
 
 // usual are the epochs that have pairs and are not set aside. Mixed says that it is not
 // known which they are, and that they are all of them.
-func usual(epochs []Epoch, prior float64) (kept []Epoch, mixed bool) {
-	aside, out := Aside(epochs, prior)
+func usual(epochs []Epoch) (kept []Epoch, mixed bool) {
+	aside, out := Aside(epochs)
 	for k, e := range epochs {
 		if e.N > 0 && (!out || !aside[k]) {
 			kept = append(kept, e)

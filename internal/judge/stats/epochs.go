@@ -8,12 +8,12 @@ import (
 
 // What is assumed of a ratio before its own epochs say more.
 const (
-	// PriorSD is by how much the logarithm of a ratio differs from epoch to epoch, as a
-	// standard deviation: each epoch has new processes and new connections, and two of
-	// them on one path differ by up to 2 %.
-	PriorSD = 0.012
-	// priorWeight is how many epochs' worth of evidence that is, in degrees of freedom.
+	// priorSD is by how much the logarithm of a ratio differs from epoch to epoch, as a
+	// standard deviation, and priorWeight how many degrees of freedom that counts for.
+	priorSD     = 0.012
 	priorWeight = 6
+	// leastWeight is how many degrees of freedom a prior has that a row's epochs contradict.
+	leastWeight = priorWeight / 2
 	// spreadWeight is how many pairs the spread of all epochs' pairs counts for beside those
 	// of an epoch, which may have been a noisier one.
 	spreadWeight = 20
@@ -67,33 +67,41 @@ type Estimate struct {
 	Pairs, Epochs          int
 }
 
-// Moderate is the mean of the epochs' centres, weighted by how well each is known. That
-// they differ has two causes: what new processes and connections do, of which prior is the
-// standard deviation that is expected, and the spread of the pairs. What the centres do
-// differ by corrects that expectation, the more the more epochs there are: the moderated
-// t of Smyth, Linear models and empirical Bayes methods, 2004. So one epoch has an
-// interval, and many are judged by themselves. Epochs of another state of the machine are not
-// in it; if it is not known which those are, the interval is where an epoch is, not where their
-// mean is. Pairs is 0 if they are too few.
-func Moderate(epochs []Epoch, prior float64) Estimate {
-	epochs, mixed := usual(epochs, prior)
-	weights, pairs := weigh(epochs, prior)
+// Moderate returns the mean of the epochs' centres, weighted by how well each is known. They
+// differ because new processes and connections do, for which the prior has a variance, and
+// because of the spread of the pairs. How much the centres really differ corrects that
+// expectation, the more the more epochs there are: the moderated t of Smyth, Linear models
+// and empirical Bayes methods, 2004. So one epoch has an interval, and many are judged by
+// themselves. A prior that the epochs contradict counts for less. Epochs of another state of
+// the machine are left out; if it is not known which those are, the interval says where an
+// epoch lies, not their mean. Pairs is 0 if they are too few.
+func Moderate(epochs []Epoch, prior Prior) Estimate {
+	epochs, mixed := usual(epochs)
+	weights, pairs := weigh(epochs, prior.Variance)
 	out := Estimate{Pairs: pairs, Epochs: len(epochs)}
 	sum := 0.0
 	for k, e := range epochs {
 		sum += weights[k]
 		out.Centre += weights[k] * e.Centre
 	}
-	if pairs < minPairs || !(sum > 0) || math.IsInf(sum, 0) {
+	if pairs < minPairs || !(prior.Freedom > 0) || !(sum > 0) || math.IsInf(sum, 0) {
 		return Estimate{}
 	}
 	out.Centre /= sum
-	scale := float64(priorWeight) // 1 for each degree of freedom if all is as expected
+	squares, freedom := 0.0, float64(out.Epochs-1)
 	for k, e := range epochs {
-		scale += weights[k] * (e.Centre - out.Centre) * (e.Centre - out.Centre)
+		squares += weights[k] * (e.Centre - out.Centre) * (e.Centre - out.Centre)
 	}
-	out.Freedom = priorWeight + float64(out.Epochs-1)
-	out.Error = math.Sqrt(scale / out.Freedom / sum)
+	expected := prior.Freedom // the sum of squares of as many degrees of freedom
+	switch {
+	case mixed:
+		expected = min(expected, priorWeight)
+	case freedom > 0:
+		p := beyond(squares/freedom, freedom, prior.Freedom)
+		expected = max(expected*trust(p), min(expected, leastWeight))
+	}
+	out.Freedom = expected + freedom
+	out.Error = math.Sqrt((expected + squares) / out.Freedom / sum)
 	if mixed {
 		out.Error *= math.Sqrt(float64(out.Epochs))
 	}
@@ -102,7 +110,17 @@ func Moderate(epochs []Epoch, prior float64) Estimate {
 
 // weigh returns one over the variance that each epoch's centre is expected to have, and
 // how many pairs there are.
-func weigh(epochs []Epoch, prior float64) (weights []float64, pairs int) {
+func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
+	weights, pairs = within(epochs)
+	for k, w := range weights {
+		weights[k] = 1 / (variance + w)
+	}
+	return weights, pairs
+}
+
+// within returns the variance that each epoch's centre has because its pairs differ, and how
+// many pairs there are.
+func within(epochs []Epoch) (variances []float64, pairs int) {
 	// The median of normal values has this many times the variance of their mean.
 	const medianVariance = math.Pi / 2
 	spread, freedom := 0.0, 0.0
@@ -113,13 +131,13 @@ func weigh(epochs []Epoch, prior float64) (weights []float64, pairs int) {
 		freedom += free
 	}
 	spread /= freedom // NaN: no epoch has two pairs
-	weights = make([]float64, len(epochs))
+	variances = make([]float64, len(epochs))
 	for k, e := range epochs {
 		free := float64(e.N - 1)
 		own := (spreadWeight*spread + free*e.Spread*e.Spread) / (spreadWeight + free)
-		weights[k] = 1 / (prior*prior + medianVariance*own/e.Worth)
+		variances[k] = medianVariance * own / e.Worth
 	}
-	return weights, pairs
+	return variances, pairs
 }
 
 // Interval is where the mean is, at a level of confidence.

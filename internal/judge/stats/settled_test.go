@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -142,25 +143,30 @@ func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 		for r := range rows {
 			rows[r] = append(rows[r], c.epoch(rng, math.Log1p(c.truth)+end*rng.NormFloat64()-(base+again)/2))
 		}
-		if c.stops && c.settled(rows, control) {
+		if c.stops && took >= lookEpochs && c.settled(rows, control) {
 			break
 		}
 	}
-	bias := Moderate(control, PriorSD).Bias()
-	for _, r := range rows {
-		verdicts = append(verdicts, Moderate(r, PriorSD).Judge(bias, sameAs, true))
+	all, bias := estimates(rows, control)
+	for _, e := range all {
+		verdicts = append(verdicts, e.Judge(bias, sameAs, true))
 	}
 	return verdicts, took
 }
 
-func (c table) settled(rows [][]Epoch, control []Epoch) bool {
-	bias := Moderate(control, PriorSD).Bias()
-	for _, r := range rows {
-		if !Moderate(r, PriorSD).Settled(bias, sameAs, goodEnough) {
-			return false
-		}
+// estimates are those of the rows, each by what the other rows and the control say, and the
+// control's bias.
+func estimates(rows [][]Epoch, control []Epoch) (out []Estimate, bias float64) {
+	for r, row := range rows {
+		others := slices.Delete(append(slices.Clone(rows), control), r, r+1)
+		out = append(out, Moderate(row, Learn(Assumed, others)))
 	}
-	return true
+	return out, Moderate(control, Learn(Assumed, rows)).Bias()
+}
+
+func (c table) settled(rows [][]Epoch, control []Epoch) bool {
+	all, bias := estimates(rows, control)
+	return !slices.ContainsFunc(all, func(e Estimate) bool { return !e.Settled(bias, sameAs, goodEnough) })
 }
 
 // shares are how often each verdict was given, and how many runs had a row that was

@@ -13,7 +13,7 @@ func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	for k := range all {
 		all[k] = s.epoch(rng, truth+s.session*rng.NormFloat64())
 	}
-	return Moderate(all, PriorSD)
+	return Moderate(all, Assumed)
 }
 
 // Two runs of one ratio must hardly ever be told apart; the interval covers the truth.

@@ -1,0 +1,235 @@
+package stats
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Prior is what is known of how much epochs differ before those of a row say more.
+type Prior struct {
+	// Variance is that of the epochs' ratios, as logarithms, beyond what the spread of their
+	// slices explains: each epoch has new processes and new connections.
+	Variance float64
+	// Freedom is how many degrees of freedom it counts for beside a row's own epochs.
+	Freedom float64
+}
+
+// Assumed is the prior before anything is learned: two connections on one path differ by up
+// to 2 % for as long as they live.
+var Assumed = Prior{priorSD * priorSD, priorWeight}
+
+const (
+	// likelyAlike is the probability below which a variance begins to contradict a prior, which
+	// then counts for less (Phipson et al., Robust hyperparameter estimation, 2016).
+	likelyAlike = 0.05
+	// differWeight is how many rows it counts for that the variances of rows are known to differ
+	// as the prior's degrees of freedom allow.
+	differWeight = 1
+)
+
+// Learn combines what is known with what the epochs of other rows say. The variance is that
+// of Paule and Mandel (Consensus values and weighting factors, 1982), with the known one as
+// evidence beside the rows'. The degrees of freedom follow from how alike the rows are, by the
+// moments of the logarithm of their variances (Smyth 2004, section 6.2), and are no more than
+// those of the evidence. Rows whose epochs are of two states inform nobody, and neither does
+// a row with more variance than the others explain.
+func Learn(known Prior, rows [][]Epoch) Prior {
+	var all []scatter
+	for _, r := range rows {
+		if s := scatterOf(r); s.freedom > 0 {
+			all = append(all, s)
+		}
+	}
+	for {
+		p := fit(known, all)
+		worst, least := -1, outlier
+		for k, s := range all {
+			if s.surprise(p) > suspect {
+				continue // a row that has part in p, and is an outlier, is not that likely
+			}
+			if p := s.surprise(fit(known, without(all, k))); p < least {
+				worst, least = k, p
+			}
+		}
+		if worst < 0 {
+			return p
+		}
+		all = without(all, worst)
+	}
+}
+
+const (
+	// outlier is the probability below which a row's variance is not like that of the others.
+	outlier = 0.01
+	// suspect is a probability that no outlier reaches even by a prior that was learned from it.
+	suspect = 0.5
+)
+
+// scatter holds the epochs of a row that say how much epochs differ.
+type scatter struct {
+	centres, within []float64 // within is the variance that the slices explain
+	freedom         float64
+}
+
+// scatterOf returns a scatter without degrees of freedom for a row of two states, or of fewer
+// than two epochs.
+func scatterOf(epochs []Epoch) scatter {
+	which, _ := Aside(epochs)
+	var some []Epoch
+	for k, e := range epochs {
+		if which[k] {
+			return scatter{}
+		}
+		if e.N > 0 {
+			some = append(some, e)
+		}
+	}
+	within, pairs := within(some)
+	if pairs < minPairs {
+		return scatter{}
+	}
+	s := scatter{within: within, freedom: float64(len(some) - 1)}
+	for k, e := range some {
+		s.centres = append(s.centres, e.Centre)
+		if !(within[k] > 0) || math.IsInf(within[k], 0) {
+			return scatter{}
+		}
+	}
+	return s
+}
+
+// squares returns the weighted sum of squares of the epochs' distances from their mean. It is
+// that of as many squared standard normal values as there are degrees of freedom, if the
+// variance is right.
+func (s scatter) squares(variance float64) float64 {
+	sum, mean := 0.0, 0.0
+	for k, x := range s.centres {
+		w := 1 / (variance + s.within[k])
+		sum += w
+		mean += w * (x - mean) / sum
+	}
+	out := 0.0
+	for k, x := range s.centres {
+		out += (x - mean) * (x - mean) / (variance + s.within[k])
+	}
+	return out
+}
+
+// surprise returns the probability that epochs which the prior describes differ at least as
+// much as these.
+func (s scatter) surprise(p Prior) float64 {
+	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
+}
+
+// beyond returns the upper tail of the F distribution.
+func beyond(f, of, over float64) float64 {
+	x := over / (over + of*f)
+	switch {
+	case !(of > 0) || !(over > 0) || x >= 1:
+		return 1
+	case !(x > 0): // NaN, too
+		return 0
+	}
+	return mathext.RegIncBeta(over/2, of/2, x)
+}
+
+func without(all []scatter, k int) []scatter {
+	out := append([]scatter{}, all[:k]...)
+	return append(out, all[k+1:]...)
+}
+
+// fit learns from all of the rows.
+func fit(known Prior, rows []scatter) Prior {
+	if len(rows) == 0 {
+		return known
+	}
+	typical := make([]float64, len(rows))
+	freedom := 0.0
+	for k, r := range rows {
+		typical[k] = Median(r.within)
+		freedom += r.freedom
+	}
+	usual := Median(typical)
+	pooled := func(variance float64) (sum float64) {
+		for _, r := range rows {
+			sum += r.squares(variance)
+		}
+		return sum
+	}
+	// What is known counts for less if the rows contradict it, either way.
+	p := beyond(pooled(known.Variance)/freedom, freedom, known.Freedom)
+	weight := known.Freedom * trust(min(p, 1-p))
+	excess := func(variance float64) float64 {
+		return weight*(known.Variance+usual)/(variance+usual) + pooled(variance) - weight - freedom
+	}
+	out := Prior{root(excess), weight + freedom}
+	out.Freedom = min(out.Freedom, alike(known, rows, out.Variance))
+	return out
+}
+
+// trust returns the share of a prior that still counts after something was seen that has the
+// probability p by it.
+func trust(p float64) float64 { return min(1, p/likelyAlike) }
+
+// root returns where a falling function of a variance is 0; 0 if it is never positive.
+func root(f func(float64) float64) float64 {
+	if f(0) <= 0 {
+		return 0
+	}
+	low, high := 0.0, 1e-6
+	for f(high) > 0 && high < 1e6 {
+		low, high = high, 4*high
+	}
+	for range 12 { // to less than a thousandth
+		if mid := (low + high) / 2; f(mid) > 0 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return (low + high) / 2
+}
+
+// alike returns how many degrees of freedom the variance of a row has before its own epochs
+// are seen, if rows are as alike as these are.
+func alike(known Prior, rows []scatter, variance float64) float64 {
+	var logs, noises, weights []float64
+	assumed := trigamma(known.Freedom / 2)
+	sum, mean := 0.0, 0.0
+	for _, r := range rows {
+		s2 := r.squares(variance) / r.freedom
+		if !(s2 > 0) {
+			continue
+		}
+		noise := trigamma(r.freedom / 2)
+		w := assumed / (assumed + noise)
+		logs = append(logs, math.Log(s2)-mathext.Digamma(r.freedom/2)+math.Log(r.freedom/2))
+		noises, weights = append(noises, noise), append(weights, w*w)
+		sum += w * w
+		mean += w * w * (logs[len(logs)-1] - mean) / sum
+	}
+	excess, n := differWeight*assumed, float64(len(logs))
+	if n > 1 {
+		for k, x := range logs {
+			excess += weights[k] * ((x-mean)*(x-mean)*n/(n-1) - noises[k])
+		}
+		excess /= differWeight + sum
+	}
+	const most = 1e3
+	return 2 * inverseTrigamma(max(excess, trigamma(most/2)))
+}
+
+// trigamma returns the derivative of the digamma function.
+func trigamma(x float64) float64 { return mathext.Zeta(2, x) }
+
+// inverseTrigamma returns the x of which y is the trigamma function, by Newton's method for its
+// reciprocal, which is nearly straight (Smyth 2004, appendix).
+func inverseTrigamma(y float64) float64 {
+	x := 0.5 + 1/y
+	for range 8 {
+		t := trigamma(x)
+		x -= t * (1 - t/y) / (2 * mathext.Zeta(3, x))
+	}
+	return x
+}
