@@ -69,7 +69,10 @@ func TestTokens(t *testing.T) {
 		if !ok || !judgetest.Near(m.Median, want) || m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
 			t.Errorf("%s: %+v, want %g", name, m, want)
 		}
-		if workload.MetricOf(name, sample.Load{}).Times != "" && (m.Merged == nil || !judgetest.Near(*m.Merged, want)) {
+		if workload.IsMedian(name) != (m.Merged == nil) && workload.MetricOf(name, sample.Load{}).Times != "" {
+			t.Errorf("%s: merged %v", name, m.Merged)
+		}
+		if workload.MetricOf(name, sample.Load{}).Times != "" && m.Merged != nil && !judgetest.Near(*m.Merged, want) {
 			t.Errorf("%s: merged %v, want %g", name, m.Merged, want)
 		}
 	}

@@ -150,30 +150,37 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	if len(c.Latencies) == 0 {
 		return s
 	}
-	var of []analysis.Quantile
+	var of analysis.Cell
 	t := document.Table{Level: 1, Columns: []document.Column{figures("", "percentile"), figures("", "µs")}}
 	b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool {
 		return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape && x.Point == c.Point
 	})
 	if b >= 0 && !c.Baseline {
-		of = r.Cells[b].Latencies
+		of = r.Cells[b]
 		t.Columns = append(t.Columns, figures("", r.Cells[b].Name()))
 	}
-	for _, q := range c.Latencies {
-		if !slices.Contains(tellingPercentiles, q.Percentile) {
+	for _, p := range tellingPercentiles {
+		x, ok := c.LatencyAt(p)
+		if !ok {
 			continue
 		}
-		row := document.Texts(fmt.Sprintf("%g", q.Percentile), digits(q.Seconds*micro))
+		row := document.Texts(fmt.Sprintf("%g", p), digits(x*micro))
 		if len(t.Columns) > 2 {
 			text := "-"
-			if i := slices.IndexFunc(of, func(o analysis.Quantile) bool { return o.Percentile == q.Percentile }); i >= 0 {
-				text = digits(of[i].Seconds * micro)
+			if x, ok := of.LatencyAt(p); ok {
+				text = digits(x * micro)
 			}
 			row = append(row, document.Cell{Text: text})
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: row})
 	}
-	return document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
+	s = document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
+	text := "The median is the rounds'; the other percentiles are of all rounds together."
+	if l := r.LoadAt(c); l.Slice > 0 {
+		text = fmt.Sprintf("The median is of slices; the other percentiles are of the windows of %g ms.", milli*l.Window)
+	}
+	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: document.Words, Style: document.Faint})
+	return s
 }
 
 // hopTable is what each hop counted in all good visits together.

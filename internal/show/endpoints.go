@@ -37,7 +37,7 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 		for _, x := range []struct{ head, metric string }{{"first", workload.FirstTokenP50}, {"gap", workload.GapP50}} {
 			head := figures(x.head, "p50 ms")
 			head.Spare = true
-			first = append(first, column{head, merged(x.metric, milli)})
+			first = append(first, column{head, scaled(x.metric, milli)})
 		}
 	}
 	all := briefFigures(r, cells, first, briefBaseline(r))

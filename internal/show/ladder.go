@@ -100,7 +100,7 @@ func stepColumns(r *analysis.Report) []stepColumn {
 	}
 	none := func(analysis.Cell) document.Cell { return document.Cell{} }
 	all := []stepColumn{
-		number(workload.RR, "p50", "µs", merged(workload.LatencyP50, micro)),
+		number(workload.RR, "p50", "µs", scaled(workload.LatencyP50, micro)),
 		price(workload.RR, workload.LatencyP50, "p50 price", "µs", none),
 		price(workload.RR, workload.CPUPerTrip, "CPU price", "µs/trip", scaled(workload.CPUPerTrip, micro)),
 		number(workload.Bulk, "", "Gbit/s", scaled(workload.Throughput, giga)),

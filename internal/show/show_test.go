@@ -62,7 +62,7 @@ func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio
 	}
 	set := func(name, unit string, median float64) {
 		met := analysis.Metric{Unit: unit, Median: median, Low: 0.9 * median, High: 1.1 * median, Rounds: []float64{0.9 * median, median, 1.1 * median}}
-		if strings.HasPrefix(name, "latency_") {
+		if strings.HasPrefix(name, "latency_") && !workload.IsMedian(name) {
 			merged := median
 			met.Merged = &merged
 		}
@@ -378,7 +378,8 @@ func TestJSONFields(t *testing.T) {
 		{"cells/1/metrics/throughput", "unit median low high rounds ratio"},
 		{"cells/1/metrics/throughput/ratio", "to median low high n verdict"},
 		{"cells/8/metrics", "latency_p50 latency_p99 latency_p999 cpu_per_transaction retransmits"},
-		{"cells/8/metrics/latency_p50", "unit median low high merged rounds ratio"},
+		{"cells/8/metrics/latency_p50", "unit median low high rounds ratio"},
+		{"cells/8/metrics/latency_p99", "unit median low high merged rounds"},
 		{"cells/8/warnings/0", "code text"},
 		{"cells/1/cpu", "client server proxy rest"},
 		{"failed/0", "mode from to load on reason evidence"},

@@ -7,12 +7,30 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Quantile is a point of a cell's latencies, of all rounds' samples together.
+// Quantile is a point of a cell's latencies, of all rounds' samples together. The median is not
+// among them: LatencyP50 is the median of the rounds'.
 type Quantile struct {
 	Percentile float64 `json:"percentile"`
 	Seconds    float64 `json:"seconds"`
+}
+
+// LatencyAt returns a percentile of the cell's latencies in seconds: the median is its metric
+// LatencyP50. ok is false if it is not known.
+func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
+	const half = 50
+	if percentile == half {
+		m, ok := c.Metrics[workload.LatencyP50]
+		return m.Median, ok
+	}
+	for _, q := range c.Latencies {
+		if q.Percentile == percentile {
+			return q.Seconds, true
+		}
+	}
+	return 0, false
 }
 
 // CPUUse is how one CPU spent its time in a cell's windows: shares that add up to 1.
@@ -42,7 +60,7 @@ type Counted struct {
 }
 
 // curve are the percentiles of a latency curve, each told if enough samples lie beyond it.
-var curve = []float64{1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
+var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
 
 // beyond is how many samples must.
 const beyond = 10

@@ -140,8 +140,8 @@ type Metric struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Merged is the percentile of all rounds' samples together, for latencies, and
-	// the number in all rounds of what is rare (Stalls).
+	// Merged is the percentile of all rounds' samples together, for percentiles other than
+	// medians, and the number in all rounds of what is rare (Stalls).
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
 	// At are the rounds' numbers, from 0; nil if none is missing.

@@ -23,7 +23,7 @@ type Figure int
 // The kinds.
 const (
 	Median     Figure = iota // three digits of the median visit's
-	Merged                   // three digits of the percentile over all visits' samples
+	Merged                   // three digits of the percentile over all visits' samples; not of medians
 	Integer                  // the median visit's, without decimals
 	Hundredths               // the median visit's, with two decimals
 	Share                    // the median visit's, with one decimal; none is 0
@@ -47,7 +47,7 @@ const (
 // Columns that several loads have.
 var (
 	gbitColumn  = Column{Head: [2]string{"", "Gbit/s"}, Metric: Throughput, Scale: giga}
-	p50Column   = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro, Show: Merged}
+	p50Column   = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro}
 	p99Column   = Column{Head: [2]string{"p99", "µs"}, Metric: LatencyP99, Scale: micro, Show: Merged}
 	p999Column  = Column{Head: [2]string{"p99.9", "µs"}, Metric: LatencyP999, Scale: micro, Show: Merged}
 	tripColumn  = Column{Head: [2]string{"CPU µs", "/trip"}, Metric: CPUPerTrip, Scale: micro}

@@ -54,6 +54,14 @@ func Percentile(metric string) (q float64, ok bool) {
 	return q, ok
 }
 
+// IsMedian reports whether a metric is the median of something that is timed. A run's figure is
+// the median of its rounds'; of other percentiles it is that of all rounds' samples together,
+// because a round has few samples beyond them.
+func IsMedian(metric string) bool {
+	const half = 50
+	return percentiles[metric] == half || metrics[metric].Quantile == half
+}
+
 // common are the metrics that several loads, or all, have.
 var common = []Metric{
 	{Name: Throughput, Unit: "bit/s", Higher: true}, {Name: PerBusyCore, Unit: "bit/s", Higher: true},

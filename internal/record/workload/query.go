@@ -47,7 +47,7 @@ var query = Workload{
 
 // pageColumns are those of the loads that ask for pages.
 var pageColumns = []Column{
-	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli},
 	{Head: [2]string{"p99", "ms"}, Metric: LatencyP99, Scale: milli, Show: Merged},
 	{Head: [2]string{"pages", "/s"}, Metric: Transactions, Scale: 1},
 	{Head: [2]string{"query", "µs"}, Metric: QueryP50, Scale: micro},

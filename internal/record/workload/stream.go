@@ -141,7 +141,7 @@ var stream = Workload{
 
 // tokenColumns are of the delay of tokens.
 var tokenColumns = []Column{
-	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro, Show: Merged},
+	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro},
 	p99Column, p999Column,
 	{Head: [2]string{"max", "µs"}, Metric: LatencyMax, Scale: micro, Show: Merged},
 	{Head: [2]string{"CPU µs", "/token"}, Metric: CPUPerToken, Scale: micro},
@@ -151,11 +151,11 @@ var tokenColumns = []Column{
 // moreTokenColumns are what of the delay is the path's and what the load's own, and
 // what the reader of a response sees. What a path adds to a median response is small.
 var moreTokenColumns = []Column{
-	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro, Show: Merged},
+	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro},
 	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
-	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
 	{Head: [2]string{"", "p99"}, Metric: FirstTokenP99, Scale: milli, Show: Merged},
-	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli, Show: Merged},
+	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli},
 	{Head: [2]string{"", "p99"}, Metric: GapP99, Scale: milli, Show: Merged},
 	{Head: [2]string{"longest", "gap ms"}, Metric: GapMax, Scale: milli, Show: Merged},
 	{Head: [2]string{"response", "p50 ms"}, Metric: ResponseTime, Scale: milli, Show: Hundredths},

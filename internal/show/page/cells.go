@@ -255,13 +255,13 @@ func curveChart(cells []analysis.Cell) (c chart, ok bool) {
 		}
 		for _, p := range at {
 			text := "-"
-			if i := slices.IndexFunc(cell.Latencies, func(q analysis.Quantile) bool { return q.Percentile == p }); i >= 0 {
-				text = three(cell.Latencies[i].Seconds * unit.by)
+			if x, ok := cell.LatencyAt(p); ok {
+				text = three(x * unit.by)
 			}
 			entry = append(entry, text)
 		}
 		spec.Series, rows = append(spec.Series, one), append(rows, entry)
 	}
 	return chart{Kind: "curve", Title: "Latency by percentile", Spec: spec, Table: tableOf(rows, heads...),
-		How: "All rounds together; the right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
+		How: "All windows together; the median is that of the other tables, and not drawn. The right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
 }
