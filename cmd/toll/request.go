@@ -125,6 +125,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 		asked = window
 	}
 	f.slicing.asked = f.loads.given(sliceFlag)
+	f.slicing.unpinned = f.pin == sample.PinNone && distantOf(f.on) == ""
 	var out []sample.Load
 	for _, kind := range kinds {
 		for _, point := range f.sweep.points() {

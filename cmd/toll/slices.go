@@ -21,6 +21,8 @@ type sliceFlags struct {
 	same  float64       // 0: the command has no such flags
 	slice time.Duration // 0: nothing is sliced
 	asked bool          // the slice is as the user said, and is not made longer
+	// unpinned says that the scheduler places client and server.
+	unpinned bool
 
 	// whole says by load and point why it is not sliced though --slice is not 0.
 	whole map[string]string
@@ -48,6 +50,16 @@ const (
 	windowBeside = 0.05 // of each cell at an epoch's end, if the user gave none
 )
 
+// settleTime is the least warm-up of unpinned ends, in seconds. The scheduler of an idle machine
+// moves the threads of new processes to CPUs of their own within some 100 ms.
+const settleTime = 0.3
+
+// unpinnedVisits says why unpinned ends are not measured in slices: a thread that has slept for
+// tens of milliseconds wakes on the CPU of the thread that wakes it, also beside an idle CPU
+// (a virtual CPU that has halted long enough does not count as available), and stays there. In
+// slices all ends would share one CPU on any machine.
+const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
+
 // into puts --same into the request, and what its sliced loads need.
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if f.same == 0 {
@@ -70,6 +82,9 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 // cut makes a load one that is sliced, if it can be, and notes why not. The window
 // is the user's, in seconds; 0: none was given.
 func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []string) {
+	if f.unpinned && l.Warmup > 0 {
+		l.Warmup = max(l.Warmup, settleTime)
+	}
 	if f.slice == 0 {
 		return
 	}
@@ -78,6 +93,9 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		slice = max(slice, turnsSlice(*l, runtime.NumCPU()))
 	}
 	why := whole(*l, slice, w, on)
+	if why == "" && f.unpinned {
+		why = unpinnedVisits
+	}
 	if why == "" && !f.asked {
 		why = visitsOn(on)
 	}
