@@ -67,6 +67,9 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	}
 	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(facts, document.Facts)), Break: document.Facts, Style: style})
 	var more []string
+	if text := c.TogetherWords(); text != "" {
+		more = append(more, text)
+	}
 	if text := segmentsText(c.Segments); text != "" {
 		more = append(more, text)
 	}

@@ -256,6 +256,9 @@ func foot(r *analysis.Report) []document.Section {
 		}
 	}
 	said.Add(proxyMemory(r.Cells)...)
+	if text := r.Together(); text != "" {
+		said.Add(faint(text, document.Words))
+	}
 	if v := viewOf(r); len(r.Cells) > 0 {
 		if v.notes != "" {
 			said.Add(paragraph(1, v.notes, document.Words))

@@ -46,6 +46,9 @@ func Summary(r judge.Report) document.Document {
 	if where := analysis.Pinned(base.Plan); where != "" {
 		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
 	}
+	if text := base.Together(); text != "" {
+		d.Sections[len(d.Sections)-1].Add(faint(text, document.Words))
+	}
 	d.Sections = append(d.Sections, answerSection(base.Answer))
 	return d
 }

@@ -177,7 +177,8 @@ func (j *Run) cell(i int) Cell {
 	b, hasBase := j.base[groupOf(c)]
 	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin,
 		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Broke: j.troubles[i].broke(), Hops: []string{},
-		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Capacity: j.capacity(s), Segments: s.segments(), Primary: PrimaryOf(s.Load, c.Shape)}
+		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Capacity: j.capacity(s), Segments: s.segments(), Primary: PrimaryOf(s.Load, c.Shape),
+		Together: s.together()}
 	if p, ok := j.File.Header.PathOf(c); ok {
 		out.Cards = p.Cards
 		out.Hops, out.Facts, out.Dial, out.Counted = p.Hops, p.Facts, p.Dial, s.counted(len(p.Hops))

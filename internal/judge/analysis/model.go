@@ -130,7 +130,10 @@ type Cell struct {
 	Primary   string            `json:"primary"`            // the metric that decides its toll
 	Band      Band              `json:"band,omitempty"`     // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
-	Warnings  []Warning         `json:"warnings"`
+	// Together is the share of the time, 0 to 1, in which client and server, which the scheduler
+	// placed, were on one CPU; nil: they were pinned, or it is not known.
+	Together *float64  `json:"together,omitempty"`
+	Warnings []Warning `json:"warnings"`
 }
 
 // Metric is one quantity of a cell over its rounds.

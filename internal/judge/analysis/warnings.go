@@ -222,6 +222,9 @@ func (j *Run) warnings() []Warning {
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
 	}
+	for _, text := range j.mixedPlacements() {
+		add("mixed-placement", "%s", text)
+	}
 	for _, text := range j.doubtfulRoutes() {
 		add("ways", "%s", text)
 	}

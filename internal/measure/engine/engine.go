@@ -25,6 +25,8 @@ import (
 // Meter reads the machine's clocks and those of processes.
 type Meter interface {
 	Read(pids ...int) (meter.Reading, error)
+	// Together samples whether clients and servers run on one CPU until stop is called.
+	Together(pairs ...meter.Pair) (stop func() (share *float64))
 }
 
 // Clock is CLOCK_MONOTONIC, or a test's own.

@@ -166,7 +166,9 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	if st, err := both.client.Do(ctx, program.Request{Op: program.Start, Command: dial.Into(l.Client), NoRoot: l.NoRoot, Limit: limit}); err != nil {
 		return st, fmt.Errorf("client: %w", err)
 	}
+	together := r.watchPairs(both.pids())
 	st, err := both.client.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
+	v.Together = together()
 	if err != nil {
 		return st, fmt.Errorf("client: %w", err)
 	}

@@ -52,7 +52,10 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s", workload.BulkOf(l).Bytes, limit.Round(time.Second)))
 	defer cancel()
-	if servers, clients, err = e.replies(ctx); err != nil {
+	together := r.watch(e, v.Cell)
+	servers, clients, err = e.replies(ctx)
+	v.Together = together()
+	if err != nil {
 		return nil, nil, err
 	}
 	last, err := r.readAt(ctx, r.Clock.Now(), pids)

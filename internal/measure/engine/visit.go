@@ -205,7 +205,9 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 		return nil, nil, err
 	}
 	far.mark()
+	together := r.watch(e, v.Cell)
 	last, err := r.readAt(ctx, when.To, pids)
+	v.Together = together()
 	if err != nil {
 		return nil, nil, err
 	}

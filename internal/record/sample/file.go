@@ -251,6 +251,9 @@ func (v Visit) checkFigures() error {
 	if err := v.Slices.check(); err != nil {
 		return err
 	}
+	if x := v.Together; x != nil && !(*x >= 0 && *x <= 1) {
+		return fmt.Errorf("impossible share of the time %v", *x)
+	}
 	for _, c := range v.Machine {
 		// The kernel's idle counters may run backwards a little.
 		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle)); err != nil {

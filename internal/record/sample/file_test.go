@@ -282,6 +282,7 @@ func TestRead(t *testing.T) {
 		{name: "absurd-window", lines: []string{okHeader, visit(`"server":{"window_s":1e10}`)}, line: 2, fails: "impossible time 1e+10"},
 		{name: "absurd-cpu", lines: []string{okHeader, visit(`"client":{"cpu_s":1e300}`)}, line: 2, fails: "impossible time 1e+300"},
 		{name: "negative-share", lines: []string{okHeader, visit(`"client":{"busiest_cpu":-0.5}`)}, line: 2, fails: "impossible time -0.5"},
+		{name: "absurd-share-of-time", lines: []string{okHeader, visit(`"together":1.5`)}, line: 2, fails: "impossible share of the time 1.5"},
 		{name: "negative-bytes", lines: []string{okHeader, visit(`"client":{"sent":-1}`)}, line: 2, fails: "negative count -1"},
 		{name: "negative-trips", lines: []string{okHeader, visit(`"server":{"trips":-7}`)}, line: 2, fails: "negative count -7"},
 		{name: "too-many-cpus", lines: []string{okHeader, visit(`"machine":[` + strings.Repeat("{},", maxCPUs) + `{}]`)}, line: 2, fails: "4097 CPUs"},

@@ -26,6 +26,9 @@ type Visit struct {
 	// Slices are of a sliced load: the visit is an epoch, in which the cell had slices
 	// and then the window that all other fields describe.
 	Slices *Slices `json:"slices,omitempty"`
+	// Together is the share of the window, 0 to 1, in which the busiest threads of client and
+	// server, which the scheduler placed, were on one CPU; nil: they were pinned, or it is not known.
+	Together *float64 `json:"together,omitempty"`
 }
 
 // Turn is what the engine knows of a visit before it begins.

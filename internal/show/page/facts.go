@@ -31,7 +31,7 @@ func (f *facts) add(name, value string) {
 // factsOf are the environment and the plan of a report.
 func factsOf(r judge.Report) []facts {
 	base := r.Base()
-	out := []facts{environment(base.Environment), plan(base.Plan, base.Control)}
+	out := []facts{environment(base.Environment), plan(base)}
 	for _, c := range base.Environment.Cards {
 		out = append(out, card(c))
 	}
@@ -110,7 +110,8 @@ func card(c sample.Card) facts {
 	return f
 }
 
-func plan(p analysis.Plan, c analysis.Control) facts {
+func plan(r *analysis.Report) facts {
+	p, c := r.Plan, r.Control
 	f := facts{Title: "Plan"}
 	f.add("Rounds", fmt.Sprintf("%d complete, in %.0f s, ended by %s", p.Rounds, p.Elapsed, p.EndedBy))
 	if p.Budget > 0 {
@@ -127,7 +128,7 @@ func plan(p analysis.Plan, c analysis.Control) facts {
 	for _, l := range p.Loads {
 		f.add("Load "+l.Kind, workload.Of(l).Words(l)+fmt.Sprintf("; warm-up %g s, window %g s", l.Warmup, l.Window))
 	}
-	f.add("CPUs", analysis.Pinned(p))
+	f.add("CPUs", strings.TrimSpace(analysis.Pinned(p)+" "+r.Together()))
 	if p.Wire != nil {
 		f.add("Wire", p.Wire.String())
 	}

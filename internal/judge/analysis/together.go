@@ -1,0 +1,115 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// From which share of the time on one CPU a row's figures are those of one CPU, and up to which
+// they are those of own CPUs.
+const (
+	mostlyTogether = 0.7
+	mostlyApart    = 0.3
+)
+
+// together returns the share of the time in which client and server, which the scheduler placed,
+// were on one CPU: the mean of the visits; nil if it is not known.
+func (s *Series) together() *float64 {
+	sum, n := 0.0, 0
+	for _, v := range s.Visits {
+		if v.Together != nil {
+			sum += *v.Together
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	share := sum / float64(n)
+	return &share
+}
+
+// TogetherWords says "on one CPU for 87 % of the time" of a row that was not pinned; "" if that is
+// not known.
+func (c Cell) TogetherWords() string {
+	if c.Together == nil {
+		return ""
+	}
+	return fmt.Sprintf("on one CPU for %.0f %% of the time", 100**c.Together)
+}
+
+// Together says for how much of the time the ends that were not pinned shared a CPU, and which
+// placement of toll compare that is; "" if that is not known.
+func (r *Report) Together() string {
+	var all []Cell
+	for _, c := range r.Cells {
+		if c.Together != nil {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	byShare := func(a, b Cell) int { return cmp.Compare(*a.Together, *b.Together) }
+	least, most := slices.MinFunc(all, byShare), slices.MaxFunc(all, byShare)
+	low, high := fmt.Sprintf("%.0f", 100**least.Together), fmt.Sprintf("%.0f", 100**most.Together)
+	share := high + " %"
+	if low != high {
+		share = low + " to " + share
+	}
+	like := ""
+	switch {
+	case *least.Together >= mostlyTogether:
+		like = ", as in toll compare --pin " + sample.PinNear
+	case *most.Together <= mostlyApart:
+		like = ", as in toll compare --pin " + sample.PinFar
+	}
+	return fmt.Sprintf("The scheduler had client and server on one CPU for %s of the time%s.", share, like)
+}
+
+// mixedPlacements says of each table that its rows were placed differently: some mostly on one CPU,
+// others mostly on CPUs of their own.
+func (j *Run) mixedPlacements() (out []string) {
+	type table struct{ from, load, point, on string }
+	type extremes struct{ near, far int } // index of a series + 1
+	found := map[table]*extremes{}
+	var order []table
+	for i, s := range j.Series {
+		share := s.together()
+		if share == nil || s.Cell.Control {
+			continue
+		}
+		t := table{s.Cell.From, s.Cell.Load, s.Cell.Point, s.Cell.On}
+		if found[t] == nil {
+			found[t], order = &extremes{}, append(order, t)
+		}
+		switch x := found[t]; {
+		case *share >= mostlyTogether && x.near == 0:
+			x.near = i + 1
+		case *share <= mostlyApart && x.far == 0:
+			x.far = i + 1
+		}
+	}
+	name := func(i int) string {
+		c := j.cell(i - 1)
+		text := c.Name()
+		if c.Shape.Crowd() {
+			text += " " + c.Shape.String()
+		}
+		return text
+	}
+	for _, t := range order {
+		x := found[t]
+		if x.near == 0 || x.far == 0 {
+			continue
+		}
+		out = append(out, fmt.Sprintf("from %s, %s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
+			"the rows differ by that as much as by the network; toll compare measures both placements",
+			mode.Placement(t.from).Words(), t.load, name(x.near), name(x.far)))
+	}
+	return out
+}

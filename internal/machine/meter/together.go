@@ -1,0 +1,154 @@
+package meter
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Pair is a client and its server: processes of this machine with all that they start.
+type Pair struct{ Client, Server int }
+
+const (
+	sampleStep = 10 * time.Millisecond
+	// renewEvery is after how many samples the busiest threads are looked for again.
+	renewEvery = 10
+	// leastSamples is the least number of samples that say anything.
+	leastSamples = 5
+)
+
+// Together samples on which CPUs the busiest threads of each pair run until stop is called. Stop
+// returns the share of the samples, 0 to 1, in which client and server were on one CPU, or nil if
+// that is not known: there were too few, or a process could not be read. A thread that sleeps is
+// where it ran last.
+func (m *Meter) Together(pairs ...Pair) (stop func() *float64) {
+	done, result := make(chan struct{}), make(chan *float64, 1)
+	go func() { result <- together(pairs, done) }()
+	return func() *float64 {
+		close(done)
+		return <-result
+	}
+}
+
+func together(pairs []Pair, done <-chan struct{}) *float64 {
+	ends := make([][2]end, len(pairs))
+	for i, p := range pairs {
+		ends[i] = [2]end{{root: p.Client}, {root: p.Server}}
+	}
+	same, all := 0, 0
+	tick := time.NewTicker(sampleStep)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		for i := range ends {
+			client, server := &ends[i][0], &ends[i][1]
+			if n%renewEvery == 0 {
+				client.renew()
+				server.renew()
+			}
+			a, b := client.cpu(), server.cpu()
+			if a < 0 || b < 0 {
+				continue
+			}
+			if all++; a == b {
+				same++
+			}
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-done:
+		}
+		if all < leastSamples {
+			return nil
+		}
+		share := float64(same) / float64(all)
+		return &share
+	}
+}
+
+// end is one end of a pair.
+type end struct {
+	root    int
+	spent   map[string]int // CPU time of each thread, in ticks, by its directory
+	busiest string         // thread; "": none is known
+}
+
+// renew finds the thread that was busiest since the last time, at first since its start.
+func (e *end) renew() {
+	now := map[string]int{}
+	e.visit(e.root, now)
+	most := 0
+	for thread, ticks := range now {
+		if d := ticks - e.spent[thread]; d > most || d == most && e.busiest == "" {
+			most, e.busiest = d, thread
+		}
+	}
+	if _, alive := now[e.busiest]; !alive {
+		e.busiest = ""
+	}
+	e.spent = now
+}
+
+// visit notes the CPU time of all threads of a process and of those that it started.
+func (e *end) visit(pid int, now map[string]int) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil { // it has ended
+		return
+	}
+	for _, t := range tasks {
+		dir := fmt.Sprintf("/proc/%d/task/%s", pid, t.Name())
+		if _, seen := now[dir]; seen {
+			continue
+		}
+		ticks, _, ok := threadStat(dir)
+		if !ok {
+			continue
+		}
+		now[dir] = ticks
+		children, _ := os.ReadFile(dir + "/children") // CONFIG_PROC_CHILDREN
+		for _, c := range strings.Fields(string(children)) {
+			if pid, err := strconv.Atoi(c); err == nil {
+				e.visit(pid, now)
+			}
+		}
+	}
+}
+
+// cpu returns the CPU on which the busiest thread runs or ran last, or -1.
+func (e *end) cpu() int {
+	if e.busiest != "" {
+		if _, cpu, ok := threadStat(e.busiest); ok {
+			return cpu
+		}
+	}
+	return -1
+}
+
+// threadStat reads a thread's CPU time in ticks, and its CPU.
+func threadStat(dir string) (ticks, cpu int, ok bool) {
+	b, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	return parseThread(string(b))
+}
+
+// parseThread reads /proc/PID/task/TID/stat.
+func parseThread(stat string) (ticks, cpu int, ok bool) {
+	const user, system, processor = 11, 12, 36 // behind the name, which may contain anything
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= processor {
+		return 0, 0, false
+	}
+	var n [3]int
+	for i, f := range []string{fields[user], fields[system], fields[processor]} {
+		x, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, 0, false
+		}
+		n[i] = x
+	}
+	return n[0] + n[1], n[2], true
+}
