@@ -50,7 +50,7 @@ func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	case err = <-ended:
 	case <-ctx.Done():
 		_ = kill(cmd)
-		_ = <-ended
+		<-ended
 		return nil, context.Cause(ctx)
 	}
 	switch words := printable.Words(string(said.b)); {
