@@ -45,8 +45,8 @@ func (p place) advice() []string {
 		var say []string
 		for _, x := range xs {
 			text := x.label
-			if c := p.changes(x, !named); c != "" && verb != notCertain {
-				text, named = text+": "+c, true
+			if c, figures := p.changes(x, !named); c != "" && verb != notCertain {
+				text, named = text+": "+c, named || figures
 			}
 			say = append(say, text)
 		}
@@ -114,8 +114,9 @@ func (x route) mean() float64 {
 }
 
 // changes says what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU -23 %,
-// +2.1 µs)". Figures of another placement on CPUs are left out if they say the same.
-func (p place) changes(x route, named bool) string {
+// +2.1 µs)". Figures of another placement on CPUs are left out if they say the same. If nouns is set,
+// the first figures have what they are of; figures is false if there are none.
+func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}
 	if p.r.Plan.ManyPins() {
@@ -131,11 +132,12 @@ func (p place) changes(x route, named bool) string {
 			if pin != "" && c.Pin != pin {
 				continue
 			}
-			say = append(say, change(c, p.noun(c, named && i == 0)))
+			say = append(say, change(c, p.noun(c, nouns && !figures)))
 			if first, ok := p.r.WithPin(c, pins[0]); i > 0 && (!ok || !p.r.Agree(first, c)) {
 				agree = false
 			}
 		}
+		figures = figures || slices.ContainsFunc(say, func(s string) bool { return s != "" && s != unclear })
 		if text := p.join(say); text != "" {
 			by = append(by, text)
 			if i > 0 {
@@ -145,11 +147,11 @@ func (p place) changes(x route, named bool) string {
 	}
 	switch {
 	case len(by) == 0:
-		return ""
+		return "", false
 	case len(by) == 1 || agree:
-		return by[0]
+		return by[0], figures
 	}
-	return by[0] + " (" + strings.Join(by[1:], "; ") + ")"
+	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
 // join joins what is certain of each load; the loads that make no difference are not told.

@@ -130,7 +130,7 @@ func TestAnswerByPin(t *testing.T) {
 			"Keep bridge: -5 % throughput, +2.0 µs median latency (on one CPU -23 %, +3.0 µs)."},
 		{"agree", []analysis.Cell{bulk(sample.PinFar, 0.86, stats.Worse), bulk(sample.PinNear, 0.85, stats.Worse)}, "Keep bridge: -14 % throughput."},
 		{"one-differs", []analysis.Cell{bulk(sample.PinFar, 1, stats.Same), bulk(sample.PinNear, 0.8, stats.Worse)},
-			"Keep bridge: the same within 3 % (on one CPU -20 %)."},
+			"Keep bridge: the same within 3 % (on one CPU -20 % throughput)."},
 		{"dear-on-one-cpu", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Worse), bulk(sample.PinNear, 0.4, stats.Worse)},
 			"Avoid bridge: -10 % throughput (on one CPU -60 %)."},
 	} {
