@@ -96,6 +96,9 @@ func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 			switch cond {
 			case "lab":
 				return mayBuild() || os.Getenv("CI") == "true", nil
+			case "iperf3":
+				_, err := exec.LookPath(cond)
+				return err == nil || os.Getenv("CI") == "true", nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			}

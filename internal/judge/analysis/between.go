@@ -145,6 +145,17 @@ func (p *Pairing) Missing(c sample.Cell) string {
 	return ""
 }
 
+// Pin returns the placement on CPUs of the cell that c stands for: of several, the first one with a
+// result. It is "" if the cell has none.
+func (p *Pairing) Pin(c sample.Cell) string {
+	for i, s := range p.j.Series {
+		if p.holds(i, c) {
+			return s.Cell.Pin
+		}
+	}
+	return ""
+}
+
 // Conditions are what c was measured under that can differ from another
 // measurement of the same cell.
 func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wire sample.Wire) {

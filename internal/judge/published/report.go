@@ -308,6 +308,8 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)
 		}
+		pin := p.Pin(c)
+		add(pin != "", "measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
 		add(strings.HasPrefix(path.Facts["datapath"], "userspace"), "measured on another datapath of Open vSwitch: %s", path.Facts["datapath"])
 	}
 	return out
