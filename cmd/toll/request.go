@@ -88,6 +88,28 @@ func (f *runFlags) wireApplies(p sample.Plan) error {
 	return idleWire(from)
 }
 
+// targetsApply refuses a target of --to that no path of the plan is dialled at.
+func (f *runFlags) targetsApply(p sample.Plan) error {
+	var dialled, from []string
+	for _, c := range p.Cells {
+		if !slices.Contains(dialled, c.To) {
+			dialled = append(dialled, c.To)
+		}
+		if !slices.Contains(from, c.From) {
+			from = append(from, c.From)
+		}
+	}
+	for _, word := range f.to {
+		t, err := mode.ParseTarget(word)
+		if err != nil || slices.ContainsFunc(dialled, func(to string) bool { return mode.Target(to).Over4() == t.Over4() }) {
+			continue
+		}
+		return usage(fmt.Errorf("--to %s: none of these modes is dialled there from %s", word, strings.Join(from, " or ")),
+			"leave --to out, or --to "+strings.Join(dialled, ","))
+	}
+	return nil
+}
+
 // idleWire is the error of a wire that no path from there crosses.
 func idleWire(from []string) error {
 	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s", strings.Join(from, ", ")),

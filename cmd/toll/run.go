@@ -159,6 +159,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if err := f.wireApplies(p); err != nil {
 		return err
 	}
+	if err := f.targetsApply(p); err != nil {
+		return err
+	}
 	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
 		return err
 	}
@@ -179,6 +182,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		if err := checkBaseline(p); err != nil {
 			return err
 		}
+		if err := checkBackends(p, req.On); err != nil {
+			return err
+		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})
 	})
 }
@@ -192,6 +198,22 @@ func checkBaseline(p sample.Plan) error {
 		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
 		if s.Mode == p.Baseline && s.On != "" && !built {
 			return &failure{exitNothing, fmt.Errorf("the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
+		}
+	}
+	return nil
+}
+
+// checkBackends refuses a plan in which a backend that was to be compared with others has no cell
+// left, before the others are measured.
+func checkBackends(p sample.Plan, on []string) error {
+	for _, name := range on {
+		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
+			continue
+		}
+		for _, s := range p.Skipped {
+			if s.On == name {
+				return &failure{exitNothing, fmt.Errorf("nothing can be measured here with --on %s: %s: %s", name, s.Mode, s.Reason), s.Remedy}
+			}
 		}
 	}
 	return nil
