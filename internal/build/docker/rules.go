@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -69,7 +70,10 @@ var (
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
 )
 
-const saveTimeout = 5 * time.Second
+const (
+	saveTimeout = 5 * time.Second
+	maxRules    = 64 << 20 // bytes
+)
 
 // save reads the rules of a table; "" is all that there are.
 func save(program, table string) ([]rule, error) {
@@ -79,18 +83,13 @@ func save(program, table string) ([]rule, error) {
 
 // saved is what the program prints of a table.
 func saved(program, table string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
-	defer cancel()
-	var said local.Tail
 	args := []string{"-c"}
 	if table != "" {
 		args = append(args, "-t", table)
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	out, err := exchange.Output(context.Background(), exec.Command(program, args...), exchange.Limits{Time: saveTimeout, Output: maxRules})
 	if err != nil {
-		return "", fmt.Errorf("read rules: %s: %w", program, said.Explain(err))
+		return "", fmt.Errorf("read rules: %s: %w", program, err)
 	}
 	return string(bytes.TrimSpace(out)), nil
 }

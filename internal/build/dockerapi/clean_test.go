@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,5 +216,33 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), host) {
 			t.Errorf("error %v, want %q", err, says)
 		}
+	}
+}
+
+// A daemon that lists and then hangs is asked to remove one thing, and no more.
+func TestCleanOfDaemonThatHangsLater(t *testing.T) {
+	dead := owner.Mark() + "9"
+	var removals atomic.Int32
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodDelete:
+			removals.Add(1)
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/containers/json"):
+			var all []string
+			for i := range 5 {
+				all = append(all, fmt.Sprintf(`{"Id": "c%d", "Names": ["/c%d"], "Labels": {%q: %q}}`, i, i, RunLabel, dead))
+			}
+			fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
+		default:
+			fmt.Fprint(w, "[]")
+		}
+	})
+	t.Setenv("DOCKER_HOST", host)
+	c := &Clean{StateDir: t.TempDir(), limit: 500 * time.Millisecond}
+	if removed, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") || removals.Load() != 1 || len(removed) > 0 {
+		t.Errorf("%d requests, removed %q, %v", removals.Load(), removed, err)
 	}
 }

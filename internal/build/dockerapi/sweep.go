@@ -3,6 +3,7 @@ package dockerapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type Sweep struct {
 	removed []Entry
 	spared  []Left
 	errs    []error
+	late    bool // the daemon did not answer in time: nothing more is asked
 }
 
 // Labelled asks for what has the label of a run.
@@ -33,7 +35,7 @@ func Labelled() client.Filters { return make(client.Filters).Add("label", RunLab
 // the rest goes with them.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
-	if mark == "" {
+	if mark == "" || s.late {
 		return false
 	}
 	state := s.of(mark)
@@ -45,6 +47,7 @@ func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 
 // Done notes what came of removing a thing.
 func (s *Sweep) Done(kind Kind, name string, err error) {
+	s.late = s.late || errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
 		s.errs = append(s.errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
 		return
@@ -66,6 +69,9 @@ func (s *Sweep) containers(ctx context.Context) error {
 
 // networks removes those of one machine; a swarm's are the swarm's to remove.
 func (s *Sweep) networks(ctx context.Context) error {
+	if s.late {
+		return nil
+	}
 	networks, err := s.API.NetworkList(ctx, client.NetworkListOptions{Filters: Labelled()})
 	for _, n := range networks.Items {
 		if n.Scope != ScopeSwarm && s.Over(Network, n.Name, n.Labels) {
@@ -78,6 +84,9 @@ func (s *Sweep) networks(ctx context.Context) error {
 // images removes those of dead tolls, and those that journals name: an image that
 // every node has the same carries no mark, but the label of images of ours.
 func (s *Sweep) images(ctx context.Context) error {
+	if s.late {
+		return nil
+	}
 	all, err := s.API.ImageList(ctx, client.ImageListOptions{Filters: Labelled()})
 	if err != nil {
 		return err

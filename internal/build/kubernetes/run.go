@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
@@ -161,6 +162,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
+	defer exchange.Waiting(fmt.Sprintf("node %s to start pod %s", n.Name, name))()
 	for {
 		if err := r.client.get(ctx, pods, name, into); err != nil && ctx.Err() == nil {
 			return nil, err

@@ -2,7 +2,6 @@ package ovs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
@@ -10,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
 // Machines is the Open vSwitch that the machine runs anyway, reached by its
@@ -57,16 +56,11 @@ func ask(program string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), reply+time.Second)
-	defer cancel()
 	runtime.LockOSThread() // which the signal is tied to
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, file, args...)
+	cmd := exec.Command(file, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	out, err := cmd.Output()
-	if failed := new(exec.ExitError); errors.As(err, &failed) {
-		err = fmt.Errorf("%w: %s", err, printable.Words(string(failed.Stderr)))
-	}
+	out, err := exchange.Output(context.Background(), cmd, exchange.Limits{Time: reply + time.Second})
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
 	}

@@ -399,6 +399,7 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 		}
 	}()
 	defer close(gone)
+	defer exchange.Waiting("toll on " + c.host.String())()
 	a, err := h.Wait(ctx, c.mark)
 	if err != nil {
 		return nil, c.explain(ctx, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/agent"
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
 // service is the services of one role, with the agents in their tasks.
@@ -150,6 +151,7 @@ func (s *service) environment() []string {
 func (r *run) join(ctx context.Context, s *service) error {
 	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
+	defer exchange.Waiting("the swarm's nodes to start toll")()
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex // guards s.agents and s.errs

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
@@ -127,13 +128,15 @@ func (c *collector) rules() {
 	}
 }
 
-// saveTimeout is for a lock that another iptables holds.
-const saveTimeout = 5 * time.Second
+const (
+	// saveTimeout is for a lock that another iptables holds.
+	saveTimeout = 5 * time.Second
+	// maxRules bounds the rules' text, in bytes: some hundred thousand rules.
+	maxRules = 64 << 20
+)
 
 func save(program string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, program).Output()
+	out, err := exchange.Output(context.Background(), exec.Command(program), exchange.Limits{Time: saveTimeout, Output: maxRules})
 	return string(out), err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -103,10 +104,8 @@ var versionWord = regexp.MustCompile(`version (\S+)`)
 // ProxyVersion asks a docker-proxy for its version: " 28.5.2", or "" (before 23.0 it
 // could not tell).
 func ProxyVersion(file string) string {
-	const limit = time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	out, _ := exec.CommandContext(ctx, file, "--version").Output()
+	const limit, most = time.Second, 64 << 10 // bytes
+	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"), exchange.Limits{Time: limit, Output: most})
 	if m := versionWord.FindSubmatch(out); m != nil {
 		return " " + string(m[1])
 	}
