@@ -104,13 +104,20 @@ func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	return m.Ratio, m.Higher
 }
 
-// mean returns the geometric mean of a route's tolls.
+// mean returns the mean logarithm of a route's tolls that are certain; if none is, of all.
 func (x route) mean() float64 {
-	sum := 0.0
+	sum, n, all := 0.0, 0, 0.0
 	for _, c := range x.cells {
-		sum += math.Log(c.Toll())
+		toll := math.Log(c.Toll())
+		all += toll
+		if c.Verdict() != stats.Unclear {
+			sum, n = sum+toll, n+1
+		}
 	}
-	return sum / float64(len(x.cells))
+	if n == 0 {
+		return all / float64(len(x.cells))
+	}
+	return sum / float64(n)
 }
 
 // changes says what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU -23 %,
