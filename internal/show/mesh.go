@@ -59,8 +59,16 @@ func meshFacts(m *mesh.Mesh) string {
 }
 
 func meshRun(r *analysis.Report, m *mesh.Mesh) string {
-	return fmt.Sprintf("%s of %s in %.0f s, %s", plural(m.Sweeps, "complete sweep"), plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"),
-		r.Plan.Elapsed, endedBy(r.Plan))
+	visits, failed := m.Visits()
+	sweeps := plural(m.Sweeps, "complete sweep")
+	if failed > 0 {
+		sweeps = plural(m.Sweeps, "sweep")
+	}
+	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps, plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
+	if failed > 0 {
+		text += fmt.Sprintf("; %d of %d visits have a result", visits-failed, visits)
+	}
+	return text
 }
 
 // meshMetric is a metric of a mesh as it is printed.

@@ -150,6 +150,10 @@ func endedBy(p analysis.Plan) string {
 	case sample.EndedByPrecision:
 		return fmt.Sprintf("ended by precision (%g %%)", 100*p.Precision)
 	case sample.EndedByBudget:
+		const late = 1.1
+		if p.Elapsed > late*p.Budget {
+			return fmt.Sprintf("past the budget of %g s, to complete what had begun", p.Budget)
+		}
 		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
 	case sample.EndedByRounds:
 		return "as many as asked for"

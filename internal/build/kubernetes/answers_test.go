@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 		}, []string{"create pods", "invalid"}, "policy"},
 		{"no-namespace", func(w http.ResponseWriter, _ asking) {
 			reply(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, fakeNamespace))
-		}, []string{`namespaces "measured" not found`}, ""},
+		}, []string{"the cluster has no namespace measured"}, "kubectl get namespaces"},
 		{"internal", func(w http.ResponseWriter, _ asking) {
 			reply(w, apierrors.NewInternalError(errors.New("etcd is gone")))
 		}, []string{"etcd is gone"}, ""},

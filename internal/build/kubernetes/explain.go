@@ -112,7 +112,9 @@ func distrusts(err error) bool {
 // refused is an answer that is no.
 func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err error) error {
 	words := said(status.Status().Message)
-	switch {
+	switch details := status.Status().Details; {
+	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" && details.Name == c.Namespace:
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the cluster has no namespace %s", c.Namespace), Remedy: "--namespace with one that it has: kubectl get namespaces", Err: err}
 	case apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err):
 		return err
 	case apierrors.IsUnauthorized(err):

@@ -62,9 +62,9 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	for _, t := range told {
 		if strings.Contains(low, t.says) {
 			return &path.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host),
-				Remedy: strings.NewReplacer("HOST", c.host.Name, "USER", cmp.Or(c.seen.User, "you")).Replace(t.remedy)}
+				Remedy: c.host.in(t.remedy, cmp.Or(c.seen.User, "you"))}
 		}
 	}
 	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host), Err: errors.Join(c.err, err),
-		Remedy: "ssh -o BatchMode=yes " + c.host.Name + " sh must give a POSIX shell"}
+		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
 }

@@ -93,6 +93,29 @@ func (h Host) String() string {
 	return out
 }
 
+// Typed returns the host as ssh's command line takes it, with user and port as they were given.
+func (h Host) Typed() string {
+	out := h.Name
+	if h.User != "" {
+		out = h.User + "@" + out
+	}
+	if h.Port != 0 {
+		out = "-p " + strconv.Itoa(int(h.Port)) + " " + out
+	}
+	return out
+}
+
+// in puts the host and a user into a remedy: as toll's flags take it behind --peer, as ssh's list
+// of keys has it behind -R, and as ssh's command line takes it elsewhere.
+func (h Host) in(remedy, user string) string {
+	root, known := Host{User: "root", Name: h.Name, Port: h.Port}, h.Name
+	if h.Port != 0 {
+		known = "'[" + h.Name + "]:" + strconv.Itoa(int(h.Port)) + "'"
+	}
+	return strings.NewReplacer("--peer root@HOST", "--peer "+root.String(), "-R HOST", "-R "+known,
+		"HOST:PORT", "HOST:PORT", "HOST", h.Typed(), "USER", user).Replace(remedy)
+}
+
 // Here reports whether it is this machine, which is reached without ssh: localhost, for
 // no user and at no port. Either of them says that ssh is meant.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }

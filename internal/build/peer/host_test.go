@@ -133,3 +133,22 @@ func TestProgram(t *testing.T) {
 		})
 	}
 }
+
+// A hint has the user, the alias and the port that were typed, each where it belongs.
+func TestHostInHints(t *testing.T) {
+	me := Host{User: "me", Name: "box", Port: 2222}
+	for remedy, want := range map[string]string{
+		"log in once by hand, ssh HOST":         "log in once by hand, ssh -p 2222 me@box",
+		"ssh-keygen -R HOST":                    "ssh-keygen -R '[box]:2222'",
+		"--peer root@HOST, without --peer-sudo": "--peer root@box:2222, without --peer-sudo",
+		"[user@]HOST:PORT, if it has another":   "[user@]HOST:PORT, if it has another",
+		"the line \"USER ALL\"":                 "the line \"me ALL\"",
+	} {
+		if got := me.in(remedy, "me"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := (Host{Name: "box"}).in("ssh HOST; ssh-keygen -R HOST", ""); got != "ssh box; ssh-keygen -R box" {
+		t.Error(got)
+	}
+}

@@ -338,7 +338,7 @@ func (c *connection) hear(word string) (string, error) {
 		}
 	}
 	return "", &path.UnsupportedError{Missing: fmt.Sprintf("%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
-		Remedy: "ssh -o BatchMode=yes " + c.host.Name + " sh must give a POSIX shell"}
+		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
 }
 
 func quoted(s string) string {

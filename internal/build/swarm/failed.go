@@ -32,7 +32,7 @@ func (r *run) failed(s *service, t swarm.Task) error {
 			Remedy: "docker network ls there; or docker swarm init --default-addr-pool, with addresses that no node uses", Err: fmt.Errorf("%w: %s", errOverlap, said)}
 	case s.role == inside && strings.Contains(said, dockerNetns):
 		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
-			Remedy: "dockerd's --exec-root must be /var/run/docker, and /run a shared mount, as they are by default"}
+			Remedy: "dockerd there with its default --exec-root, /var/run/docker, and /run as a shared mount"}
 	case t.Status.State == swarm.TaskStateRejected && dockerapi.LacksImage(said, r.image):
 		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not have toll's image %s: a swarm does not distribute images", name, r.image),
 			Remedy: fmt.Sprintf("toll image | ssh %s docker load, or --image with its name in a registry", name)}

@@ -319,12 +319,13 @@ func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 }
 
 func converged(p sample.Plan, pairs []sample.PairVisit) bool {
-	fs := fitMesh(p, pairs)
+	fs, measured := fitMesh(p, pairs), false
 	for _, metric := range fs.metrics {
 		fit := fs.of[metric]
 		if fit.Visits == 0 {
 			continue // all failed: more of that tells nothing
 		}
+		measured = true
 		if fit.Sweeps < stats.MinJudged {
 			return false
 		}
@@ -344,5 +345,5 @@ func converged(p sample.Plan, pairs []sample.PairVisit) bool {
 			}
 		}
 	}
-	return true
+	return measured
 }

@@ -41,6 +41,19 @@ func (m *Mesh) Empty() bool {
 	return m.Beside == nil || m.Beside.Empty()
 }
 
+// Visits returns the number of visits, of both modes, and how many of them have no result.
+func (m *Mesh) Visits() (all, failed int) {
+	for _, n := range m.Nodes { // each visit is of two
+		all, failed = all+n.Visits, failed+n.Failed
+	}
+	all, failed = all/2, failed/2
+	if m.Beside != nil {
+		besides, without := m.Beside.Visits()
+		all, failed = all+besides, failed+without
+	}
+	return all, failed
+}
+
 // Node is a node and by how much its links are slower or faster than is
 // typical: what it does to the round trip, to what it sends and to what it
 // receives.

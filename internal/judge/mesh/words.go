@@ -15,6 +15,9 @@ import (
 
 // findings say in sentences what is slow, or that nothing is.
 func (m *Mesh) findings(f *sample.File) []string {
+	if len(m.Metrics) == 0 && !m.Empty() {
+		return append(m.gone(), fmt.Sprintf("Nothing was measured on the %s.", Network(m.Mode)))
+	}
 	if len(m.Metrics) == 0 {
 		return []string{"Nothing was measured."}
 	}
