@@ -31,8 +31,12 @@ for at in "$TMPDIR" /tmp /var/tmp "$XDG_RUNTIME_DIR" "$HOME"; do
 done
 [ -n "$dir" ] || { echo "$mark fail place"; exit 1; }
 echo "$mark send"
-head -c "$size" >"$dir/toll"
-[ "$(wc -c <"$dir/toll")" -eq "$size" ] || { drop; echo "$mark fail space"; exit 1; }
+head -c "$size" | {
+	trap '' HUP INT TERM # it outlives a shell that is killed, and removes what there is of the copy
+	cat >"$dir/toll"
+	[ "$(wc -c <"$dir/toll")" -eq "$size" ] && kill -0 $$ 2>/dev/null || drop
+}
+[ -f "$dir/toll" ] || { echo "$mark fail space"; exit 1; }
 $root "$dir/toll" agent --stdio "$mark" --remove
 code=$?
 drop
