@@ -12,12 +12,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Commands of bpf(2) (enum bpf_cmd).
 const (
-	progQuery      = 16
+	progByID       = 13
 	objInfo        = 15
+	progQuery      = 16
 	linkByID       = 30
 	linkNextID     = 31
 	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
@@ -101,7 +104,7 @@ var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
 // OfCgroup returns, in words, the programs that run for sockets of a process: those of its
-// control group (version 2) and of those above it. A pid of 0 is the caller.
+// control group (version 2) and of those above it, but for toll's own. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {
@@ -127,10 +130,27 @@ func attachedTo(name string, places []place, flags uint32) (string, error) {
 			return "", fmt.Errorf("list BPF programs of %s: %w", name, err)
 		}
 		for _, id := range ids {
-			out = append(out, fmt.Sprintf("%s program %d", p.name, id))
+			name, err := nameOf(id)
+			if err != nil {
+				return "", fmt.Errorf("read BPF program %d: %w", id, err)
+			}
+			if !strings.HasPrefix(name, ownPrefix) {
+				out = append(out, strings.TrimSpace(fmt.Sprintf("%s program %d %s", p.name, id, name)))
+			}
 		}
 	}
 	return text(out), nil
+}
+
+// nameOf returns a program's name, which may be empty.
+func nameOf(id uint32) (string, error) {
+	var info progInfo
+	err := read(progByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
+	if errors.Is(err, unix.ENOENT) { // it has gone
+		return "", nil
+	}
+	name, _, _ := strings.Cut(string(info.name[:]), "\x00")
+	return printable.Words(name), err
 }
 
 func text(list []string) string {
@@ -145,6 +165,16 @@ func text(list []string) string {
 var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
 
 const netfilter = 10
+
+// progInfo is the head of struct bpf_prog_info.
+type progInfo struct {
+	_    [64]byte
+	name [16]byte
+}
+
+// ownPrefix begins the names of toll's own programs (build/kernel/shortcut). They redirect only
+// connections that they were told of, and whether the load is among them its hops witness.
+const ownPrefix = "toll_"
 
 // linkInfo is the head of struct bpf_link_info, with what netfilter's have.
 type linkInfo struct {
@@ -191,19 +221,25 @@ func Links() (string, error) {
 }
 
 func readLink(id uint32) (info linkInfo, err error) {
+	err = read(linkByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
+	return info, err
+}
+
+// read fills info with what the kernel knows of a program or a link.
+func read(command uintptr, id uint32, info unsafe.Pointer, size uintptr) error {
 	open := struct{ id, next, flags uint32 }{id: id}
-	fd, err := call(linkByID, unsafe.Pointer(&open), unsafe.Sizeof(open))
+	fd, err := call(command, unsafe.Pointer(&open), unsafe.Sizeof(open))
 	if err != nil {
-		return info, err
+		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only read
 	var pin runtime.Pinner                // the kernel gets its address as a number
-	pin.Pin(&info)
+	pin.Pin(info)
 	defer pin.Unpin()
 	ask := struct {
 		fd, size uint32
 		info     uint64
-	}{uint32(fd), uint32(unsafe.Sizeof(info)), uint64(uintptr(unsafe.Pointer(&info)))}
+	}{uint32(fd), uint32(size), uint64(uintptr(info))}
 	_, err = call(objInfo, unsafe.Pointer(&ask), unsafe.Sizeof(ask))
-	return info, err
+	return err
 }

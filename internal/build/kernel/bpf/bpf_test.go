@@ -25,9 +25,9 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 }
 
 // program loads a program that returns 1, which lets everything pass; it is closed with the test.
-func program(t *testing.T, kind ebpf.ProgramType, at ebpf.AttachType) *ebpf.Program {
+func program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType) *ebpf.Program {
 	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "GPL",
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, AttachType: at, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
 	if err != nil {
 		skipUnlessCI(t, "BPF programs cannot be loaded here: %v", err)
@@ -81,13 +81,13 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: program(t, c.kind, c.at)})
+			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: program(t, "other", c.kind, c.at)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.Close()
 			now, err := OfCgroup(pid)
-			if err != nil || now == before || !strings.Contains(now, c.name+" program ") {
+			if err != nil || now == before || !strings.Contains(now, c.name+" program ") || !strings.Contains(now, " other") {
 				t.Errorf("%q, was %q, %v", now, before, err)
 			}
 			// The program of a group above runs, too.
@@ -107,6 +107,24 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 	}
 }
 
+// What toll fast does on the same machine is not a change of every path there.
+func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
+	pid, dir := grouped(t)
+	before, err := OfCgroup(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect,
+		Program: program(t, "toll_connect4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if now, err := OfCgroup(pid); err != nil || now != before {
+		t.Errorf("%q, was %q, %v", now, before, err)
+	}
+}
+
 // namespace takes the test to a network namespace of its own. Its thread ends with it.
 func namespace(t *testing.T) {
 	t.Helper()
@@ -120,7 +138,7 @@ func namespace(t *testing.T) {
 
 func TestLinksSeeNetfilter(t *testing.T) {
 	namespace(t)
-	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: program(t, ebpf.Netfilter, ebpf.AttachNetfilter),
+	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter),
 		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalOut, Priority: -4321})
 	if err != nil {
 		skipUnlessCI(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
@@ -147,7 +165,7 @@ func TestOfNamespaceSeesLookups(t *testing.T) {
 	if all, err := OfNamespace(); err != nil || all != None {
 		t.Errorf("%q, %v", all, err)
 	}
-	l, err := link.AttachNetNs(int(f.Fd()), program(t, ebpf.SkLookup, ebpf.AttachSkLookup))
+	l, err := link.AttachNetNs(int(f.Fd()), program(t, "other", ebpf.SkLookup, ebpf.AttachSkLookup))
 	if err != nil {
 		skipUnlessCI(t, "no program can be attached to a namespace: %v", err)
 	}
