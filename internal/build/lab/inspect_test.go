@@ -149,6 +149,8 @@ func TestInspectNoticesChanges(t *testing.T) {
 			sample.Difference{Where: "machine A", What: "BPF links of the machine", Was: "none", Is: "(family 2 hook 0 priority -4321)"}, sample.Difference{}, false},
 		{"qdisc-on-and-off", "A", []string{"tc qdisc add dev veth-server root tbf rate 200mbit burst 32kb latency 50ms", "tc qdisc del dev veth-server root"},
 			sample.Difference{Where: "machine A", What: "number of changes to traffic control of veth-server", Was: "0", Is: "3"}, sample.Difference{}, false},
+		{"rule-and-back", "server", []string{"nft add table ip x", "nft delete table ip x"},
+			sample.Difference{Where: "server container", What: "number of changes to packet filters", Was: "2", Is: "4"}, sample.Difference{}, false},
 		{"mtu-and-back", "server", []string{"ip link set eth0 mtu 600", "ip link set eth0 mtu 1500"},
 			sample.Difference{Where: "server container", What: "number of changes to the link of eth0", Was: "0", Is: "2"}, sample.Difference{}, false},
 		{"route-and-back", "server", []string{"ip route add 203.0.113.0/24 dev eth0", "ip route del 203.0.113.0/24"},

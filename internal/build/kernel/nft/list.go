@@ -59,6 +59,31 @@ func chainOf(family byte, a attributes) string {
 	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
+// Generation returns a number that each change of the namespace's packet filters changes, also
+// one that was taken back; 0 if the kernel has no nf_tables.
+func Generation() (uint32, error) {
+	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return 0, fmt.Errorf("open nftables: %w", err)
+	}
+	defer func() { _ = c.Close() }() // it was only read
+	msgs, err := c.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
+		Data:   make([]byte, header),
+	})
+	switch {
+	case Unsupported(err):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read nftables' generation: %w", err)
+	case len(msgs) == 0 || len(msgs[0].Data) < header:
+		return 0, nil
+	}
+	a, err := decode(msgs[0].Data[header:])
+	return a.number(genID), err
+}
+
 type lister struct {
 	conn  *netlink.Conn
 	rules map[string]*ruleList // by the chain's name

@@ -260,6 +260,11 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	if at.Devices == nil { // elsewhere policies are others', and others' changes may be many
 		add("", "routing policies", c.Policies)
 		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
+		filters, err := nft.Generation()
+		if err != nil {
+			return nil, err
+		}
+		add("", "packet filters", int(filters))
 	}
 	return out, nil
 }
