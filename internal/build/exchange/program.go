@@ -43,11 +43,11 @@ func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Time, &SlowError{name, l.Time})
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
 	var err error
+	go func() { err = cmd.Wait(); close(ended) }()
 	select {
-	case err = <-ended:
+	case <-ended:
 	case <-ctx.Done():
 		_ = kill(cmd)
 		<-ended

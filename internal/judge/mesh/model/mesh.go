@@ -73,7 +73,6 @@ type Fit struct {
 	// known, and the degrees of freedom of that.
 	centre, drift, driftFree float64
 	centres                  []float64 // what each link came to by itself
-	alone                    bool      // there is one pair
 
 	visits  []visit // by link
 	first   []int32 // index of a link's first visit; one more than links
