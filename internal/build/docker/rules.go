@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -111,6 +112,9 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	}
 	ran := false
 	for _, p := range programs {
+		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) { // asking would create it
+			continue
+		}
 		rules, err := save(p, table)
 		if err != nil {
 			continue

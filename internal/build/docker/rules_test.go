@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -129,4 +131,24 @@ func FuzzParseRules(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Where Docker's rule is not there, iptables-legacy is not asked for tables that it would make.
+func TestMissingRulesMakeNoTables(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{"iptables-save": "exit 0", "iptables-nft-save": "exit 1", "iptables-legacy-save": "touch " + dir + "/asked"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if xtables.Loaded("filter", false) {
+		t.Skip("this machine has tables of iptables-legacy")
+	}
+	if _, _, err := (&engine{}).findRule(false, "filter", "FORWARD", "-j DOCKER-USER"); !errors.Is(err, errNoRule) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil {
+		t.Error("iptables-legacy was asked")
+	}
 }

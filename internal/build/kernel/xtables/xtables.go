@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -79,6 +80,20 @@ func List() (out []Table, err error) {
 		}
 	}
 	return out, nil
+}
+
+// Loaded reports whether the namespace has a table, of IPv6 if six, or does not tell. A program
+// that asks for the rules of any other table creates it.
+func Loaded(table string, six bool) bool {
+	f := families[0]
+	if six {
+		f = families[1]
+	}
+	names, err := os.ReadFile(f.names)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return err != nil || slices.Contains(strings.Fields(string(names)), table)
 }
 
 // read returns a table's text.

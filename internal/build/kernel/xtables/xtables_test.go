@@ -58,7 +58,14 @@ func TestListNoticesEachRule(t *testing.T) {
 			if text := textOf(t, table); text != "" {
 				t.Fatalf("there was a table: %s", text)
 			}
+			six := program == "ip6tables-legacy"
+			if Loaded("filter", six) {
+				t.Error("a table is loaded")
+			}
 			run("-A", "OUTPUT", "-p", "tcp", "--dport", "1", "-m", "limit", "--limit", "5/s", "-j", "ACCEPT")
+			if !Loaded("filter", six) || Loaded("raw", six) || Loaded("filter", !six) {
+				t.Error("not the one table that there is is loaded")
+			}
 			seen := map[string]string{"": "none"}
 			for _, step := range [][]string{
 				{"-A", "OUTPUT", "-p", "tcp", "--dport", "2"},
