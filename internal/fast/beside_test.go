@@ -179,6 +179,7 @@ func TestBesideRules(t *testing.T) {
 	const at = "127.0.0.1:8080"
 	f := turnOn(t)
 	const table = "nft add table ip users; nft add chain ip users out '{ type filter hook output priority 0; }'; nft add rule ip users out "
+	const ingress = "nft add table netdev users; nft add chain netdev users in '{ type filter hook ingress device lo priority 0; }'; nft add rule netdev users in "
 	for _, rule := range []struct {
 		text   string
 		undo   string // "": the rule is one of iptables
@@ -189,6 +190,9 @@ func TestBesideRules(t *testing.T) {
 		{"OUTPUT -d 172.17.0.0/16 -p tcp -m owner --uid-owner 12345 -j REJECT", "", false},
 		{table + "tcp dport 8080 reject with tcp reset", "nft delete table ip users", true},
 		{table + "meta skuid 12345 ip daddr 172.17.0.0/16 drop", "nft delete table ip users", false},
+		{"INPUT -i lo -p tcp -m conntrack --ctdir REPLY -j DROP", "", true},
+		{ingress + "tcp dport 8080 drop", "nft delete table netdev users", true},
+		{"tc qdisc add dev lo root tbf rate 1gbit burst 100k latency 10ms", "tc qdisc del dev lo root", false},
 	} {
 		add, undo := rule.text, rule.undo
 		if undo == "" {

@@ -18,6 +18,8 @@ func cellOf(c Client, w PathKind) cell {
 		return cell{"host", from, ""}
 	case ByProxy:
 		return cell{"publish-proxy", from, to}
+	case ByShortcut:
+		return cell{"fast", from, to}
 	case ByNAT, Hairpin:
 		return cell{"publish-nat", from, to}
 	}

@@ -16,6 +16,7 @@ type Facts struct {
 	Connections []Connection
 	Flows       []Flow // connections whose destination was translated
 	Proxies     []Proxy
+	Shortcuts   []Shortcut // that toll fast has in the kernel, and that work now
 	Containers  []Container
 	Devices     []Device
 	Rules       firewall.Rules
@@ -92,6 +93,9 @@ type Proxy struct {
 	CPU       float64 // cores that it uses now
 	Memory    int64   // bytes, with its share of what proxies have in common; 0: not known
 }
+
+// Shortcut leads clients of a loopback address past docker-proxy.
+type Shortcut struct{ Dial, Target netip.AddrPort }
 
 // Name is the program's.
 func (p Proxy) Name() string {

@@ -97,13 +97,14 @@ type PathKind string
 
 // The kinds of paths.
 const (
-	Direct  PathKind = "direct"  // the socket is the server's
-	ByProxy PathKind = "proxy"   // docker-proxy or rootlesskit accepts and dials the container
-	ByNAT   PathKind = "DNAT"    // rules translate the destination
-	Hairpin PathKind = "hairpin" // DNAT back to the bridge that it came from
-	Blocked PathKind = "blocked" // dropped by rules or settings
-	Held    PathKind = "held"    // a socket accepts, but no process answers
-	Nothing PathKind = "nothing" // refused: nothing listens
+	Direct     PathKind = "direct"   // the socket is the server's
+	ByProxy    PathKind = "proxy"    // docker-proxy or rootlesskit accepts and dials the container
+	ByShortcut PathKind = "shortcut" // toll fast redirects the connect to the container
+	ByNAT      PathKind = "DNAT"     // rules translate the destination
+	Hairpin    PathKind = "hairpin"  // DNAT back to the bridge that it came from
+	Blocked    PathKind = "blocked"  // dropped by rules or settings
+	Held       PathKind = "held"     // a socket accepts, but no process answers
+	Nothing    PathKind = "nothing"  // refused: nothing listens
 )
 
 // Path is how a client gets to the server, or why not.
@@ -120,14 +121,14 @@ type Path struct {
 
 	target    netip.AddrPort // in the container's network
 	elsewhere bool           // another row's socket takes it
-	proxy     Proxy          // of ByProxy
+	proxy     Proxy          // of ByProxy and ByShortcut
 	nobody    string         // the container in which nothing listens
 	localnet  string         // the device that does not carry 127.0.0.1
 }
 
 // Answers reports whether the path ends at a server.
 func (p Path) Answers() bool {
-	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByNAT || p.Kind == Hairpin
+	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT || p.Kind == Hairpin
 }
 
 // inside reports whether an exposed port is one that nobody publishes.

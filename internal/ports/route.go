@@ -232,6 +232,13 @@ func (j *journey) paused(s Server) {
 	}
 }
 
+// redirected follows a client whose connect toll fast redirects: no packet crosses lo.
+func (j *journey) redirected(px Proxy) {
+	j.out.Kind, j.out.proxy, j.out.Masqueraded = ByShortcut, px, true
+	j.out.Hops = []Hop{{"shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d", px.Container, px.PID)}}
+	j.toContainer(px.Container)
+}
+
 // proxied follows a proxy's own connection to the container.
 func (j *journey) proxied(px Proxy, at netip.AddrPort) {
 	j.out.Kind, j.out.proxy = ByProxy, px
@@ -278,6 +285,10 @@ func (j *journey) deliver(dial netip.AddrPort) {
 		j.out.elsewhere = true
 	}
 	if px, ok := j.f.proxyOf(l); ok {
+		if j.local && slices.Contains(j.f.Shortcuts, Shortcut{dial, px.Container}) {
+			j.redirected(px)
+			return
+		}
 		j.proxied(px, l.Addr)
 		return
 	}

@@ -49,7 +49,7 @@ func saying(text string) []document.Section {
 }
 
 const portsLegend = "Each route is that of a client that dials the machine, at the address given or at its own; there is none where " +
-	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. DNAT: rules send it to the " +
+	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. shortcut: toll fast redirects it to the container. DNAT: rules send it to the " +
 	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
 	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
 

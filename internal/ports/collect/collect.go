@@ -6,6 +6,7 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -26,6 +28,7 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 		return nil, err
 	}
 	c.network()
+	c.shortcuts()
 	c.docker(ctx)
 	c.spaces()
 	used()
@@ -50,6 +53,30 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 		printable.Fields(p)
 	}
 	return c.f, nil
+}
+
+// shortcuts reads those of toll fast, which only root sees.
+func (c *collector) shortcuts() {
+	t, err := shortcut.Open()
+	if err != nil {
+		if c.root && !errors.Is(err, shortcut.ErrNone) {
+			c.missing("shortcuts of toll fast", err.Error(), "toll fast status")
+		}
+		return
+	}
+	defer func() { _ = t.Close() }()
+	s, err := t.State()
+	here, errHere := shortcut.Namespace()
+	if err != nil || errHere != nil || !s.On || s.Lease == 0 || s.Netns != here {
+		return
+	}
+	all, err := t.Entries()
+	if err != nil {
+		c.missing("shortcuts of toll fast", err.Error(), "toll fast status")
+	}
+	for _, e := range all {
+		c.f.Shortcuts = append(c.f.Shortcuts, ports.Shortcut{Dial: e.Dial, Target: e.Target})
+	}
 }
 
 // attached reads what may drop or change packets on their way to docker-proxies and to
