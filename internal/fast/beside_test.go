@@ -216,6 +216,39 @@ func TestBesideRules(t *testing.T) {
 	}
 }
 
+// Rules that are added while a watcher runs end the shortcuts that they concern, long before
+// the lease is renewed.
+func TestBesideLaterRules(t *testing.T) {
+	withEngine(t)
+	container(t, "web", "-p 8080:80")
+	const at = "127.0.0.1:8080"
+	f := turnOn(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	watched := make(chan error, 1)
+	w := Watcher{Lease: time.Hour}
+	go func() { watched <- w.Run(ctx, f) }()
+	took := func() bool {
+		n := taken(t)
+		return strings.HasPrefix(dial(at), "web") && taken(t) > n
+	}
+	for _, r := range []struct{ add, undo string }{
+		{"iptables -I OUTPUT -m owner --uid-owner 12345 -j REJECT", "iptables -D OUTPUT -m owner --uid-owner 12345 -j REJECT"},
+		{"ip rule add uidrange 12345-12345 lookup 99", "ip rule del uidrange 12345-12345 lookup 99"},
+		{"tc qdisc add dev lo root tbf rate 1gbit burst 100k latency 10ms", "tc qdisc del dev lo root"},
+	} {
+		testwait.Until(t, patience, "the port has its shortcut", took)
+		run(t, r.add)
+		began := time.Now()
+		testwait.Until(t, patience, "docker-proxy serves after "+r.add, func() bool { return !took() })
+		t.Logf("%s: after %v", r.add, time.Since(began).Round(time.Millisecond))
+		run(t, r.undo)
+	}
+	cancel()
+	if err := <-watched; err != nil {
+		t.Error(err)
+	}
+}
+
 // Transfers both ways while it is switched on and off: each is whole, whatever way it has.
 func TestBesideTransfers(t *testing.T) {
 	withEngine(t)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,8 +27,11 @@ type Fast struct {
 	// Read reads the machine; nil: collect.Published.
 	Read func(context.Context) (*ports.Facts, error)
 
-	table *shortcut.Table           // nil: the part is off
-	put   map[netip.AddrPort]string // containers' ids of the shortcuts that Apply put
+	mu      sync.Mutex      // guards table against suspend, and changes
+	table   *shortcut.Table // nil: the part is off
+	changes int             // of the rules, that suspend was told of
+
+	put map[netip.AddrPort]string // containers' ids of the shortcuts that Apply put
 
 	store  bigtcp.Store // "": the machine's
 	links  int          // that are noted
@@ -163,7 +167,7 @@ func (f *Fast) open() error {
 	case err != nil:
 		return err
 	}
-	f.table = t
+	f.hold(t)
 	if err := f.here(); err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -195,9 +199,43 @@ func (f *Fast) Close() error {
 	if f.table == nil {
 		return nil
 	}
-	err := f.table.Close()
-	f.table = nil
-	return err
+	t := f.table
+	f.hold(nil)
+	return t.Close()
+}
+
+func (f *Fast) hold(t *shortcut.Table) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.table = t
+}
+
+// suspend switches shortcuts off until an Update that began later has read the rules. It may
+// be called while another method runs.
+func (f *Fast) suspend() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changes++
+	if f.table == nil {
+		return nil
+	}
+	return f.table.Stop()
+}
+
+func (f *Fast) changed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changes
+}
+
+// renew renews the lease, unless the rules changed since Update began: then another Update is due.
+func (f *Fast) renew(changes int, lease time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changes != changes {
+		return nil
+	}
+	return f.table.Renew(lease)
 }
 
 // TurnOff takes everything away, also what a killed toll left. Connections stay, on the
@@ -264,6 +302,7 @@ type Left struct {
 // Update reads the machine, has the shortcuts and links be what decideRoutes and decideLinks say,
 // and renews the lease. An error of any kind leaves the lease to run out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
+	changes := f.changed()
 	want, err := f.Choice()
 	if err != nil {
 		return left, err
@@ -292,7 +331,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	if err != nil {
 		return left, err
 	}
-	return left, f.table.Renew(lease)
+	return left, f.renew(changes, lease)
 }
 
 // namesOfContainers is what is missing where the engine does not list its containers.

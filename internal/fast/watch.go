@@ -27,6 +27,7 @@ type Watcher struct {
 	said  string // the last error, so that it is said once
 	count string
 	took  time.Duration // by the last reading of the machine
+	ended time.Time     // when that was
 }
 
 // How long after an event the machine is read again, so that one reading serves several;
@@ -34,8 +35,8 @@ type Watcher struct {
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
-	// So many times as long as a reading takes passes before the next one that somebody's
-	// changes to rules and devices cause, so that these cannot keep a CPU busy.
+	// calm is how many times as long as a reading took passes after it before changes to rules
+	// and devices cause the next one, so that these cannot keep a CPU busy.
 	calm = 20
 )
 
@@ -100,7 +101,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 			continue
 		case <-changes:
 			if soon == nil {
-				soon = time.After(max(settle, calm*w.took))
+				soon = time.After(max(settle, calm*w.took-time.Since(w.ended)))
 			}
 			continue
 		case <-soon:
@@ -114,16 +115,25 @@ func (w *Watcher) follow(ctx context.Context) error {
 }
 
 // changes tells of changes to the machine's devices, of which containers' links are some,
-// and to its rules. Where the kernel tells nothing, the next renewal sees them.
+// and to its rules, which suspend shortcuts at once: until the rules have been read, every
+// client takes docker-proxy. Where the kernel tells nothing, the next renewal sees them.
 func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{}, 1)
-	for _, follow := range []func(<-chan struct{}) (<-chan struct{}, error){link.Follow, nft.Follow} {
-		in, err := follow(done)
+	for _, source := range []struct {
+		follow func(<-chan struct{}) (<-chan struct{}, error)
+		rules  bool
+	}{{link.Follow, false}, {nft.Follow, true}, {link.FollowRules, true}} {
+		in, err := source.follow(done)
 		if err != nil {
 			continue
 		}
 		go func() {
 			for range in {
+				if source.rules {
+					if err := w.fast.suspend(); err != nil {
+						w.say(err.Error())
+					}
+				}
 				select {
 				case out <- struct{}{}:
 				default:
@@ -181,7 +191,8 @@ func (w *Watcher) update(ctx context.Context) error {
 	if err == nil {
 		_, err = w.fast.Update(ctx, w.Lease)
 	}
-	w.took = time.Since(began)
+	w.ended = time.Now()
+	w.took = w.ended.Sub(began)
 	if ctx.Err() != nil {
 		return nil
 	}

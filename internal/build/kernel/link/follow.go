@@ -1,9 +1,11 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,6 +45,30 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 					notify(out)
 				}
 			}
+		}
+	}()
+	return out, nil
+}
+
+// FollowRules tells of changes to the namespace's policy rules and to queueing disciplines and
+// filters, in done's time, as Follow does of devices. Messages that are lost are a change, too.
+func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
+	if err != nil {
+		return nil, fmt.Errorf("follow policy rules: %w", err)
+	}
+	go func() {
+		<-done
+		s.Close()
+	}()
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		for {
+			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
+				return
+			}
+			notify(out)
 		}
 	}()
 	return out, nil
