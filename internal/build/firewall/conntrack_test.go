@@ -219,3 +219,43 @@ func TestOrder(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What connection tracking knows of each packet of an exchange with port 80.
+func TestStages(t *testing.T) {
+	packets := map[Stage]Packet{}
+	for _, s := range []Stage{First, Later} {
+		packets[s] = Packet{Stage: s, Proto: "tcp", Src: at("172.17.0.1"), Dst: at("172.17.0.2"), Port: 80}
+	}
+	for _, s := range []Stage{Reply, LaterReply} {
+		packets[s] = Packet{Stage: s, Proto: "tcp", Src: at("172.17.0.2"), Dst: at("172.17.0.1"), Port: 32768, High: 60999, From: 80}
+	}
+	for match, want := range map[string][]Stage{
+		"-m conntrack --ctstate NEW":                    {First},
+		"-m conntrack ! --ctstate NEW":                  {Reply, Later, LaterReply},
+		"-m state --state ESTABLISHED":                  {Reply, Later, LaterReply},
+		"-m conntrack --ctdir REPLY":                    {Reply, LaterReply},
+		"-m conntrack --ctdir ORIGINAL":                 {First, Later},
+		"-m conntrack --ctstatus SEEN_REPLY":            {Reply, Later, LaterReply},
+		"-m conntrack --ctstatus ASSURED":               {Later, LaterReply},
+		"-m conntrack --ctorigsrc 172.17.0.1":           {First, Reply, Later, LaterReply},
+		"-m conntrack --ctrepldst 172.17.0.2":           {},
+		"-p tcp -m conntrack --ctorigdstport 80":        {First, Reply, Later, LaterReply},
+		"-p tcp -m conntrack --ctreplsrcport 81":        {},
+		"-p tcp -m tcp --dport 80":                      {First, Later},
+		"-p tcp -m tcp --dport 1024:65535":              {Reply, LaterReply},
+		"-p tcp -m tcp ! --dport 80":                    {Reply, LaterReply},
+		"-s 172.17.0.2/32 -m conntrack --ctstate NEW":   {},
+		"-p udp -m conntrack --ctstate RELATED,INVALID": {},
+	} {
+		rules := ParseSave("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT "+match+" -j DROP\nCOMMIT\n", false)
+		for s, p := range packets {
+			if o := rules.Walk(Filter, Input, p); (o.Verdict == Drop) != slices.Contains(want, s) || len(o.Depends)+len(o.Unread) > 0 {
+				t.Errorf("%s, stage %d: %+v", match, s, o)
+			}
+		}
+	}
+	some := ParseSave("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -m tcp --dport 40000 -j DROP\nCOMMIT\n", false)
+	if o := some.Walk(Filter, Input, packets[Reply]); len(o.Depends) != 1 || o.Depends[0] != "filter INPUT for ports 40000" {
+		t.Errorf("one of the client's ports: %+v", o)
+	}
+}

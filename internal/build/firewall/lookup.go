@@ -163,7 +163,7 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 				masked[j] &= l.Mask[j]
 			}
 			out = out.and(answer{yes: r.has(masked), open: p.Sources != nil && l.Fields[i].source()})
-		case l.Fields[i].source():
+		case l.Fields[i].source() && p.Sources != nil:
 			out = out.and(p.from(r))
 		default:
 			out = out.and(sure(r.has(b)))
