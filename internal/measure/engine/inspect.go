@@ -125,12 +125,25 @@ func (r *run) compare(k key) ([]sample.Difference, error) {
 		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft, Was: "there", Is: path.OneLine(left.Err)}}, nil
 	case errors.As(err, &cut):
 		return nil, cut
+	case err != nil && lostMachine(r.paths[k].Machines) != nil:
+		m := lostMachine(r.paths[k].Machines)
+		return []sample.Difference{{Where: m.Name(), What: sample.ChangeLeft, Was: "there", Is: path.OneLine(m.Err())}}, nil
 	case err != nil:
 		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}, nil
 	case !ok:
 		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}, nil
 	}
 	return path.Differences(built, now), nil
+}
+
+// lostMachine returns a machine that no longer answers; nil if all do.
+func lostMachine(all []path.Machine) path.Machine {
+	for _, m := range all {
+		if m.Err() != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // cellsOn are the cells of a path.

@@ -295,6 +295,24 @@ func TestChannelBreaks(t *testing.T) {
 			}
 		})
 	}
+	t.Run("machine-gone", func(t *testing.T) {
+		f, broken := begin(nil)
+		f.Settings = func(path.Spec, int) ([]path.Setting, error) {
+			if !*broken {
+				return nil, nil
+			}
+			return nil, errors.New("it said nothing")
+		}
+		r := tryApart(t, f, rounds(4))
+		if len(r.report.Failed) == 0 {
+			t.Errorf("%v, end %+v, changes %+v", r.err, r.end, r.file.Changes)
+		}
+		for _, c := range r.report.Failed {
+			if c.Reason != "an end of its path was lost" {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 	t.Run("gone", func(t *testing.T) {
 		f, broken := begin(nil)
 		gone := false
