@@ -67,3 +67,14 @@ func TestMeshIsTheIngressNetwork(t *testing.T) {
 		t.Errorf("no mesh: %v", err)
 	}
 }
+
+// Two services of the routing mesh share the port of the mesh's namespace on the overlay's bridge,
+// and nothing else there; another network on the node shares nothing.
+func TestServicesShareTheMeshsPort(t *testing.T) {
+	one := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth1").Counters()
+	two := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth2").Counters()
+	other := (&sandbox{node: "a", namespace: "/run/1-other"}).switched("veth0", "veth1").Counters()
+	if one[0] == nil || one[0] == two[0] || one[1] != two[1] || one[1] == one[0] || one[0] == other[0] || one[1] == other[1] {
+		t.Errorf("%v, %v, %v", one, two, other)
+	}
+}
