@@ -150,7 +150,7 @@ func endedBy(p analysis.Plan) string {
 	case sample.EndedByPrecision:
 		return fmt.Sprintf("ended by precision (%g %%)", 100*p.Precision)
 	case sample.EndedByBudget:
-		const late = 1.1
+		const late = 1.25
 		if p.Elapsed > late*p.Budget {
 			return fmt.Sprintf("past the budget of %g s, to complete what had begun", p.Budget)
 		}

@@ -33,7 +33,11 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, 
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
-	if err := run(ctx, p, recipe, begin); err != nil {
+	s, err := begin(p)
+	if err != nil { // of a machine or a cluster that all modes share: no mode is named
+		return nil, errors.Join(err, p.Close())
+	}
+	if err := run(ctx, s, recipe); err != nil {
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
 	for i := range p.Clients {
@@ -45,11 +49,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, 
 	return p, nil
 }
 
-func run[S ground](ctx context.Context, p *path.Path, recipe func(S) error, begin func(*path.Path) (S, error)) error {
-	s, err := begin(p)
-	if err != nil {
-		return err
-	}
+func run[S ground](ctx context.Context, s S, recipe func(S) error) error {
 	if err := recipe(s); err != nil {
 		return err
 	}

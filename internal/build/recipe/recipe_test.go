@@ -84,6 +84,9 @@ func TestBuildUndoes(t *testing.T) {
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || (p == nil) != (err != nil) {
 				t.Errorf("path %v, error %v, want %q", p, err, tt.err)
 			}
+			if tt.fail == "begin" && strings.Contains(err.Error(), string(tt.spec.Mode)) {
+				t.Errorf("%v names a mode, and what begins all modes failed", err)
+			}
 			if tt.recipe == nil && !errors.Is(err, path.ErrUnsupported) {
 				t.Errorf("%v is not ErrUnsupported", err)
 			}
