@@ -188,6 +188,33 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	return err == nil
 }
 
+// priorsOf returns what the kept runs say of how much epochs will differ in a run of a plan. A
+// history that cannot be read says nothing, and neither does a run that another version summarized.
+func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
+	if os.Getenv(historyEnv) == "off" {
+		return nil
+	}
+	s, err := history.Find(os.Getenv)
+	if err != nil {
+		return nil
+	}
+	runs, err := s.Runs()
+	if err != nil {
+		return nil
+	}
+	var all []trend.Summary
+	for _, r := range runs {
+		b, err := s.Summary(r)
+		if err != nil {
+			continue
+		}
+		if x, ok := trend.Read(b, version); ok {
+			all = append(all, x)
+		}
+	}
+	return trend.Priors(all, p, env)
+}
+
 // listHistory are the newest runs, so many or all. Summaries that another version made
 // are made anew.
 func listHistory(last int) (trend.List, error) {

@@ -105,7 +105,7 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.StringVar(&f.save, saveFlag, "", "also write every measurement to this file, for toll report and others")
 	f.out.add(fl, document.AReport)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
-	fl.BoolVar(&f.noHistory, "no-history", false, "do not keep the run in the history (toll history)")
+	fl.BoolVar(&f.noHistory, "no-history", false, "neither keep the run in the history (toll history) nor learn from it")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
@@ -242,6 +242,9 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
 	c.Environment.Tool = version
+	if !f.noHistory {
+		c.Plan.Priors = priorsOf(c.Plan, c.Environment)
+	}
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = judge.Converged(c.Plan)
 	if over := overBudget(c.Plan); over != "" && !f.quiet {

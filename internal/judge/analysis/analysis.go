@@ -234,7 +234,7 @@ func (j *Run) floorList() []Floor {
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g)})
+		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g), Epochs: j.spreads(g)})
 	}
 	return out
 }

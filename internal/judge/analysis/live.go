@@ -161,7 +161,7 @@ func (l *Live) compare(i, b int) compared {
 	if s.slices == nil || l.j.Series[b].slices == nil {
 		return l.j.compare(i, b, l.metric(i))
 	}
-	prior := l.j.prior(i, l.pairs)
+	prior := l.j.prior(i, l.metric(i), l.pairs)
 	if e := stats.Moderate(l.pairs(i, b), prior); e.Pairs > 0 {
 		return compared{e.Ratio(), e}
 	}

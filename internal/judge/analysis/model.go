@@ -98,6 +98,14 @@ type Floor struct {
 	// Placebo is the ratio to the baseline of the same cell among the other modes' slices; nil: there
 	// is none.
 	Placebo *Ratio `json:"placebo,omitempty"`
+	// Epochs are how much the epochs of the group's rows differ, by metric; without slices none.
+	Epochs map[string]Spread `json:"epochs,omitempty"`
+}
+
+// Spread is how much epochs differ beyond what their slices explain.
+type Spread struct {
+	SD      float64 `json:"sd"`                 // a standard deviation, relative: 0.012 is 1.2 %
+	Freedom float64 `json:"degrees_of_freedom"` // how well that is known
 }
 
 // Cell is a judged cell. Every cell of a report was witnessed; cells that

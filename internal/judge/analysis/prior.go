@@ -1,6 +1,11 @@
 package analysis
 
-import "github.com/bridgetoll/bridgetoll/internal/judge/stats"
+import (
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
 
 // pairing identifies the pairs of two cells' slices in a metric.
 type pairing struct {
@@ -16,20 +21,49 @@ type memory struct {
 }
 
 // prior returns how much the epochs of cell i are expected to differ in a metric, before its
-// own are seen: what the other cells of its group show against their baseline, the control
-// among them. epochs returns those of two cells.
-func (j *Run) prior(i int, epochs func(k, b int) []stats.Epoch) stats.Prior {
-	b, ok := j.BaselineOf(i)
+// own are seen: what earlier runs say, and what the other cells of its group show against their
+// baseline, the control among them. epochs returns those of two cells.
+func (j *Run) prior(i int, metric string, epochs func(k, b int) []stats.Epoch) stats.Prior {
+	g := groupOf(j.Series[i].Cell)
+	return stats.Learn(j.known(g, metric), j.informants(g, i, epochs))
+}
+
+// informants returns the epochs of a group's rows other than cell i.
+func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (rows [][]stats.Epoch) {
+	b, ok := j.base[g]
 	if !ok {
-		return stats.Assumed
+		return nil
 	}
-	var rows [][]stats.Epoch
 	for k, s := range j.Series {
-		if k != i && k != b && SameGroup(s.Cell, j.Series[i].Cell) && !j.Failed(k) {
+		if k != i && k != b && groupOf(s.Cell) == g && !j.Failed(k) {
 			rows = append(rows, epochs(k, b))
 		}
 	}
-	return stats.Learn(stats.Assumed, rows)
+	return rows
+}
+
+// known returns what earlier runs say, or what is assumed.
+func (j *Run) known(g group, metric string) stats.Prior {
+	for _, p := range j.File.Header.Plan.Priors {
+		if g.from == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
+			return stats.Prior{Variance: p.Variance, Freedom: p.Freedom}
+		}
+	}
+	return stats.Assumed
+}
+
+// spreads returns how much the epochs of a group's rows differ, by metric, by this run alone.
+func (j *Run) spreads(g group) map[string]Spread {
+	const nobody = -1
+	out := map[string]Spread{}
+	l := j.Series[j.base[g]].Load
+	for _, metric := range []string{Rate(l), workload.LatencyP50, cpuMetric(l)} {
+		rows := j.informants(g, nobody, func(k, b int) []stats.Epoch { return j.pairs(k, b, metric) })
+		if p := stats.Learn(stats.Assumed, rows); p != stats.Assumed {
+			out[metric] = Spread{math.Sqrt(p.Variance), p.Freedom}
+		}
+	}
+	return out
 }
 
 // moderate estimates the logarithm of cell i's metric over cell b's from their slices.
@@ -41,7 +75,7 @@ func (j *Run) moderate(i, b int, metric string) stats.Estimate {
 	at := pairing{i: i, metric: metric}
 	prior, ok := j.memory.priors[at]
 	if !ok {
-		prior = j.prior(i, func(k, b int) []stats.Epoch { return j.pairs(k, b, metric) })
+		prior = j.prior(i, metric, func(k, b int) []stats.Epoch { return j.pairs(k, b, metric) })
 		if j.memory.priors != nil {
 			j.memory.priors[at] = prior
 		}

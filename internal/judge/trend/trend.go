@@ -36,6 +36,8 @@ type Summary struct {
 	Rounds   int       `json:"rounds"`
 	Elapsed  float64   `json:"elapsed_s"`
 	Rows     []Row     `json:"rows"`
+	CPU      string    `json:"cpu_model,omitempty"`
+	Spreads  []Spread  `json:"spreads,omitempty"`
 }
 
 // Row is a cell's ratio to the baseline, in the metric that decides its toll.
@@ -59,7 +61,8 @@ type Row struct {
 // Summarize is the summary of a judged run; version is that of the toll that judged it.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	s := Summary{Schema: Schema, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
-		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{}}
+		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{},
+		CPU: h.Environment.CPUModel, Spreads: spreadsOf(h.Plan, r.Control.Groups)}
 	for _, l := range h.Plan.Loads {
 		s.Loads = addNew(s.Loads, l.Kind) // of a sweep there is one for each point
 	}

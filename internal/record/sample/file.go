@@ -175,6 +175,9 @@ func (h Header) check() error {
 	if err := h.checkSlices(); err != nil {
 		return err
 	}
+	if err := h.Plan.checkPriors(); err != nil {
+		return err
+	}
 	if n := len(h.Plan.Cells); n > maxCells {
 		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
 	}

@@ -122,6 +122,8 @@ type Plan struct {
 	// Also are further modes that a search is made for, one after the other: each begins with a step.
 	Also  []string `json:"also,omitempty"`
 	Steps []Step   `json:"steps,omitempty"`
+	// Priors are what earlier runs say of how much epochs differ; none: nothing is known.
+	Priors []Prior `json:"priors,omitempty"`
 }
 
 // IsBaseline reports whether a cell is the baseline of its group, or its control.

@@ -32,6 +32,8 @@ func TestReadSlices(t *testing.T) {
 		{"of-a-load-without-slices", slicedHeader, `{"visit":{"cell":1,"slices":{"slots":[1],"rates":[1]}}}`, "slices of crr, which has none"},
 		{"of-an-old-file", strings.Replace(slicedHeader, Schema, oldSchema, 1), visit(`"slots":[1],"rates":[1]`), `slices in a file of schema "bridgetoll.results/1"`},
 		{"a-slice-below-zero", strings.Replace(slicedHeader, "0.004", "-1", 1), visit(``), "impossible time -1"},
+		{"a-prior-below-zero", strings.Replace(slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":-1,"freedom":6}],`, 1), visit(``), "impossible prior of x"},
+		{"a-prior-of-nothing", strings.Replace(slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":1}],`, 1), visit(``), "impossible prior of x"},
 		{"everything-is-the-same", strings.Replace(slicedHeader, "0.03", "1", 1), visit(``), "a difference of 1 is called none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,38 @@
+package sample
+
+import "fmt"
+
+// Prior is what earlier runs on the machine say of how much epochs differ beyond what their
+// slices explain, for the rows of one group in one metric. It is in the file so that any machine
+// judges the file the same way.
+type Prior struct {
+	From   string `json:"from"`
+	Load   string `json:"load"`
+	Point  string `json:"point,omitempty"`
+	On     string `json:"on"`
+	Pin    string `json:"pin,omitempty"`
+	Metric string `json:"metric"`
+	// Variance is that of the epochs' ratios, as logarithms, and Freedom how many degrees of
+	// freedom it counts for.
+	Variance float64 `json:"variance"`
+	Freedom  float64 `json:"freedom"`
+}
+
+const (
+	maxVariance = 100    // of a logarithm
+	maxFreedom  = 10_000 // degrees
+	maxPriors   = 10_000
+)
+
+// checkPriors checks what a header says of earlier runs.
+func (p Plan) checkPriors() error {
+	if n := len(p.Priors); n > maxPriors {
+		return fmt.Errorf("%d priors, at most %d are read", n, maxPriors)
+	}
+	for _, x := range p.Priors {
+		if !(x.Variance >= 0 && x.Variance <= maxVariance) || !(x.Freedom > 0 && x.Freedom <= maxFreedom) {
+			return fmt.Errorf("impossible prior of %s: variance %v, %v degrees of freedom", x.Metric, x.Variance, x.Freedom)
+		}
+	}
+	return nil
+}
