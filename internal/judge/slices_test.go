@@ -175,6 +175,19 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 	}
 }
 
+// A machine that slows down in the middle of a run makes other ratios of modes that are measured one
+// after the other, and not of those that take turns.
+func TestUnpaired(t *testing.T) {
+	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 27, 30).epochs(4, 24, 24, 21.6, 24)
+	got := Judge(r.File).Base().Unpaired
+	if len(got) != 1 || got[0].Load != "bulk" || got[0].Rows != 2 || got[0].Off < 0.1 || got[0].Off > 0.4 || got[0].Most < got[0].Off || got[0].Width > 0.03 || got[0].Row == "" {
+		t.Errorf("%+v", got)
+	}
+	if short := Judge(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 27, 30).File).Base().Unpaired; short != nil {
+		t.Errorf("of three epochs: %+v", short)
+	}
+}
+
 // Absolute values are the median slice of each round; the window keeps a metric of its
 // own.
 func TestSlicesAbsolute(t *testing.T) {

@@ -38,7 +38,30 @@ func ratioLegend(r *analysis.Report) string {
 	if whole := visited(r); len(whole) > 0 {
 		text += "; those of " + strings.Join(whole, ", ") + " are taken round by round"
 	}
-	return text + ". T" + quotient
+	return text + ". T" + quotient + unpairedWords(r)
+}
+
+// unpairedWords says what it is worth that the rows took turns.
+func unpairedWords(r *analysis.Report) string {
+	if len(r.Unpaired) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, u := range r.Unpaired {
+		texts = append(texts, fmt.Sprintf("%s for %s (at most %s, of %s), where taking turns gives ±%s",
+			inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
+	}
+	return " If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
+		strings.Join(texts, ", and by ") + "."
+}
+
+// inPercents prints a share in %.
+func inPercents(x float64) string {
+	const few = 0.0995
+	if x < few {
+		return fmt.Sprintf("%.1f %%", percent*x)
+	}
+	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
 // slicesInWords says how many epochs of slices the loads had that were measured so:

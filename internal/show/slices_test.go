@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // even gives all ratios of a report intervals that are even, as slices do.
@@ -129,4 +130,32 @@ func TestNoEpochs(t *testing.T) {
 	if got := slicesInWords(r); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
+}
+
+// The tables say in a sentence what it is worth that modes take turns.
+func TestUnpairedWords(t *testing.T) {
+	r := sliced()
+	if text := formatted(t, "table", Report(r)); strings.Contains(text, "one after the other") {
+		t.Errorf("it is not known: %s", text)
+	}
+	r.Unpaired = []analysis.Unpaired{{Load: "bulk", Rows: 3, Off: 0.041, Most: 0.18, Row: "publish-nat :lo", Width: 0.0123},
+		{Load: "rr", Rows: 3, Off: 0.02, Most: 0.05, Row: "bridge", Width: 0.009}}
+	want := "If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
+		"4.1 % for bulk (at most 18 %, of publish-nat :lo), where taking turns gives ±1.2 %, and by 2.0 % for rr (at most 5.0 %, of bridge), where taking turns gives ±0.9 %."
+	for _, f := range []string{"table", "html"} {
+		if text := formatted(t, f, Report(r)); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("not in the %s: %s", f, want)
+		}
+	}
+}
+
+// formatted is a document in a format.
+func formatted(t *testing.T, format string, d document.Document) string {
+	t.Helper()
+	f, _ := FindFormat(format)
+	var b strings.Builder
+	if err := f.Write(&b, d, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -59,6 +59,7 @@ func (j *Run) Report() *Report {
 		}
 	}
 	r.Control.Groups = j.floorList()
+	r.Unpaired = j.unpaired()
 	r.Warnings = j.warnings()
 	return r
 }

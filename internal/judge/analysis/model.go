@@ -44,6 +44,7 @@ type Measured struct {
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`
 	Cells       []Cell             `json:"cells"`
+	Unpaired    []Unpaired         `json:"unpaired,omitempty"` // by load; without slices none
 }
 
 // Said is what is said of it.
