@@ -13,25 +13,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 )
 
-// serverLimits finds the containers of this machine that serve endpoints, and their CPU
-// limits. What cannot be read is not known, which is no error: endpoints may be anywhere.
+// serverLimits finds what of this machine serves endpoints, and the CPU limits of
+// containers among them. What cannot be read is not known, which is no error: endpoints may be anywhere.
 func serverLimits() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts
-	return func(ctx context.Context, remote string, from *vantage.Vantage) (string, func() int) {
+	return func(ctx context.Context, remote string, from *vantage.Vantage) endpoint.Server {
 		dial, err := netip.ParseAddrPort(remote)
 		if err != nil || !near(dial.Addr()) && from.PID() == 0 { // a Unix socket, or another machine's
-			return "", nil
+			return endpoint.Server{}
 		}
 		once.Do(func() { facts, _ = collect.Published(ctx) })
 		if facts == nil {
-			return "", nil
+			return endpoint.Server{}
 		}
 		c, ok := ports.ServerOf(facts, dial, from.PID())
-		if !ok {
-			return "", nil
+		switch {
+		case ok:
+			return endpoint.Server{Container: c.Name, PID: c.PID, Stops: machine.Machine{}.ThrottlerOf(c.PID)}
+		case from.PID() == 0:
+			return endpoint.Server{PID: ports.ProcessAt(facts, dial)}
 		}
-		return c.Name, machine.Machine{}.ThrottlerOf(c.PID)
+		return endpoint.Server{}
 	}
 }
 

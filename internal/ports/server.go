@@ -35,6 +35,32 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 	return c, false
 }
 
+// passers are programs that listen for a server elsewhere.
+var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "conmon", "ssh"}
+
+// ProcessAt returns the process of this machine, in no container, that serves at dial: of several
+// the first; 0 if there is none, or it is not known.
+func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
+	addr := dial.Addr().Unmap()
+	if !addr.IsLoopback() && !ownAddress(f, addr) {
+		return 0
+	}
+	for _, l := range f.Listeners {
+		if l.Proto != "tcp" || l.Addr.Port() != dial.Port() || !takes(l.Addr.Addr(), addr) {
+			continue
+		}
+		for _, p := range l.Owners {
+			if p.Container != "" || slices.Contains(passers, p.Name) {
+				return 0
+			}
+			if pid == 0 || p.PID < pid {
+				pid = p.PID
+			}
+		}
+	}
+	return pid
+}
+
 // one is the only container that runs and is so. Several, a pod's, are none: which of them
 // serves is not known.
 func one(f *Facts, is func(Container) bool) (out Container, ok bool) {

@@ -41,3 +41,21 @@ func TestServerOf(t *testing.T) {
 		}
 	}
 }
+
+// A process that listens for a container's is no server.
+func TestProcessAt(t *testing.T) {
+	at := netip.MustParseAddrPort
+	f := &Facts{
+		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:5432"), Owners: []Process{{PID: 12, Name: "postgres"}, {PID: 11, Name: "postgres"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:8080"), Owners: []Process{{PID: 13, Name: "docker-proxy"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: []Process{{PID: 14, Name: "web", Container: "1"}}},
+			{Proto: "udp", Addr: at("0.0.0.0:53"), Owners: []Process{{PID: 15, Name: "dns"}}}, {Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.4/24")}}},
+	}
+	for dial, want := range map[string]int{"127.0.0.1:5432": 11, "10.0.0.4:5432": 11, "10.0.0.5:5432": 0, "127.0.0.1:8080": 0, "127.0.0.1:9000": 0,
+		"127.0.0.1:53": 0, "127.0.0.1:9002": 0, "127.0.0.1:1": 0} {
+		if got := ProcessAt(f, at(dial)); got != want {
+			t.Errorf("%s: process %d, want %d", dial, got, want)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (c Client) near(at []Address) (Asker, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Progress = c.Progress
+		p.Progress, p.Locate = c.Progress, c.Locate
 		return p, nil
 	}
 	return nil, errors.New("no client of endpoints")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -101,7 +102,9 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if l.Kind != workload.Batch {
 		t.counts["glued"], t.counts["stalls"] = 0, 0
 	}
-	began, before := time.Now(), limitsOf(c.from[cell.Mode], c.servers[cell.Mode])
+	began, before := time.Now(), limitsOf(c.from[cell.Mode], c.servers[cell.Mode].Stops)
+	together := c.servers.watch(os.Getpid(), cell.Mode)
+	defer func() { v.Together = together() }()
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
 	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
 		s := c.endpoints[cell.Mode].Open()

@@ -124,11 +124,11 @@ func TestVisitServerStops(t *testing.T) {
 	m := serves(t, short)
 	c := chat(t, openai.Options{Model: "m"}, m.URL)
 	stopped := 100
-	c.Locate = func(_ context.Context, remote string, from *vantage.Vantage) (string, func() int) {
+	c.Locate = func(_ context.Context, remote string, from *vantage.Vantage) Server {
 		if remote != m.Listener.Addr().String() || from.PID() != 0 {
 			t.Errorf("asked for %s", remote)
 		}
-		return "shop", func() int { stopped += 7; return stopped }
+		return Server{Container: "shop", Stops: func() int { stopped += 7; return stopped }}
 	}
 	if err := c.Check(context.Background()); err != nil || c.Paths()[0].Facts["container"] != "shop" {
 		t.Errorf("%v, %+v", err, c.Paths())

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -67,27 +68,38 @@ func elsewhere(v *vantage.Vantage) string {
 	return v.Name()
 }
 
-// Locate finds the server's end of a route: the container of this machine that serves at an
-// address, and what reads how often its CPU limit has stopped it. Read is nil if that is
-// not known.
-type Locate func(ctx context.Context, remote string, from *vantage.Vantage) (container string, read func() int)
+// Server is the server's end of a route, on this machine.
+type Server struct {
+	Container string     // its name; "": none, or it is not known
+	PID       int        // of its first process; 0: not known
+	Stops     func() int // reads how often the CPU limit has stopped it; nil: not known
+}
 
-// servers are the containers at the ends of routes, by the routes' names: what reads how often
-// the CPU limit of each has stopped it.
-type servers map[string]func() int
+// Locate finds what serves at an address.
+type Locate func(ctx context.Context, remote string, from *vantage.Vantage) Server
+
+// servers are those at the ends of routes, by the routes' names.
+type servers map[string]Server
 
 // find notes the server of a route, and says in its facts which container that is.
 func (s servers) find(ctx context.Context, locate Locate, name, remote string, from *vantage.Vantage, facts map[string]string) {
 	if locate == nil {
 		return
 	}
-	container, read := locate(ctx, remote, from)
-	if container != "" {
+	s[name] = locate(ctx, remote, from)
+	if container := s[name].Container; container != "" {
 		facts["container"] = container
 	}
-	if read != nil {
-		s[name] = read
+}
+
+// watch samples whether a client's process and a route's server run on one CPU, until the function
+// that it returns is called, which returns nil if it is not known.
+func (s servers) watch(client int, name string) (stop func() *float64) {
+	m, err := meter.New()
+	if server := s[name].PID; err == nil && server != 0 && client != 0 {
+		return m.Together(meter.Pair{Client: client, Server: server})
 	}
+	return func() *float64 { return nil }
 }
 
 // stops reads how often the CPU limit of a place's own container stopped it; 0 of this

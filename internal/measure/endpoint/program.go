@@ -29,7 +29,10 @@ type Program struct {
 	routes  map[string]*route
 	keepers map[*vantage.Vantage]*keeper
 	facts   map[string]sample.Path
+	servers servers
 	meter   *meter.Meter
+	// Locate finds the server's end; nil: it is not known.
+	Locate Locate
 	// Progress is told of each route before its client runs for the first time. May be nil.
 	Progress func(name string)
 }
@@ -105,7 +108,7 @@ func newProgram(at []Address, client sample.Program) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{client: client, routes: map[string]*route{}, keepers: map[*vantage.Vantage]*keeper{}, facts: map[string]sample.Path{}, meter: m}
+	p := &Program{client: client, routes: map[string]*route{}, keepers: map[*vantage.Vantage]*keeper{}, facts: map[string]sample.Path{}, servers: servers{}, meter: m}
 	for _, a := range at {
 		r, err := parseRoute(a.URL)
 		if err != nil {
@@ -145,6 +148,7 @@ func (p *Program) Check(ctx context.Context) error {
 			facts["from"] = from
 		}
 		facts[familyFact] = family(r.dial().String())
+		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, map[string]string{})
 		p.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
@@ -156,7 +160,15 @@ func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
 
 // Visit runs the client over a route to its end.
 func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load, v *sample.Visit) error {
-	return p.run(ctx, p.routes[cell.Mode], v)
+	r := p.routes[cell.Mode]
+	k, err := p.keeperAt(r.from)
+	if err != nil {
+		return err
+	}
+	together := p.servers.watch(k.process.PID, cell.Mode)
+	err = p.run(ctx, r, v)
+	v.Together = together()
+	return err
 }
 
 func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {

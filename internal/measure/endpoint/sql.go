@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -83,7 +84,9 @@ type browse struct {
 // for.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
-	n, before := max(1, l.Streams), limitsOf(s.from[cell.Mode], s.servers[cell.Mode])
+	n, before := max(1, l.Streams), limitsOf(s.from[cell.Mode], s.servers[cell.Mode].Stops)
+	together := s.servers.watch(os.Getpid(), cell.Mode)
+	defer func() { v.Together = together() }()
 	sessions := make([]*database.Session, n)
 	defer func() {
 		for _, session := range sessions {
