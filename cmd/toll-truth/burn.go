@@ -5,8 +5,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // burnArg makes this process work beside a run, as a compiler does.
@@ -15,19 +18,20 @@ const burnArg = "burn"
 const (
 	// burners work three quarters of the time each, which makes a load average of
 	// about 3 where they get the CPU.
-	burners  = 4
-	niceness = 10
+	burners   = 4
+	burnShare = 0.75
+	niceness  = 10
 )
 
-// burn works in bursts, over more memory than the caches hold, until it is killed
-// or whoever started it has gone.
-func burn() {
+// burn works in bursts, over more memory than the caches hold, for that share of the time, until it
+// is killed or whoever started it has gone.
+func burn(share float64) {
 	const (
-		size  = 8 << 20 // bytes
-		line  = 64      // of a cache
-		mean  = 150 * time.Millisecond
-		pause = mean / 3
+		size = 8 << 20 // bytes
+		line = 64      // of a cache
+		mean = 150 * time.Millisecond
 	)
+	pause := time.Duration(float64(mean) * (1 - share) / share)
 	memory := make([]byte, size)
 	random := func(mean time.Duration) time.Duration { return time.Duration(rand.ExpFloat64() * float64(mean)) }
 	parent := os.Getppid()
@@ -42,8 +46,19 @@ func burn() {
 	}
 }
 
-// startBurners starts the work; stop ends it.
-func startBurners() (stop func(), err error) {
+// work is what burns beside a run.
+type work struct {
+	processes int
+	share     float64 // of the time that each works
+	nice      int
+	cpus      []int // that they are pinned to; empty: any
+}
+
+// ordinary is an ordinary load of a machine that does something else, too.
+var ordinary = work{processes: burners, share: burnShare, nice: niceness}
+
+// startWork starts the work; stop ends it.
+func startWork(w work) (stop func(), err error) {
 	var all []*exec.Cmd
 	stop = func() {
 		for _, c := range all {
@@ -56,15 +71,20 @@ func startBurners() (stop func(), err error) {
 			stop()
 		}
 	}()
-	for range burners {
-		c := exec.Command("/proc/self/exe", burnArg)
+	for range w.processes {
+		c := exec.Command("/proc/self/exe", burnArg, strconv.FormatFloat(w.share, 'g', -1, 64))
 		c.Args[0] = os.Args[0]
 		if err := c.Start(); err != nil {
 			return nil, fmt.Errorf("start work: %w", err)
 		}
 		all = append(all, c)
-		if err := syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, niceness); err != nil {
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, w.nice); err != nil {
 			return nil, fmt.Errorf("nice work: %w", err)
+		}
+		if len(w.cpus) > 0 {
+			if err := machine.SetAffinity(c.Process.Pid, w.cpus); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return stop, nil

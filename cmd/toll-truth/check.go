@@ -20,6 +20,7 @@ var checks = []check{
 	{"company", (*trial).company},
 	{"sustained", (*trial).sustained},
 	{"peers", (*trial).peers},
+	{"unpinned", (*trial).unpinned},
 	{"precision", (*trial).precision},
 }
 
@@ -40,7 +41,7 @@ type scale struct {
 	pilot, reference time.Duration
 	// Turns through the settings whose ratios must agree.
 	length, order, company, sustained runs
-	peers                             runs // blocks
+	peers                             runs // blocks, of unpinned, too
 	long, short                       runs // of precision
 	loaded                            int  // of each of these beside other work
 }
@@ -55,24 +56,24 @@ const (
 	minute = time.Minute
 )
 
-// scaleOf is the usual scale, some 25 minutes, or one of the others. Runs, if it is
+// scaleOf is the usual scale, some 40 minutes, or one of the others. Runs, if it is
 // not 0, is how many runs there are of aa and of each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa: runs{10, 20 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
 		length: runs{2, 10 * second}, order: runs{1, 20 * second}, company: runs{2, 20 * second}, sustained: runs{2, 40 * second},
-		peers: runs{12, 4 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
+		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
 	switch {
 	case quick:
 		s = scale{name: "quick",
 			aa: runs{1, 8 * second}, plant: runs{1, 8 * second}, pilot: 6 * second, reference: 10 * second,
 			length: runs{1, 5 * second}, order: runs{1, 5 * second}, company: runs{1, 5 * second}, sustained: runs{1, 8 * second},
-			peers: runs{2, 4 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
+			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
 	case full:
 		s = scale{name: "full",
 			aa: runs{40, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
 			length: runs{4, 20 * second}, order: runs{4, 20 * second}, company: runs{4, 30 * second}, sustained: runs{10, minute},
-			peers: runs{30, 4 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
+			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n = runsOf, runsOf

@@ -44,8 +44,6 @@ func pool(all []estimate) (out estimate) {
 	return out
 }
 
-func (e estimate) inverse() estimate { return estimate{-e.log, e.half} }
-
 // over is the ratio of two independent ratios.
 func (e estimate) over(o estimate) estimate {
 	return estimate{e.log - o.log, math.Hypot(e.half, o.half)}

@@ -17,13 +17,15 @@ type keeping struct {
 	path.Builder
 	mu    sync.Mutex // guards following
 	paths map[path.Spec]*path.Path
-	used  uint16 // ports
+
+	second bool // each path has a second port
 }
 
 // Build is the path that there is, or a new one.
 func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	s.Second = s.Second || k.second
 	p := k.paths[s]
 	if p == nil {
 		var err error
@@ -57,17 +59,6 @@ func (k *keeping) of(m mode.Name) *path.Path {
 		}
 	}
 	return nil
-}
-
-// firstPort is above those of the lab and below those that clients get.
-const firstPort = 20000
-
-// port is one that no program had before.
-func (k *keeping) port() uint16 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.used++
-	return firstPort + k.used
 }
 
 func (k *keeping) close() error {

@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -48,7 +49,7 @@ func start(args []string) int {
 	case becomeArg:
 		err = become(args[1:])
 	case burnArg:
-		burn()
+		err = startBurning(args[1:])
 	default:
 		ours, inner := lab.Inner(args)
 		if !ours {
@@ -76,6 +77,19 @@ func become(args []string) error {
 		return err
 	}
 	return syscall.Exec(file, args, os.Environ())
+}
+
+// startBurning works for the share of the time that is the only argument.
+func startBurning(args []string) error {
+	if len(args) != 1 {
+		return errors.New("burn: no share of the time")
+	}
+	share, err := strconv.ParseFloat(args[0], 64)
+	if err != nil || !(share > 0 && share <= 1) {
+		return fmt.Errorf("burn: the share %q", args[0])
+	}
+	burn(share)
+	return nil
 }
 
 // options are the flags.

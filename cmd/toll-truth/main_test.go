@@ -37,9 +37,9 @@ func TestScale(t *testing.T) {
 		time.Duration(len(differences))*(s.pilot+s.reference+time.Duration(s.plant.n)*s.plant.each) +
 		6*time.Duration(s.length.n)*s.length.each + 4*time.Duration(s.order.n)*s.order.each +
 		2*time.Duration(s.company.n)*s.company.each + 2*time.Duration(s.sustained.n)*s.sustained.each +
-		time.Duration(len(rivals)*s.peers.n)*(s.peers.each+6*time.Second) +
+		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) + // peers and unpinned, far and near or idle and busy
 		time.Duration(s.long.n)*s.long.each + time.Duration(s.short.n)*s.short.each
-	if most := 27 * time.Minute; total > most {
+	if most := 42 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
 	}
 	for _, s := range []scale{s, scaleOf(false, true, 0)} {
@@ -98,5 +98,42 @@ func TestLent(t *testing.T) {
 	}
 	if err := p.Close(); err != nil || !closed {
 		t.Errorf("the path itself stays: %v", err)
+	}
+}
+
+// A figure holds between the placements, with what each side does not know.
+func TestWithin(t *testing.T) {
+	at := func(x, half float64) estimate { return estimate{math.Log(x), math.Log1p(half)} }
+	for _, tt := range []struct {
+		name              string
+		theirs, far, near estimate
+		want              verdict
+	}{
+		{"between", at(2, 0.05), at(1, 0.02), at(4, 0.02), yes},
+		{"reversed", at(2, 0.05), at(4, 0.02), at(1, 0.02), yes},
+		{"touches", at(4.2, 0.1), at(1, 0.02), at(4, 0.02), yes},
+		{"above", at(5, 0.05), at(1, 0.02), at(4, 0.02), no},
+		{"below", at(0.5, 0.05), at(1, 0.02), at(4, 0.02), no},
+		{"too-wide", at(2, 0.9), at(1, 0.02), at(4, 0.02), tooWide},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out table
+			out.within(rivals[0], "nothing", "host", tt.theirs, tt.far, tt.near)
+			if got := out.rows[0].holds; got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Modes are held against the host of the same block.
+func TestRatesRatio(t *testing.T) {
+	r := rates{}
+	for i := range 6 {
+		state := float64(i) // of the machine
+		r["host"], r["bridge"] = append(r["host"], state), append(r["bridge"], state+math.Log(0.9))
+	}
+	if e, err := r.ratio("bridge"); err != nil || math.Abs(math.Exp(e.log)-0.9) > 1e-9 {
+		t.Errorf("%s, %v", e, err)
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -20,21 +23,25 @@ type rival struct {
 	name, load string
 	tool       peer.Tool
 	size       int
-	// metric is ours that means what the tool's figure does, and inverse says that the
-	// one is a rate and the other a time: qperf's time is a mean, and so is that of all
-	// trips of a slice.
-	metric  string
-	inverse bool
+	metric     string // ours that means what rate returns
+	// rate turns the tool's figure into that: qperf's time is half of a mean round trip.
+	rate func(x float64) float64
+	// unit and scale are how a rate is shown.
+	unit  string
+	scale float64
 }
 
 var rivals = []rival{
-	{name: peer.IPerf3, load: bulk, tool: peer.Bulk, size: workload.DefaultWrite, metric: workload.Throughput},
-	{name: peer.QPerf, load: rr, tool: peer.Trips, size: 1, metric: workload.Transactions, inverse: true},
+	{name: peer.IPerf3, load: bulk, tool: peer.Bulk, size: workload.DefaultWrite, metric: workload.Throughput, rate: func(x float64) float64 { return x },
+		unit: "Gbit/s", scale: 1e9},
+	{name: peer.QPerf, load: rr, tool: peer.Trips, size: 1, metric: workload.Transactions, rate: func(x float64) float64 { return 1 / (2 * x) },
+		unit: "1000 round trips a second", scale: 1e3},
 }
 
 // programs are those that the checks need besides toll.
 func programs(only []string) []string {
-	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": {peer.TaskSet, peer.IPerf3, peer.QPerf}}
+	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
+	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)
@@ -42,110 +49,211 @@ func programs(only []string) []string {
 	return out
 }
 
-// peers compares toll with other tools on the same paths: the ratio of bridge to host
-// by each, in blocks in which both measure it.
-func (t *trial) peers(ctx context.Context) (_ []table, err error) {
-	base, err := t.hostBridge(ctx)
-	if err != nil {
-		return nil, err
+// checked are the modes that other tools measure, host first.
+var checked = []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy}
+
+// published is the plan of the ratios of bridge and of published ports to host.
+func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) {
+	var args []string
+	for _, m := range checked {
+		args = append(args, string(m))
 	}
-	kept := &keeping{Builder: t.lab, paths: map[path.Spec]*path.Path{}}
+	return t.plan(ctx, append(args, "--baseline", "host", "--to", "loopback", "--load", bulk+","+rr, "--pin", pin,
+		"--seed", strconv.FormatUint(t.seed, 10))...)
+}
+
+// keep returns a builder whose paths stay, with a second port, which qperf needs.
+func (t *trial) keep() *keeping {
+	return &keeping{Builder: t.lab, second: true, paths: map[path.Spec]*path.Path{}}
+}
+
+// peers compares toll with other tools on the same paths and CPUs: the ratios of bridge and of
+// published ports to host by each, in blocks in which both measure them.
+func (t *trial) peers(ctx context.Context) (_ []table, err error) {
+	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
-	out := table{title: "Other tools on the same paths",
-		text: fmt.Sprintf("Bridge against host by the other tool, a second each in the order host, bridge, bridge, host (or the reverse), and by toll in slices for %s, "+
-			"in the same namespaces, on the same CPUs, %d blocks one after another. A row holds if the ratio of both ratios may be 1, by an interval for all rows "+
-			"together whose half is at most %.0f %%.", t.scale.peers.each, t.scale.peers.n, percent*wide),
-		head: []string{"load", "tool", "bridge / host by it", "by toll", "ratio of both"}}
-	for _, r := range rivals {
-		theirs, ours, err := t.blocks(ctx, r, under(base, r.load), kept)
-		if ctx.Err() != nil {
+	out := table{title: "Other tools on the same paths and CPUs",
+		text: fmt.Sprintf("Each mode against host by the other tool, a second each, all modes forth and back, and by toll in slices for %s, in the same namespaces, pinned "+
+			"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. A row holds if the ratio of both ratios may be 1, by an "+
+			"interval for all rows together whose half is at most %.0f %%.", t.scale.peers.each, t.scale.peers.n, percent*wide),
+		head: []string{"load", "CPUs", "tool", "mode", "to host by it", "by toll", "ratio of both"}}
+	pins := []string{sample.PinFar, sample.PinNear}
+	rows := len(rivals) * len(pins) * (len(checked) - 1)
+	for _, pin := range pins {
+		base, err := t.published(ctx, pin)
+		if err != nil {
 			return nil, err
 		}
-		by, few := ofLogs(theirs)
-		if err = errors.Join(err, few); err != nil { // the other tool may do
-			t.say("peers: %s: %v", r.name, err)
-			out.add(no, r.load, r.name, path.OneLine(err), "", "")
-			continue
+		for _, r := range rivals {
+			theirs, ours, err := t.blocks(ctx, block{check: "peers", rival: r, plan: under(base, r.load), pinned: true}, kept)
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			if err != nil { // the other tool may do
+				t.say("peers: %s: %v", r.name, err)
+				out.add(no, r.load, pin, r.name, path.OneLine(err), "", "", "")
+				continue
+			}
+			for _, m := range checked[1:] {
+				own := pool(ours[pin].ratios[m])
+				by, few := theirs.ratio(m)
+				if few != nil {
+					out.add(no, r.load, pin, r.name, string(m), few.Error(), own.String(), "")
+					continue
+				}
+				ratio, v := agreement(by.over(own), rows, wide)
+				out.add(v, r.load, pin, r.name, string(m), by.String(), own.String(), ratio.String())
+			}
 		}
-		ratio, v := agreement(by.over(pool(ours)), len(rivals), wide)
-		out.add(v, r.load, r.name, by.String(), pool(ours).String(), ratio.String())
 	}
 	return []table{out}, nil
 }
 
-// blocks measures with both, in turns, and returns the logarithms of their ratios
-// and our estimates.
-func (t *trial) blocks(ctx context.Context, r rival, p sample.Plan, kept *keeping) (theirs []float64, ours []estimate, err error) {
+// block is how a tool and toll measure in turns.
+type block struct {
+	check  string
+	rival  rival
+	plan   sample.Plan
+	pinned bool // the tool, too, to the CPUs of the plan's first cell
+}
+
+// rates are a tool's logarithms of its rates by mode, a value for each block.
+type rates map[mode.Name][]float64
+
+// ratio returns the ratio of a mode to host.
+func (r rates) ratio(m mode.Name) (estimate, error) {
+	var logs []float64
+	for i, x := range r[m] {
+		logs = append(logs, x-r[mode.Host][i])
+	}
+	return ofLogs(logs)
+}
+
+// found is what toll says in a placement on CPUs: estimates of the ratios to host, and logarithms of
+// host's own rate, one of each for each block.
+type found struct {
+	ratios map[mode.Name][]estimate
+	host   []float64
+}
+
+// blocks measures with both, in turns, and returns the tool's rates, and toll's by placement.
+func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates, ours map[string]*found, err error) {
+	theirs, ours = rates{}, map[string]*found{}
 	for i := range t.scale.peers.n {
+		p := b.plan
 		p.Seed = t.seed + uint64(i)
 		report, err := t.measure(ctx, p, t.scale.peers.each, kept)
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := cell(report, "bridge", "", r.load)
+		for _, pin := range p.Pins {
+			if _, known := ours[pin.Name]; !known {
+				ours[pin.Name] = &found{ratios: map[mode.Name][]estimate{}}
+			}
+			if err := ours[pin.Name].add(report, pin.Name, b.rival); err != nil {
+				return nil, nil, err
+			}
+		}
+		var cpus *sample.CPUs
+		if b.pinned {
+			c := p.CPUsOf(p.Cells[0])
+			cpus = &c
+		}
+		their, err := t.turn(ctx, b.rival, cpus, kept, i%2 == 1)
 		if err != nil {
 			return nil, nil, err
 		}
-		own, err := ofRatio(c.Metrics[r.metric].Ratio)
-		if err != nil {
-			return nil, nil, err
+		for m, x := range their {
+			theirs[m] = append(theirs[m], x)
 		}
-		if r.inverse {
-			own = own.inverse()
-		}
-		their, err := t.turn(ctx, r, p.CPUsOf(p.Cells[0]), kept, i%2 == 1)
-		if err != nil {
-			return nil, nil, err
-		}
-		t.say("peers: block %d of %d: %s: %s %.3f, toll %s", i+1, t.scale.peers.n, r.load, r.name, math.Exp(their), own)
-		theirs, ours = append(theirs, their), append(ours, own)
+		t.say("%s: block %d of %d: %s by %s, pinned: %t", b.check, i+1, t.scale.peers.n, b.rival.load, b.rival.name, b.pinned)
 	}
 	return theirs, ours, nil
 }
 
-// turn visits host, bridge, bridge, host with the tool, or the reverse, and returns
-// the logarithm of the ratio of bridge to host.
-func (t *trial) turn(ctx context.Context, r rival, cpus sample.CPUs, kept *keeping, reverse bool) (log float64, err error) {
-	if len(cpus.Client) != 1 || len(cpus.Server) != 1 {
-		return 0, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed", cpus.Client, cpus.Server)
-	}
-	for i := range 4 {
-		m := mode.Host
-		if (i == 1 || i == 2) != reverse {
-			m = mode.Bridge
-		}
-		x, err := r.visit(ctx, cpus, kept.of(m), kept.port())
+// add notes what a report says of the modes in a placement.
+func (f *found) add(r *analysis.Report, pin string, by rival) error {
+	for _, m := range checked {
+		c, err := cell(r, string(m), "", by.load)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", m, err)
+			return err
+		}
+		c, ok := r.WithPin(c, pin)
+		if !ok {
+			return fmt.Errorf("%s, %s, %s: not measured", m, by.load, pin)
+		}
+		x := c.Metrics[by.metric]
+		if m == mode.Host {
+			f.host = append(f.host, math.Log(x.Median))
+			continue
+		}
+		ratio, err := ofRatio(x.Ratio)
+		if err != nil {
+			return fmt.Errorf("%s, %s, %s: %w", m, by.load, pin, err)
+		}
+		f.ratios[m] = append(f.ratios[m], ratio)
+	}
+	return nil
+}
+
+// turn visits all modes with the tool, forth and back, or the reverse, and returns the
+// logarithms of its rates. Without cpus nothing is pinned.
+func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping, reverse bool) (map[mode.Name]float64, error) {
+	if cpus != nil && (len(cpus.Client) != 1 || len(cpus.Server) != 1) {
+		return nil, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed", cpus.Client, cpus.Server)
+	}
+	order := slices.Clone(checked)
+	if reverse {
+		slices.Reverse(order)
+	}
+	back := slices.Clone(order)
+	slices.Reverse(back)
+	logs := map[mode.Name]float64{}
+	for _, m := range append(order, back...) {
+		x, err := r.visit(ctx, cpus, kept.of(m))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m, err)
 		}
 		const visits = 2 // of each
-		if m == mode.Bridge {
-			log += math.Log(x) / visits
-		} else {
-			log -= math.Log(x) / visits
-		}
+		logs[m] += math.Log(r.rate(x)) / visits
 	}
-	return log, nil
+	return logs, nil
 }
 
 // rivalTimeout bounds a visit of a second.
 const rivalTimeout = 20 * time.Second
 
-// visit runs the tool's server and client at the ends of a path.
-func (r rival) visit(ctx context.Context, cpus sample.CPUs, p *path.Path, port uint16) (x float64, err error) {
+// visit runs the tool's server and client at the ends of a path, on the given CPUs if there are any.
+func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x float64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, rivalTimeout, errors.New("it took too long"))
 	defer cancel()
-	ask := peer.Ask{Addr: netip.AddrPortFrom(p.Clients[0].Dial.Addr(), port), Size: r.size, Window: time.Second,
+	if p.Drain != nil { // of what the last one left: the path's ports, in TIME_WAIT
+		if _, err := p.Drain(); err != nil {
+			return 0, err
+		}
+	}
+	ask := peer.Ask{Addr: p.Servers[0].Listen, Second: p.Second, Size: r.size, Window: time.Second,
 		Omit: time.Second} // in which a new connection finds its window and its buffers, as toll's run-in does
-	server, err := spawn(ctx, p.Servers[0], peer.Pinned(cpus.Server[0], r.tool.Server(ask)))
+	serverLine := r.tool.Server(ask)
+	ask.Addr = p.Clients[0].Dial
+	clientLine := r.tool.Client(ask)
+	if cpus != nil {
+		serverLine, clientLine = peer.Pinned(cpus.Server[0], serverLine), peer.Pinned(cpus.Client[0], clientLine)
+		back, err := moveProxies(p, cpus.Relay)
+		if err != nil {
+			return 0, err
+		}
+		defer back()
+	}
+	server, err := spawn(ctx, p.Servers[0], serverLine)
 	if err != nil {
 		return 0, err
 	}
 	defer server.kill() // qperf's goes on until then
-	if err := server.listens(ctx, port); err != nil {
+	if err := server.listens(ctx, p.Servers[0].Listen.Port()); err != nil {
 		return 0, err
 	}
-	client, err := spawn(ctx, p.Clients[0], peer.Pinned(cpus.Client[0], r.tool.Client(ask)))
+	client, err := spawn(ctx, p.Clients[0], clientLine)
 	if err != nil {
 		return 0, err
 	}
@@ -153,4 +261,28 @@ func (r rival) visit(ctx context.Context, cpus sample.CPUs, p *path.Path, port u
 		return 0, err
 	}
 	return r.tool.Parse(client.out)
+}
+
+// moveProxies moves the proxies of a path to the given CPUs, if there are any, as toll does. Back
+// undoes it.
+func moveProxies(p *path.Path, cpus []int) (back func(), err error) {
+	own := map[int][]int{}
+	back = func() {
+		for pid, was := range own {
+			_ = machine.SetAffinity(pid, was) // it may have ended
+		}
+	}
+	for _, x := range p.Proxies {
+		if len(cpus) == 0 {
+			break
+		}
+		if own[x.PID], err = machine.AffinityOf(x.PID); err == nil {
+			err = machine.SetAffinity(x.PID, cpus)
+		}
+		if err != nil {
+			back()
+			return nil, err
+		}
+	}
+	return back, nil
 }

@@ -155,9 +155,6 @@ func TestKeeping(t *testing.T) {
 	if len(k.paths) != 1 || k.of(mode.Host) != nil {
 		t.Errorf("got %+v", k)
 	}
-	if first, second := k.port(), k.port(); first == second {
-		t.Errorf("port %d twice", first)
-	}
 	of := k.of(mode.Bridge)
 	if err := k.close(); err != nil {
 		t.Error(err)

@@ -42,7 +42,7 @@ func (t *trial) precision(ctx context.Context) ([]table, error) {
 func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, i int) error {
 	beside := "nothing"
 	if i >= l.n-t.scale.loaded {
-		stop, err := startBurners()
+		stop, err := startWork(ordinary)
 		if err != nil {
 			return err
 		}

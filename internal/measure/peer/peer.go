@@ -26,7 +26,8 @@ const (
 
 // Ask is what a tool is asked for.
 type Ask struct {
-	Addr    netip.AddrPort // that the server listens on
+	Addr    netip.AddrPort // that the server listens on, or the client dials
+	Second  uint16         // further port, of a tool that opens two (qperf); 0: any
 	Size    int            // of request and response, a write or a datagram
 	Omit    time.Duration  // not counted before Window, where the tool can (iperf3)
 	Window  time.Duration  // in whole seconds: they know no others
@@ -65,7 +66,7 @@ var (
 		Client: func(a Ask) []string {
 			const digits = "6"
 			return []string{QPerf, "--listen_port", a.port(), "--time", a.seconds(), "--msg_size", a.size(),
-				"--unify_units", "--precision", digits, a.host(), "tcp_lat"}
+				"--unify_units", "--precision", digits, "--ip_port", strconv.Itoa(int(a.Second)), a.host(), "tcp_lat"}
 		},
 		Parse: parseQperf,
 	}
