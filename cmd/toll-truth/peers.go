@@ -95,10 +95,10 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 				continue
 			}
 			for _, m := range checked[1:] {
-				own := pool(ours[pin].ratios[m])
+				own, none := ours[pin].ratio(m)
 				by, few := theirs.ratio(m)
-				if few != nil {
-					out.add(no, r.load, pin, r.name, string(m), few.Error(), own.String(), "")
+				if err := errors.Join(none, few); err != nil {
+					out.add(no, r.load, pin, r.name, string(m), path.OneLine(err), "", "")
 					continue
 				}
 				ratio, v := agreement(by.over(own), rows, wide)
@@ -187,13 +187,19 @@ func (f *found) add(r *analysis.Report, pin string, by rival) error {
 			f.host = append(f.host, math.Log(x.Median))
 			continue
 		}
-		ratio, err := ofRatio(x.Ratio)
-		if err != nil {
-			return fmt.Errorf("%s, %s, %s: %w", m, by.load, pin, err)
+		if ratio, err := ofRatio(x.Ratio); err == nil { // a busy machine may spoil a block
+			f.ratios[m] = append(f.ratios[m], ratio)
 		}
-		f.ratios[m] = append(f.ratios[m], ratio)
 	}
 	return nil
+}
+
+// ratio returns the ratio of a mode to host, of all blocks that have one.
+func (f *found) ratio(m mode.Name) (estimate, error) {
+	if len(f.ratios[m]) == 0 {
+		return estimate{}, errors.New("no ratio has an interval")
+	}
+	return pool(f.ratios[m]), nil
 }
 
 // turn visits all modes with the tool, forth and back, or the reverse, and returns the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -58,7 +59,7 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 		}
 		if err != nil {
 			t.say("unpinned: %s: %v", r.name, err)
-			out.add(no, beside, r.load, r.name, err.Error(), "", "", "")
+			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "")
 			continue
 		}
 		far, near := ours[sample.PinFar], ours[sample.PinNear]
@@ -71,16 +72,19 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 			host[i].log -= math.Log(r.scale)
 		}
 		if few != nil {
-			out.add(no, beside, r.load, r.name, few.Error(), "", "", "")
+			out.add(no, beside, r.load, r.name, path.OneLine(few), "", "", "")
 			continue
 		}
 		out.within(r, beside, "host, "+r.unit, host[0], host[1], host[2])
 		for _, m := range checked[1:] {
-			ratio, err := theirs.ratio(m)
-			if err != nil {
-				return err
+			ratio, few := theirs.ratio(m)
+			inFar, noFar := far.ratio(m)
+			inNear, noNear := near.ratio(m)
+			if err := errors.Join(few, noFar, noNear); err != nil {
+				out.add(no, beside, r.load, r.name, string(m)+" / host", path.OneLine(err), "", "")
+				continue
 			}
-			out.within(r, beside, string(m)+" / host", ratio, pool(far.ratios[m]), pool(near.ratios[m]))
+			out.within(r, beside, string(m)+" / host", ratio, inFar, inNear)
 		}
 	}
 	return nil

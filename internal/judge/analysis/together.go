@@ -107,9 +107,13 @@ func (j *Run) mixedPlacements() (out []string) {
 		if x.near == 0 || x.far == 0 {
 			continue
 		}
-		out = append(out, fmt.Sprintf("from %s, %s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
+		where := "from " + mode.Placement(t.from).Words() + ", "
+		if t.on == sample.OnEndpoint {
+			where = ""
+		}
+		out = append(out, fmt.Sprintf("%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
 			"the rows differ by that as much as by the network; toll compare measures both placements",
-			mode.Placement(t.from).Words(), t.load, name(x.near), name(x.far)))
+			where, t.load, name(x.near), name(x.far)))
 	}
 	return out
 }
