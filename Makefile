@@ -13,6 +13,7 @@ build: ## build the static binary ./toll
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
 export TOLL_HISTORY = off
+export TOLL_BUSY = yes # tests share the CPUs
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath # what another clone or worktree has compiled is not compiled again
 export GOGC ?= 400 # compilers, linters, tests, toll and Docker's daemons: a third less CPU time for some more memory
 RACE = CGO_ENABLED=1

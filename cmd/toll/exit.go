@@ -29,7 +29,7 @@ var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
 	{"1", "the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
 	{"2", "the command line cannot be understood, or --save or --output names a file that exists, without --force"},
-	{"3", "nothing of what was asked for can be measured or, by toll fast, done here: the error names what is missing"},
+	{"3", "nothing of what was asked for can be measured or, by toll fast, done here: the error names what is missing; other programs use the CPUs that are needed"},
 	{"4", "measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: nothing serves the port; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
 	{"5", "a results file cannot be read, or has nothing of what is asked for"},
 	{"6", "toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
@@ -15,6 +19,26 @@ import (
 // flags, files and formats.
 const fakeEnv = "TOLL_TEST_FAKE"
 
+// fakeBusyEnv lists how many of two CPUs other programs keep busy, one number for each look; the
+// last one stays. Without it the CPUs are free.
+const fakeBusyEnv = "TOLL_TEST_BUSY"
+
+// scriptedContention reads what others take from the environment.
+func scriptedContention() func(func() float64) func() sample.Contention {
+	left := strings.Split(cmp.Or(os.Getenv(fakeBusyEnv), "0"), ",")
+	return func(func() float64) func() sample.Contention {
+		return func() sample.Contention {
+			others, err := strconv.ParseFloat(left[0], 64)
+			if err != nil {
+				panic(err)
+			}
+			left = left[min(1, len(left)-1):]
+			pressure := others / 2
+			return sample.Contention{Elapsed: 1, CPUs: 2, Others: &others, Pressure: &pressure, LoadAverage: 20 * others}
+		}
+	}
+}
+
 // fakeLab replaces the lab, with its flags.
 func fakeLab() {
 	congestionHere = func() string { return "" }
@@ -24,6 +48,7 @@ func fakeLab() {
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
+	contentionSince = scriptedContention()
 	for i, b := range backends {
 		if b.name == sample.Lab {
 			backends[i].settings = func(f *builderFlags) settings { return fakeSettings{b.settings(f)} }

@@ -37,7 +37,7 @@ var flagGroups = []named{
 	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
+	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig", "context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
 		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},

@@ -191,6 +191,18 @@ func (p *progress) first(name string) {
 	}
 }
 
+// waitsFor tells why a run waits for free CPUs, and for how long at most.
+func (p *progress) waitsFor(left time.Duration, why string) {
+	seconds := left.Round(time.Second).Seconds()
+	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds, why)
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine, cut(text, terminalWidth(p.w)-1))
+	}
+	if p.plain != nil && math.Mod(seconds, beat) == 0 {
+		fmt.Fprintln(p.plain, "toll: "+text)
+	}
+}
+
 func (p *progress) clear() {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine)

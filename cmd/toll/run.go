@@ -48,6 +48,7 @@ type runFlags struct {
 	live           bool
 	title          string // what the command is called
 	noHistory      bool
+	busy           bool // measure on a busy machine
 
 	// plan makes the plan of a request, nil: plan.Make; steps makes more of a run than that.
 	plan  func(plan.Request) (sample.Plan, error)
@@ -86,6 +87,7 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
+	fl.BoolVar(&f.busy, "busy", false, "measure also while other programs use the CPUs")
 	f.addLive(fl)
 }
 
@@ -229,15 +231,20 @@ func nothing(p sample.Plan) error {
 // what was measured and prints it, also after an interrupt or a failure in
 // mid-run.
 func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
+	var err error
+	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
+		return err
+	}
+	bar := newProgress(e.stderr, f.quiet)
+	if err := f.watchContention(ctx, e, bar, &c); err != nil {
+		return err
+	}
 	records, closeSave, err := f.records(e)
 	if err != nil {
 		return err
 	}
 	if err := f.out.open(e); err != nil {
 		return errors.Join(err, closeSave())
-	}
-	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
-		return err
 	}
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
@@ -253,7 +260,6 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if text := paced(c.Plan); text != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", text)
 	}
-	bar := newProgress(e.stderr, f.quiet)
 	c.Progress = bar.show
 	c.Judge = func(p sample.Plan) engine.Judge {
 		live := judge.Live(p)

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if _, said := os.LookupEnv(historyEnv); !said {
 		os.Setenv(historyEnv, "off") // tests keep nothing in the home of who runs them
 	}
+	if _, said := os.LookupEnv(busyEnv); !said {
+		os.Setenv(busyEnv, "yes") // tests share the CPUs
+	}
 	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
 		os.Exit(start(os.Args[1:])) // toll, as which a test ran in this process, is this program again
 	}
@@ -86,6 +89,7 @@ func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv(historyEnv, os.Getenv(historyEnv))
+			e.Setenv(busyEnv, os.Getenv(busyEnv))
 			return setup(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -47,6 +47,7 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
   NO_COLOR     if set, no colours
   TERM=dumb    no colours and no progress line
   CI           if set, no progress line: a line of text every %d s instead
+  TOLL_BUSY    if it is yes, as --busy: do not wait for a busy machine
   DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG
                the Docker daemon, as the docker command reads them
   PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)

@@ -157,6 +157,8 @@ func endedBy(p analysis.Plan) string {
 		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
 	case sample.EndedByRounds:
 		return "as many as asked for"
+	case sample.EndedByBusy:
+		return "ended early because the machine was too busy"
 	case sample.EndedBySize:
 		return "ended because a results file holds no more sweeps"
 	case sample.EndedCutShort:

@@ -152,7 +152,7 @@ func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code
 func (c *testCluster) command(t testing.TB, kubeconfig string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(c.toll, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateOf(t), "TOLL_HISTORY=off", "CI=true")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateOf(t), "TOLL_HISTORY=off", "TOLL_BUSY=yes", "CI=true")
 	return cmd
 }
 

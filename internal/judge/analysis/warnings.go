@@ -182,6 +182,10 @@ func (j *Run) warnings() []Warning {
 		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
 	env := j.File.Header.Environment
+	busy := j.tooBusy()
+	if busy != "" {
+		add("busy", "%s", busy)
+	}
 	if j.File.Truncated {
 		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
 	}
@@ -213,7 +217,7 @@ func (j *Run) warnings() []Warning {
 		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
 	}
 	// What is at the end of a route may run here.
-	if n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
+	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
 		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
 	if throttled > 0 {
@@ -265,6 +269,22 @@ func (j *Run) slotBias() []string {
 			s.Cell.Load, mode.Placement(s.Cell.From).Words(), pin, s.Cell.Mode, x))
 	}
 	return out
+}
+
+// tooBusy says that others left too little of the CPUs to measure with, during the run or, if that
+// is unknown, before it; "" if they did not. Slices and visits that they disturbed are left out, so
+// that the others are not seen in those that are left.
+func (j *Run) tooBusy() string {
+	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
+		"measure again while no other program works"
+	during, before := j.File.End.Contention, j.File.Header.Contention
+	switch {
+	case during.TooBusy():
+		return fmt.Sprintf(text, during.Words("kept"), "during the run")
+	case before.TooBusy() && (during == nil || during.Others == nil):
+		return fmt.Sprintf(text, before.Words("kept"), "when the run began")
+	}
+	return ""
 }
 
 // withoutBaseline says which groups have no ratios, and why.

@@ -89,6 +89,17 @@ func TestRunWarnings(t *testing.T) {
 		{name: "steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.06 }, want: []string{"steal"}, text: "3.0 %"},
 		{name: "little-steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.03 }, want: []string{}},
 		{name: "other-load", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, want: []string{"other-load"}, text: "0.30 CPUs"},
+		{name: "busy", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, file: func(f *sample.File) {
+			f.End.Contention = &sample.Contention{CPUs: 2, Others: new(1.87), Pressure: new(0.93), LoadAverage: 35}
+		}, want: []string{"busy"}, text: "kept 1.9 of 2 CPUs busy (load average 35.0, CPU pressure 93 %) during the run"},
+		{name: "busy-before", file: func(f *sample.File) {
+			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.2), Stolen: 0.4}
+			f.End.Contention = &sample.Contention{CPUs: 2}
+		}, want: []string{"busy"}, text: "1.2 of 2 CPUs busy (load average 0.0, 0.4 CPUs taken by the hypervisor) when the run began"},
+		{name: "busy-only-before", file: func(f *sample.File) {
+			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.9)}
+			f.End.Contention = &sample.Contention{CPUs: 2, Others: new(0.1)}
+		}, want: []string{}},
 		{name: "kernel-work-of-a-mode-is-no-other-load", change: func(v *sample.Visit) {
 			if v.Cell == 2 {
 				v.Client.CPU = 0.1

@@ -58,6 +58,13 @@ type Config struct {
 	// there is no further step. First is how many seconds what is planned may take; 0: the budget.
 	Next  func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
+	// Before is the contention of this machine's CPUs before the run; nil: it was not watched.
+	Before *sample.Contention
+	// Contention returns what others took of this machine's CPUs since the run's start; own are
+	// processes of the run that are no children of this one or that still run. Nil: not watched.
+	Contention func(own []int) sample.Contention
+	// EndIfBusy ends the run after a round if others left too little to measure with.
+	EndIfBusy bool
 	// Throttled reads how often the cgroup's CPU limit has stopped this
 	// process; nil if there is no limit.
 	Throttled func() int
@@ -227,7 +234,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		r.step.until = c.First
 	}
 	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Environment: c.Environment,
-		Plan: r.Plan, Paths: described}); err != nil {
+		Plan: r.Plan, Paths: described, Contention: c.Before}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
 	r.survey()
@@ -246,13 +253,26 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 }
 
 func (r *run) end(ctx context.Context, reason string, err error) sample.End {
-	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed()}
+	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed(), Contention: r.contention()}
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
 		e.Detail = path.OneLine(err)
 	}
 	return e
+}
+
+// contention returns what others took of this machine's CPUs so far, or nil if that is not watched.
+func (r *run) contention() *sample.Contention {
+	if r.Contention == nil {
+		return nil
+	}
+	var own []int
+	for _, p := range r.paths {
+		own = append(own, pidsOf(p, nil)...)
+	}
+	c := r.Contention(own)
+	return &c
 }
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }

@@ -119,7 +119,7 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 // did not: a path that broke in the last round must not pass for a visit that a
 // busy machine spoilt. Endpoints are not ours, and asking them may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
-	if r.Endpoints != nil {
+	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
 	}
 	for _, t := range r.busy(round + 1) {
@@ -151,6 +151,8 @@ func (r *run) enough(rounds int) string {
 		return sample.EndedByRounds
 	case r.Plan.Rounds > 0:
 		return ""
+	case r.EndIfBusy && r.contention().TooBusy():
+		return sample.EndedByBusy
 	case own < plan.LeastRounds(r.Plan):
 		return ""
 	case r.judged():

@@ -23,7 +23,7 @@ func (s stage) rests(cell int) bool {
 
 // next begins the next step, whose first round has that number; false if there is none.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
-	if r.Next == nil || ended == sample.EndedByFailure {
+	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil
 	}
 	s, cells, seconds := r.Next(r.Plan, slices.Clip(r.visits), r.Plan.Budget-r.elapsed())

@@ -146,6 +146,9 @@ func (f *File) add(l line, seen *bool) error {
 	case l.Step != nil:
 		return f.addStep(*l.Step)
 	case l.End != nil:
+		if err := l.End.Contention.check(); err != nil {
+			return err
+		}
 		f.End, f.Truncated = *l.End, false
 	default:
 		return errors.New("neither a header, a visit, a change, a step nor an end")
@@ -181,7 +184,7 @@ func (h Header) check() error {
 	if n := len(h.Plan.Cells); n > maxCells {
 		return fmt.Errorf("%d cells, at most %d are read", n, maxCells)
 	}
-	if err := h.Environment.check(); err != nil {
+	if err := errors.Join(h.Environment.check(), h.Contention.check()); err != nil {
 		return err
 	}
 	for _, p := range h.Paths {

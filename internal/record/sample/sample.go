@@ -257,6 +257,8 @@ type Header struct {
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
 	Paths       []Path      `json:"paths"`
+	// Contention is that of this machine's CPUs before the run; nil: it was not watched.
+	Contention *Contention `json:"contention,omitempty"`
 }
 
 // PathOf returns the path that c was measured on; ok is false if the file
@@ -278,6 +280,8 @@ type End struct {
 	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
 	Elapsed float64 `json:"elapsed_s"`
 	Detail  string  `json:"detail,omitempty"`
+	// Contention is that of this machine's CPUs during the run; nil: it was not watched.
+	Contention *Contention `json:"contention,omitempty"`
 }
 
 // What can end a run.
@@ -287,6 +291,7 @@ const (
 	EndedByRounds    = "rounds"
 	EndedByInterrupt = "interrupt"
 	EndedByFailure   = "failure"
+	EndedByBusy      = "busy"      // other programs used the CPUs
 	EndedBySize      = "size"      // a file with one more sweep of a mesh could not be read
 	EndedCutShort    = "cut short" // the file has no End record
 )

@@ -23,10 +23,10 @@ var linked struct {
 // Toll is a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once in a process. RemoveToll removes that one.
 // Its version is devel, as that of a test's program: agents and who asks them must be of one.
-// It keeps no history in the home of who tests.
+// It keeps no history in the home of who tests, and does not wait for free CPUs.
 func Toll(t testing.TB) string {
 	t.Helper()
-	if err := os.Setenv("TOLL_HISTORY", "off"); err != nil {
+	if err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes")); err != nil {
 		t.Fatal(err)
 	}
 	if bin := os.Getenv(TollEnv); bin != "" {

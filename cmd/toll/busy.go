@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// busyEnv is --busy for all commands if it is "yes", and without a word before the run.
+const busyEnv = "TOLL_BUSY"
+
+// How long the machine is watched before a run, in ns, and how long a run waits for a busy one.
+const (
+	busyLook  = int64(300 * time.Millisecond)
+	busyAgain = int64(time.Second)
+	busyWait  = int64(time.Minute)
+	busyCalm  = 2 // looks in a row that must find it free
+)
+
+// contentionSince starts to watch what others take of this machine's CPUs. Tests replace it.
+var contentionSince = func(own func() float64) func() sample.Contention { return machine.Machine{}.Contention(own) }
+
+// watchContention waits until other programs leave enough of this machine's CPUs to measure with,
+// and has the engine watch that during the run. It fails if they do not within a minute. With
+// --busy nothing is waited for. Where the traffic is between other machines or leads to endpoints
+// that toll did not start, this machine is not watched.
+func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *engine.Config) error {
+	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
+		return nil
+	}
+	goOn := f.busy || os.Getenv(busyEnv) == "yes"
+	before, err := waitForCPUs(ctx, p, c.Clock, goOn)
+	p.clear()
+	if err != nil {
+		return err
+	}
+	c.Before, c.EndIfBusy = &before, !goOn
+	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}))
+	if before.TooBusy() && f.busy && !f.quiet {
+		fmt.Fprintf(e.stderr, "toll: warning: the machine is too busy to measure: %s\n", contentionWords(before))
+	}
+	return nil
+}
+
+// contentionOfRun watches the CPUs during a run. What others use is only known where all that
+// the run starts are children of this process.
+func contentionOfRun(children bool) func(own []int) sample.Contention {
+	var pids []int
+	own := func() float64 {
+		used := childrenCPU() + meter.ProcessCPU(os.Getpid())
+		for _, pid := range pids {
+			used += meter.ProcessCPU(pid)
+		}
+		return used.Seconds()
+	}
+	if !children {
+		own = nil
+	}
+	since := contentionSince(own)
+	return func(running []int) sample.Contention {
+		pids = running
+		return since()
+	}
+}
+
+// childrenCPU returns the CPU time of this process's children that have ended.
+func childrenCPU() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// waitForCPUs returns what others take of the CPUs, as soon as that is little enough or if the run
+// goes on anyway.
+func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock, goOn bool) (sample.Contention, error) {
+	look := func(took int64) (sample.Contention, error) {
+		own := func() float64 { return meter.ProcessCPU(os.Getpid()).Seconds() }
+		since := contentionSince(own)
+		err := clock.Sleep(ctx, clock.Now()+took)
+		return since(), err
+	}
+	c, err := look(busyLook)
+	if err != nil || goOn || !c.TooBusy() {
+		return c, err
+	}
+	end := clock.Now() + busyWait
+	busiest, calm := c, 0
+	for calm < busyCalm {
+		left := time.Duration(end - clock.Now())
+		if left <= 0 {
+			return c, busyError(busiest)
+		}
+		p.waitsFor(left, contentionWords(c))
+		if c, err = look(busyAgain); err != nil {
+			return c, err
+		}
+		calm++
+		if c.TooBusy() {
+			busiest, calm = c, 0
+		}
+	}
+	return c, nil
+}
+
+// busyError returns the error of a machine that did not become free.
+func busyError(c sample.Contention) error {
+	need := "one CPU"
+	if c.Needed() < 1 {
+		need = "half a CPU"
+	}
+	return &failure{exitNothing,
+		fmt.Errorf("the machine is too busy to measure, for %s already: %s", time.Duration(busyWait), contentionWords(c)),
+		fmt.Sprintf("client and server need %s that is free at least, two are better: end other programs, or measure at another time; "+
+			"--busy measures all the same, and most verdicts will be unclear", need)}
+}
+
+// contentionWords says what others take.
+func contentionWords(c sample.Contention) string { return c.Words("keep") }

@@ -1,0 +1,93 @@
+package machine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// userHz is the number of ticks per second in /proc/stat, on every architecture that Go has.
+const userHz = 100
+
+// Contention starts to watch what others take of the CPUs that this process may use. The function
+// that it returns reports that from the start until it is called. Own returns the CPU time in
+// seconds that toll itself has used; if it is nil, what others used is unknown.
+func (m Machine) Contention(own func() float64) func() sample.Contention {
+	before := m.cpuUse()
+	used := 0.0
+	if own != nil {
+		used = own()
+	}
+	return func() sample.Contention {
+		now := m.cpuUse()
+		took := now.at.Sub(before.at).Seconds()
+		out := sample.Contention{Elapsed: took, CPUs: now.cpus}
+		out.LoadAverage, _ = m.loadAverage()
+		if took <= 0 || now.cpus == 0 {
+			return out
+		}
+		out.Stolen = max(0, now.stolen-before.stolen) / took
+		if own != nil {
+			others := max(0, now.busy-before.busy-(own()-used)) / took
+			out.Others = &others
+		}
+		if now.stalled >= 0 && before.stalled >= 0 {
+			share := min(1, (now.stalled-before.stalled)/took)
+			out.Pressure = &share
+		}
+		return out
+	}
+}
+
+// cpuUse is the state of the machine's CPU counters at one instant, in seconds.
+type cpuUse struct {
+	at           time.Time
+	cpus         int
+	busy, stolen float64 // of the CPUs that this process may use
+	stalled      float64 // -1: the kernel does not tell
+}
+
+func (m Machine) cpuUse() cpuUse {
+	u := cpuUse{at: time.Now(), stalled: m.stalled()}
+	allowed := m.allowed()
+	for line := range strings.Lines(m.read("/proc/stat")) {
+		number, is := strings.CutPrefix(line, "cpu")
+		f := strings.Fields(number)
+		const least = 8 // user nice system idle iowait irq softirq steal, after the number
+		if !is || len(f) <= least || strings.HasPrefix(number, " ") {
+			continue
+		}
+		id, err := strconv.Atoi(f[0])
+		if err != nil || len(allowed) > 0 && !slices.Contains(allowed, id) {
+			continue
+		}
+		var ticks [least]float64
+		for i := range ticks {
+			n, _ := strconv.ParseUint(f[i+1], 10, 53)
+			ticks[i] = float64(n) / userHz
+		}
+		u.cpus++
+		u.busy += ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]
+		u.stolen += ticks[7]
+	}
+	return u
+}
+
+// stalled returns for how many seconds a task has waited for a CPU since the machine started; -1 if
+// the kernel does not tell.
+func (m Machine) stalled() float64 {
+	for line := range strings.Lines(m.read("/proc/pressure/cpu")) {
+		some, is := strings.CutPrefix(line, "some ")
+		_, total, ok := strings.Cut(some, "total=")
+		if !is || !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(total), 10, 53); err == nil {
+			return (time.Duration(n) * time.Microsecond).Seconds()
+		}
+	}
+	return -1
+}

@@ -1,0 +1,67 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// Contention is what other programs, and the hypervisor, took of the CPUs that this process may
+// use.
+type Contention struct {
+	Elapsed float64  `json:"elapsed_s"`        // that it was watched
+	CPUs    int      `json:"cpus"`             // that this process may use
+	Others  *float64 `json:"others,omitempty"` // CPUs that other programs kept busy; absent: unknown
+	Stolen  float64  `json:"stolen"`           // CPUs that the hypervisor took away
+	// Pressure is the share of the time in which a task of the machine waited for a CPU, toll's
+	// own included; absent: the kernel does not tell.
+	Pressure    *float64 `json:"pressure,omitempty"`
+	LoadAverage float64  `json:"load_average_1m"` // at the end
+}
+
+// ends is the number of CPUs that a client and a server need.
+const ends = 2
+
+// Needed returns the number of CPUs that must be free at least, to measure: half of what client
+// and server can use.
+func (c Contention) Needed() float64 { return float64(min(ends, c.CPUs)) / 2 }
+
+// TooBusy reports whether others left too little to measure with. It is false if that is unknown.
+func (c *Contention) TooBusy() bool {
+	if c == nil || c.Others == nil {
+		return false
+	}
+	return float64(c.CPUs)-*c.Others-c.Stolen < c.Needed()
+}
+
+func (c *Contention) check() error {
+	if c == nil {
+		return nil
+	}
+	all := []float64{c.Elapsed, math.Abs(c.Stolen), c.LoadAverage}
+	for _, x := range []*float64{c.Others, c.Pressure} {
+		if x != nil {
+			all = append(all, *x)
+		}
+	}
+	return times(all...)
+}
+
+// Words says what others took: "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)".
+// Keep is the verb in its tense.
+func (c Contention) Words(keep string) string {
+	const stolen, percent = 0.02, 100 // of a CPU: less is noise
+	text := fmt.Sprintf("other programs %s ", keep)
+	if c.Others != nil {
+		text += fmt.Sprintf("%.1f of %d CPUs busy", min(*c.Others, float64(c.CPUs)), c.CPUs)
+	} else {
+		text += "the CPUs busy"
+	}
+	text += fmt.Sprintf(" (load average %.1f", c.LoadAverage)
+	if c.Pressure != nil {
+		text += fmt.Sprintf(", CPU pressure %.0f %%", percent**c.Pressure)
+	}
+	if c.Stolen > stolen*float64(c.CPUs) {
+		text += fmt.Sprintf(", %.1f CPUs taken by the hypervisor", c.Stolen)
+	}
+	return text + ")"
+}
