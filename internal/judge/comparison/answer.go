@@ -40,6 +40,9 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 		last--
 	}
 	a.Text = slices.Insert(a.Text, last, more...)
+	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == "busy" }) {
+		a.Text = slices.Insert(a.Text, 0, "The machine was too busy to measure (see Warnings).")
+	}
 	return a
 }
 
