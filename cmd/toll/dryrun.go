@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -89,6 +91,28 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
+// fitBudget refuses a run that takes longer than the budget that the user gave to get a verdict. A
+// budget that nobody gave grows, with a warning. What an endpoint takes is only estimated, and a
+// mesh makes a sweep whatever its budget.
+func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
+	over := overBudget(*p)
+	if over == "" || p.Foreign() || p.Mesh != nil {
+		return nil
+	}
+	least := math.Ceil(plan.LeastTime(*p))
+	if !f.budgetSet {
+		if p.Budget = least; !f.quiet {
+			fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
+		}
+		return nil
+	}
+	or := "or fewer modes or loads"
+	if len(p.Pins) > 1 {
+		or = "fewer modes or loads, or one placement on CPUs (--pin far)"
+	}
+	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
+}
+
 // overBudget says that the run will take longer than its budget, and how long; "" if
 // it fits, or if the number of rounds is fixed.
 func overBudget(p sample.Plan) string {
@@ -104,7 +128,7 @@ func overBudget(p sample.Plan) string {
 	if p.Foreign() { // nobody knows how fast that server is
 		verb = "may"
 	}
-	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, least, p.Budget, what)
+	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, math.Ceil(least), p.Budget, what)
 }
 
 // nameOf is a cell's label and, of a crowd, its shape.

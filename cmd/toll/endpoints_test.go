@@ -337,11 +337,11 @@ func TestStreamServerDies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var m *llm
 			m = startLLM(t, func(n int64) bool {
-				if n == 17 { // two for the check, and five rounds of three visits
+				if n == 20 { // two for the check, and six rounds of three visits
 					m.Listener.Close()
 					go m.CloseClientConnections()
 				}
-				return n < 17
+				return n < 20
 			})
 			r := startToll(t, tollInPath, nil, append([]string{"stream", "a=" + m.URL, "b=" + m.URL, "--precision", "0.01%", "--format", "json"}, tt.args...)...)
 			code, took := r.wait(t, 2*patience)
@@ -354,7 +354,7 @@ func TestStreamServerDies(t *testing.T) {
 				t.Errorf("%d cells, ended by %s", len(report.Cells), report.Plan.EndedBy)
 			}
 			for _, c := range report.Cells {
-				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 5 || len(c.Warnings) == 0 {
+				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 6 || len(c.Warnings) == 0 {
 					t.Errorf("%s: %d rounds, warnings %+v", c.Mode, n, c.Warnings)
 				}
 			}

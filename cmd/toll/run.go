@@ -34,6 +34,7 @@ type runFlags struct {
 	rounds         int
 	window, budget time.Duration
 	windowSet      bool // by the user
+	budgetSet      bool // by the user
 	pinSet         bool // by the user
 	onePin         bool // the command measures one placement on CPUs only
 	precision      float64
@@ -87,6 +88,7 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
+	fl.Lookup("budget").Usage = "end within this time; one that is too short for a verdict is refused"
 	fl.BoolVar(&f.busy, "busy", false, "measure also while other programs use the CPUs")
 	f.addLive(fl)
 }
@@ -118,6 +120,7 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if !c.Flags().Changed("seed") {
 			f.seed = uint64(rand.Uint32())
 		}
+		f.budgetSet = c.Flags().Changed("budget")
 		f.windowSet, f.pinSet = c.Flags().Changed("window"), c.Flags().Changed("pin")
 		if f.quiet {
 			defer sayNothing()()
@@ -185,6 +188,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 			return err
 		}
 		if err := checkBackends(p, req.On); err != nil {
+			return err
+		}
+		if err := f.fitBudget(e, &p); err != nil {
 			return err
 		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})

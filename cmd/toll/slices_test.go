@@ -209,7 +209,7 @@ func TestOverBudget(t *testing.T) {
 	}{
 		{[]string{"bulk", "rr"}, 10 * time.Second, ""},
 		{[]string{"bulk", "rr"}, 3 * time.Second, "longer than its budget of 3 s: it makes 1 round at least"},
-		{[]string{"crr"}, 10 * time.Second, "longer than its budget of 10 s: it makes 5 rounds at least"},
+		{[]string{"crr"}, 10 * time.Second, "longer than its budget of 10 s: it makes 6 rounds at least"},
 	} {
 		f := slicing(4*time.Millisecond, 0, tt.kinds...)
 		f.budget, f.from, f.to, f.baseline = tt.budget, []string{"host"}, nil, "host"

@@ -31,7 +31,7 @@ type MeshRequest struct {
 
 // MinSweeps is how many sweeps a mesh needs before it can end by precision. The
 // budget may end it after the first.
-const MinSweeps = MinRounds
+const MinSweeps = 5
 
 // meshOverhead is what a visit takes beyond warm-up and window where the ends are
 // on other machines, in seconds. Only estimates use it.

@@ -15,9 +15,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// MinRounds is how many rounds a run with visits makes at least if it is not cut
-// short; see LeastRounds.
-const MinRounds = 5
+// MinRounds is the number of rounds that a run with visits makes at least if it is not cut
+// short: with fewer, no interval of values by round is one of 95 %. See LeastRounds.
+const MinRounds = 6
 
 // Request is what the user asked for.
 type Request struct {

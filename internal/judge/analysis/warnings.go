@@ -113,7 +113,11 @@ func (j *Run) cellWarnings(i int) []Warning {
 	out := []Warning{}
 	xs := Ordered(s.Values[PrimaryOf(s.Load, s.Cell.Shape)])
 	if len(xs) < stats.MinValues && s.slices == nil { // an epoch says how well its ratio is known
-		out = append(out, Warning{"few-rounds", fmt.Sprintf("fewer than %d rounds: the intervals are too narrow for what is known", stats.MinValues)})
+		text := fmt.Sprintf("fewer than %d rounds", stats.MinValues)
+		if j.File.End.Reason == sample.EndedByBudget {
+			text += " fitted into the budget"
+		}
+		out = append(out, Warning{"few-rounds", text + ": the intervals are too narrow for what is known"})
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)

@@ -15,6 +15,8 @@ const (
 	// budgetShare is how much of the time that is left is planned for: epochs end with a
 	// whole cycle.
 	budgetShare = 0.98
+	// latest is how much of the budget a run may take if turns are slower than planned.
+	latest = 1.1
 )
 
 // budget is how rounds are fitted into the time that there is.
@@ -74,4 +76,18 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 		b.length = (budgetShare*left/rounds - seconds) / float64(epochs)
 		b.length = min(max(b.length, leastShare*p.Epoch), mostShare*p.Epoch)
 	}
+}
+
+// late reports whether a turn would end so far beyond the budget that it is not begun. The rounds
+// of endpoints, whose answers take as long as they take, and of a search's steps are made anyway.
+func (r *run) late(t plan.Turn) bool {
+	p := r.Plan
+	if p.Rounds > 0 || r.Endpoints != nil || r.Next != nil {
+		return false
+	}
+	seconds := r.budget.spent[turnOf(p, t)]
+	if t.Epoch {
+		seconds += leastShare * p.Epoch
+	}
+	return r.elapsed()+seconds > latest*p.Budget
 }

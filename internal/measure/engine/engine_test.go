@@ -173,6 +173,11 @@ func TestOrderIsThePlans(t *testing.T) {
 
 func TestWhatEndsARun(t *testing.T) {
 	noisy := func(_ path.Spec, _ string, n int) float64 { return 1e6 * (1 + 0.5*float64((n*7919)%13)) }
+	usual, err := plan.Make(request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := plan.LeastTime(usual)
 	for _, c := range []struct {
 		name   string
 		change func(*plan.Request)
@@ -182,7 +187,8 @@ func TestWhatEndsARun(t *testing.T) {
 		{"precision", func(*plan.Request) {}, nil, sample.EndedByPrecision},
 		{"budget", func(r *plan.Request) { r.Precision = 1e-6 }, noisy, sample.EndedByBudget},
 		{"rounds", func(r *plan.Request) { r.Rounds = 2 }, noisy, sample.EndedByRounds},
-		{"least-rounds", func(r *plan.Request) { r.Budget, r.Precision = 0.001, 1e-6 }, noisy, sample.EndedByBudget},
+		{"least-rounds", func(r *plan.Request) { r.Budget, r.Precision = 0.95*least, 1e-6 }, noisy, sample.EndedByBudget},
+		{"too-short", func(r *plan.Request) { r.Budget, r.Precision = least/2, 1e-6 }, noisy, sample.EndedByBudget},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := request()
@@ -193,6 +199,9 @@ func TestWhatEndsARun(t *testing.T) {
 			}
 			if c.name == "least-rounds" && r.end.Rounds != plan.MinRounds {
 				t.Errorf("%d rounds", r.end.Rounds)
+			}
+			if c.name == "too-short" && (r.end.Rounds >= plan.MinRounds || r.end.Elapsed > 1.2*req.Budget) {
+				t.Errorf("%d rounds, a budget of %g s took %g s", r.end.Rounds, req.Budget, r.end.Elapsed)
 			}
 			if c.name == "budget" && (r.end.Elapsed > 60 || r.end.Elapsed < 50) {
 				t.Errorf("a budget of 60 s took %g s", r.end.Elapsed)

@@ -32,6 +32,9 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			if len(turn.Cells) == 0 {
 				continue
 			}
+			if r.late(turn) {
+				return sample.EndedByBudget, nil
+			}
 			r.tell(round, i, len(turns), turn)
 			if reason, err := r.take(ctx, round, turn); reason != "" {
 				return reason, err
@@ -123,7 +126,7 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 		return ended, nil
 	}
 	for _, t := range r.busy(round + 1) {
-		if !slices.ContainsFunc(t.Cells, func(cell int) bool { return r.fails[cell] == 1 }) {
+		if r.late(t) || !slices.ContainsFunc(t.Cells, func(cell int) bool { return r.fails[cell] == 1 }) {
 			continue
 		}
 		again := round
