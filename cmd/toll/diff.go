@@ -21,7 +21,8 @@ func newDiff(e env) *cobra.Command {
 machine, the load and the paths, then each mode's ratio to the baseline, with a
 95 % interval and a verdict. Absolute figures are shown below, not judged:
 those from different times are not comparable, because they depend on the machine's
-state.
+state. Where the baseline's own figure differs by more than 10 %, the machine was in
+another state, on which ratios depend, too: what looks worse or better is then unclear.
 
 With --fail-above, a mode of the old run that has no result in the new one is a
 failure, too, with another exit code.`,
@@ -61,7 +62,7 @@ failure, too, with another exit code.`,
 			if err := out.print(e, show.Difference(r)); err != nil || !judged {
 				return err
 			}
-			return worseThan(r)
+			return worseThan(r, failAbove)
 		}),
 	}
 	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this", exitWorse))
@@ -72,12 +73,14 @@ failure, too, with another exit code.`,
 
 // worseThan is the exit code of --fail-above. What was measured before and has no result
 // any more cannot pass.
-func worseThan(r *difference.Report) error {
+func worseThan(r *difference.Report, share float64) error {
 	switch {
 	case len(r.Failing) > 0:
 		return &failure{code: exitWorse}
 	case len(r.OnlyOld) > 0 || len(r.Cells) == 0:
 		return &failure{code: exitCells}
+	case r.Undecided(share):
+		return &failure{code: exitUnclear}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ var exitCodes = []struct{ code, means string }{
 	{"4", "measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: nothing serves the port; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
 	{"5", "a results file cannot be read, or has nothing of what is asked for"},
 	{"6", "toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
-	{"7", "toll gate: a sentence is neither certainly true nor certainly false"},
+	{"7", "toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
 	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
 }
 

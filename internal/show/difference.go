@@ -55,6 +55,10 @@ func differenceHead(r *difference.Report) document.Section {
 	if r.FailAt != nil {
 		out.Add(failing(r))
 	}
+	if len(r.States) > 0 {
+		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(stateTexts(r.States), "; ")+". "+
+			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
+	}
 	return out
 }
 
@@ -79,6 +83,17 @@ func verdictTally(r *difference.Report) string {
 		}
 	}
 	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline, strings.Join(parts, ", "))
+}
+
+// stateTexts say what a baseline's own figure was in both runs.
+func stateTexts(states []difference.State) []string {
+	var out []string
+	for _, s := range states {
+		by, unit := legible(s.Unit, s.New)
+		out = append(out, fmt.Sprintf("from %s, %s: %s had %s, now %s %s", placeWords(s.From), strings.TrimSpace(s.Load+" "+s.Pin), s.Baseline,
+			digits(by*s.Old), digits(by*s.New), unit))
+	}
+	return out
 }
 
 func failing(r *difference.Report) document.Paragraph {

@@ -27,7 +27,8 @@ type Report struct {
 	Baseline string     `json:"baseline"`
 	Same     float64    `json:"same"` // the relative difference that is called none
 	Settings []Setting  `json:"settings"`
-	Cells    []Cell     `json:"cells"` // that both have, in the new plan's order
+	States   []State    `json:"states,omitempty"` // of the machine, where they differ
+	Cells    []Cell     `json:"cells"`            // that both have, in the new plan's order
 	OnlyOld  []Lone     `json:"only_old"`
 	OnlyNew  []Lone     `json:"only_new"`
 	FailAt   *float64   `json:"fail_above,omitempty"` // --fail-above
@@ -41,6 +42,20 @@ type Side struct {
 	Environment sample.Environment `json:"environment"`
 	Rounds      int                `json:"rounds"`
 	Elapsed     float64            `json:"elapsed_s"`
+}
+
+// State is the baseline's own figure in both runs, where the machine was in another state: ratios
+// depend on that.
+type State struct {
+	From     string  `json:"from"`
+	Load     string  `json:"load"`
+	On       string  `json:"on"`
+	Pin      string  `json:"pin,omitempty"`
+	Baseline string  `json:"baseline"`
+	Metric   string  `json:"metric"`
+	Unit     string  `json:"unit"`
+	Old      float64 `json:"old"`
+	New      float64 `json:"new"`
 }
 
 // Setting is what may explain a difference: of the machine, of the run, or of paths.
@@ -82,6 +97,8 @@ type Change struct {
 	Epochs   int     `json:"epochs,omitempty"` // as of a ratio
 	// Verdict is better, worse, same or unclear; "" of what is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
+	// Alike is what the verdict would be if the machine's state were the same in both runs; "" if it is.
+	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
 }
 
 // Figure is what one run has.
@@ -188,6 +205,7 @@ func (d *differ) match(r *Report) {
 		switch why := d.unlike(k, i); {
 		case why == "":
 			r.Cells = append(r.Cells, d.cell(analysis.Match{Old: k, New: i}))
+			d.noteStates(r, analysis.Match{Old: k, New: i})
 			d.matches = append(d.matches, analysis.Match{Old: k, New: i})
 		case !d.New.Failed(i):
 			r.OnlyNew = append(r.OnlyNew, lone(s.Cell, why))
@@ -200,6 +218,40 @@ func (d *differ) match(r *Report) {
 			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, "the new run did not measure it"))
 		}
 	}
+}
+
+// noteStates notes the states of the machine that cells of both runs were measured in, if they
+// differ.
+func (d *differ) noteStates(r *Report, m analysis.Match) {
+	s, ok := d.States(m)
+	if !ok || !s.Other() {
+		return
+	}
+	c := d.New.Series[m.New].Cell
+	x := State{c.From, c.Load, c.On, c.Pin, s.Baseline, s.Metric, s.Unit, s.Old, s.New}
+	if !slices.Contains(r.States, x) {
+		r.States = append(r.States, x)
+	}
+}
+
+// Undecided reports whether something looks worse by more than a share, and was measured in
+// another state of the machine.
+func (r *Report) Undecided(share float64) bool {
+	alike := *r
+	alike.Cells = slices.Clone(r.Cells)
+	for i, c := range alike.Cells {
+		metrics := map[string]Metric{}
+		for name, m := range c.Metrics {
+			if m.Ratio != nil && m.Ratio.Alike != "" {
+				x := *m.Ratio
+				x.Verdict, m.Ratio = x.Alike, &x
+			}
+			metrics[name] = m
+		}
+		alike.Cells[i].Metrics = metrics
+	}
+	alike.FailAbove(share)
+	return len(alike.Failing) > len(r.Failing)
 }
 
 // unlike says why the cells cannot be compared; "" if they can.
@@ -236,12 +288,17 @@ func (d *differ) cell(m analysis.Match) Cell {
 	b, ok := d.New.BaselineOf(m.New)
 	out := Cell{Cell: c, Label: name(c),
 		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
+	states, ok := d.States(m)
+	other := ok && states.Other()
 	for _, metric := range compared(s.Load, c.Shape) {
 		of := workload.MetricOf(metric, s.Load)
 		x := Metric{Unit: of.Unit, Higher: of.Higher, Value: d.value(m, metric)}
 		if old, now, shift, verdict, ok := d.Ratio(m, metric); ok {
 			x.Ratio = change(shift, ratioFigure(old), ratioFigure(now))
 			x.Ratio.Verdict = verdict
+			if other && (verdict == stats.Worse || verdict == stats.Better) {
+				x.Ratio.Verdict, x.Ratio.Alike = stats.Unclear, verdict
+			}
 		}
 		if x.Ratio != nil || x.Value != nil {
 			out.Metrics[metric] = x

@@ -95,6 +95,37 @@ func TestFasterMachine(t *testing.T) {
 	}
 }
 
+// Where the baseline's own figure shows another state of the machine, what looks worse or better is
+// unclear, and nothing fails for certain.
+func TestOtherState(t *testing.T) {
+	in := func(host, x float64) *sample.File {
+		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, host, host, host*x)).File
+	}
+	for _, c := range []struct {
+		name   string
+		host   float64
+		x      float64
+		states int
+		want   stats.Verdict
+	}{
+		{"moved-and-worse", 57, 0.7, 1, stats.Unclear},
+		{"moved-and-better", 30, 0.9, 1, stats.Unclear},
+		{"moved-and-same", 57, 0.84, 1, stats.Same},
+		{"not-moved", 47, 0.7, 0, stats.Worse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := judged(t, in(45, 0.84), in(c.host, c.x))
+			r.FailAbove(0.05)
+			if len(r.States) != c.states || ratioOf(t, r).Verdict != c.want {
+				t.Errorf("%s, states %+v; want %s", ratioOf(t, r).Verdict, r.States, c.want)
+			}
+			if worse, moved := c.x < 0.8, c.states > 0; (len(r.Failing) > 0) != (worse && !moved) || r.Undecided(0.05) != (worse && moved) {
+				t.Errorf("failing %+v, undecided %t", r.Failing, r.Undecided(0.05))
+			}
+		})
+	}
+}
+
 func TestFewRoundsAreUnclear(t *testing.T) {
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(3, judgetest.Steady(40, 40, 10)).File
 	r := judged(t, measured(t, 0.8), f)
