@@ -62,10 +62,16 @@ func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return use(catalogued{&fake.Builder{Rate: leveredRate}})
 }
 
+// fakeSpeedEnv is how many times as fast all paths are: another state of the machine.
+const fakeSpeedEnv = "TOLL_TEST_SPEED"
+
 // leveredRate is a machine on which BIG TCP on the bridge helps the way in, and on the
 // containers' own ends costs the way out.
 func leveredRate(s path.Spec, load string, _ int) float64 {
 	x := fake.DefaultRate
+	if speed, err := strconv.ParseFloat(os.Getenv(fakeSpeedEnv), 64); err == nil {
+		x *= speed
+	}
 	if _, ok := s.Tune.Get(mode.BigTCP); ok && load == workload.Bulk && s.From == mode.FromHost {
 		x *= 1.2
 	}

@@ -165,6 +165,26 @@ func findHistory() (*history.Store, error) {
 	return s, err
 }
 
+// usualRuns is the number of earlier runs that say which state of the machine is the usual one.
+const usualRuns = 20
+
+// sayUnusual warns if the baseline's own figure shows another state of the machine than usually.
+// Summaries that another version made are not read: that would judge these runs again.
+func sayUnusual(e env, s *history.Store, now trend.Summary) {
+	runs, _ := s.Runs() // what cannot be read says nothing
+	var before []trend.Summary
+	for _, r := range runs[:min(usualRuns, len(runs))] {
+		b, err := s.Summary(r)
+		if x, ok := trend.Read(b, version); err == nil && ok {
+			before = append(before, x)
+		}
+	}
+	if said := trend.Unusual(now, before); len(said) > 0 {
+		fmt.Fprintf(e.stderr, "toll: warning: this machine is not in its usual state: %s; ratios may differ from those of earlier runs, too\n",
+			strings.Join(said, "; "))
+	}
+}
+
 // keep keeps a run in the history, and reports whether it did. That it cannot be kept is a warning:
 // what was measured is printed anyway.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
@@ -177,7 +197,9 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	}
 	var summary []byte
 	if err == nil {
-		summary, err = json.Marshal(trend.Summarize(f.Header, r.Base(), version))
+		now := trend.Summarize(f.Header, r.Base(), version)
+		sayUnusual(e, s, now)
+		summary, err = json.Marshal(now)
 	}
 	if err == nil {
 		err = s.Keep(f.Header.Started, results, summary)

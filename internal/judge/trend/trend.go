@@ -38,6 +38,7 @@ type Summary struct {
 	Rows     []Row     `json:"rows"`
 	CPU      string    `json:"cpu_model,omitempty"`
 	Spreads  []Spread  `json:"spreads,omitempty"`
+	Bases    []Base    `json:"baselines,omitempty"`
 }
 
 // Row is a cell's ratio to the baseline, in the metric that decides its toll.
@@ -79,6 +80,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	if m := h.Plan.Mesh; m != nil {
 		s.Modes, s.On = []string{m.Mode}, []string{m.On}
 	}
+	s.Bases = basesOf(h.Plan.Foreign(), r)
 	for _, c := range r.Cells {
 		m := c.Metrics[c.Primary]
 		x := m.Ratio

@@ -63,6 +63,34 @@ func TestSwept(t *testing.T) {
 	}
 }
 
+// Another state of the machine is one that its usual runs on this kernel were not in.
+func TestUnusual(t *testing.T) {
+	run := func(host float64, change ...func(*sample.File)) trend.Summary {
+		f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(host, host, host)).File
+		for _, c := range change {
+			c(f)
+		}
+		return trend.Summarize(f.Header, analysis.Judge(f), "1.0")
+	}
+	newer := func(f *sample.File) { f.Header.Environment.Kernel = "6.2" }
+	usual := []trend.Summary{run(45), run(57), run(46), run(44)}
+	for _, c := range []struct {
+		name   string
+		now    trend.Summary
+		before []trend.Summary
+		want   string
+	}{
+		{"usual", run(47), usual, ""},
+		{"moved", run(57), usual, "host has 57 Gbit/s from the machine itself, bulk, usually 45.5"},
+		{"few-runs", run(57), usual[:2], ""},
+		{"another-kernel", run(57, newer), usual, ""},
+	} {
+		if got := strings.Join(trend.Unusual(c.now, c.before), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestTrends(t *testing.T) {
 	l := trend.List{Runs: []trend.Entry{
 		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) { f.Header.Environment.Kernel = "6.2" })},

@@ -1,0 +1,84 @@
+package trend
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Base is a baseline's own figure, which tells the state that the machine was in.
+type Base struct {
+	Measured
+	Unit   string  `json:"unit"`
+	Median float64 `json:"median"`
+}
+
+// Measured names what a baseline's figure is of.
+type Measured struct {
+	Label  string `json:"label"`
+	From   string `json:"from"`
+	Load   string `json:"load"`
+	Work   string `json:"work"` // the load's options, in words
+	On     string `json:"on"`
+	Pin    string `json:"pin,omitempty"`
+	Metric string `json:"metric"`
+}
+
+// basesOf returns the figures of a run's baselines. Those of endpoints are not this machine's.
+func basesOf(foreign bool, r *analysis.Report) []Base {
+	var out []Base
+	for _, c := range r.Cells {
+		m, ok := c.Metrics[c.Primary]
+		if !c.Baseline || foreign || !ok {
+			continue
+		}
+		l := r.LoadAt(c)
+		out = append(out, Base{Measured{c.Name(), c.From, c.Load, workload.Of(l).Words(l), c.On, c.Pin, c.Primary}, m.Unit, m.Median})
+	}
+	return out
+}
+
+// leastUsual is the number of runs that make a state the usual one.
+const leastUsual = 3
+
+// Unusual says which of a run's baselines show another state of the machine than earlier runs on
+// the same kernel usually did, by the median of their figures.
+func Unusual(now Summary, before []Summary) []string {
+	earlier := map[Measured][]float64{}
+	for _, s := range before {
+		if s.Kernel != now.Kernel {
+			continue
+		}
+		for _, b := range s.Bases {
+			earlier[b.Measured] = append(earlier[b.Measured], b.Median)
+		}
+	}
+	var out []string
+	for _, b := range now.Bases {
+		xs := earlier[b.Measured]
+		if len(xs) < leastUsual {
+			continue
+		}
+		if usual := stats.Median(xs); analysis.OtherState(usual, b.Median) {
+			by, unit := legible(b.Unit)
+			out = append(out, fmt.Sprintf("%s has %.3g %s from %s, %s, usually %.3g", b.Label, by*b.Median, unit,
+				mode.Placement(b.From).Words(), strings.TrimSpace(b.Load+" "+b.Pin), by*usual))
+		}
+	}
+	return out
+}
+
+// legible returns what people read figures of a unit in, and the factor to it.
+func legible(unit string) (by float64, name string) {
+	switch unit {
+	case "bit/s":
+		return 1e-9, "Gbit/s"
+	case "s":
+		return 1e6, "µs"
+	}
+	return 1, unit
+}
