@@ -20,6 +20,7 @@ type gateFlags struct {
 	out     outputFlags
 	rules   string
 	unclear string
+	confirm []string // further files
 }
 
 func newGate(e env) *cobra.Command {
@@ -53,6 +54,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 	}
 	c.Flags().StringVar(&f.rules, "rules", "", "read sentences from this file, one on a line; # begins a comment")
 	c.Flags().StringVar(&f.unclear, "unclear", "fail", "what an unclear sentence does: fail or pass")
+	c.Flags().StringSliceVar(&f.confirm, "confirm", nil, "what is violated in FILE, but not in these results files of the same comparison, is unclear")
 	f.out.add(c.Flags(), document.AGate)
 	return c
 }
@@ -80,6 +82,13 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 		return err
 	}
 	r := gate.Judge(args[0], file, sentences)
+	for _, name := range f.confirm {
+		further, err := readResults(e, name, c.InOrStdin())
+		if err != nil {
+			return err
+		}
+		r.Confirm(gate.Judge(name, further, sentences))
+	}
 	if err := f.out.print(e, show.Gate(r)); err != nil {
 		return err
 	}

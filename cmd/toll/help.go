@@ -34,7 +34,7 @@ var commandGroups = []named{
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"results", "against", "rules", "unclear", "last"}},
+	{"Input", []string{"results", "against", "rules", "confirm", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
 	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},

@@ -64,6 +64,9 @@ func rule(x gate.Rule) document.Section {
 	}
 	out.Add(checkTable(x.Checks))
 	var whys []string
+	if x.Why != "" {
+		whys = append(whys, x.Why)
+	}
 	for _, c := range x.Checks {
 		if c.Why != "" && !slices.Contains(whys, c.Why) {
 			whys = append(whys, c.Why)

@@ -46,7 +46,7 @@ type Rule struct {
 	Sentence string  `json:"sentence"`
 	Outcome  Outcome `json:"outcome"`
 	Checks   []Check `json:"checks"`
-	Why      string  `json:"why,omitempty"` // it has no check
+	Why      string  `json:"why,omitempty"` // it has no check, or is not confirmed
 }
 
 // Check is one cell that a sentence is about.
@@ -76,6 +76,19 @@ func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 		r.Outcome = worse(r.Outcome, rule.Outcome)
 	}
 	return r
+}
+
+// Confirm holds the report against one of a further run for the same sentences: what is violated in
+// one of them only is unclear, because the machine may have been in another state.
+func (r *Report) Confirm(further *Report) {
+	r.Outcome = Holds
+	for i := range r.Rules {
+		x, o := &r.Rules[i], further.Rules[i].Outcome
+		if x.Outcome == Violated && o != Violated {
+			x.Outcome, x.Why = Unclear, fmt.Sprintf("it is violated here, but not in %s (%s)", further.Name, o)
+		}
+		r.Outcome = worse(r.Outcome, x.Outcome)
+	}
 }
 
 // worse is the worse one of two outcomes.

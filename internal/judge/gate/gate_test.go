@@ -159,3 +159,23 @@ func TestWorstOutcome(t *testing.T) {
 		}
 	}
 }
+
+// What is violated in one of two runs only is unclear.
+func TestConfirm(t *testing.T) {
+	for _, c := range []struct {
+		here, there, want gate.Outcome
+	}{
+		{gate.Violated, gate.Violated, gate.Violated},
+		{gate.Violated, gate.Unclear, gate.Unclear},
+		{gate.Violated, gate.Missing, gate.Unclear},
+		{gate.Violated, gate.Holds, gate.Unclear},
+		{gate.Holds, gate.Violated, gate.Holds},
+		{gate.Missing, gate.Holds, gate.Missing},
+	} {
+		r := &gate.Report{Outcome: c.here, Rules: []gate.Rule{{Outcome: c.here}}}
+		r.Confirm(&gate.Report{Name: "again", Rules: []gate.Rule{{Outcome: c.there}}})
+		if r.Outcome != c.want || r.Rules[0].Outcome != c.want || (r.Rules[0].Why != "") != (c.here != c.want) {
+			t.Errorf("%s, then %s: %+v, want %s", c.here, c.there, r, c.want)
+		}
+	}
+}
