@@ -30,9 +30,9 @@ for at in "$TMPDIR" /tmp /var/tmp "$XDG_RUNTIME_DIR" "$HOME"; do
 	dir=
 done
 [ -n "$dir" ] || { echo "$mark fail place"; exit 1; }
-echo "$mark send"
 head -c "$size" | {
 	trap '' HUP INT TERM # it outlives a shell that is killed, and removes what there is of the copy
+	echo "$mark send"
 	cat >"$dir/toll"
 	[ "$(wc -c <"$dir/toll")" -eq "$size" ] && kill -0 $$ 2>/dev/null || drop
 }
