@@ -16,6 +16,7 @@ func leave(visits []Visit, node, sweep int) []Visit {
 // A healthy mesh blames nobody in 99 of 100 runs, whoever leaves it, and 95 of 100 intervals hold
 // the truth, with few nodes and sweeps as with many, with normal noise and with heavy tails.
 func TestHealthyMesh(t *testing.T) {
+	t.Parallel()
 	const seeds = 200
 	for _, nodes := range []int{2, 3, 4, 6} {
 		for _, sweeps := range []int{2, 3, 9} {

@@ -213,6 +213,7 @@ func TestEffects(t *testing.T) {
 // A thousand nodes, of which each pair has three visits in each sweep:
 // what was planted is found, and next to nothing else.
 func TestThousandNodes(t *testing.T) {
+	t.Parallel()
 	const n = 1000
 	for _, tt := range []struct {
 		sweeps, slow, links int
@@ -258,6 +259,7 @@ func TestThousandNodes(t *testing.T) {
 
 // Racks of a thousand nodes behind slow trunks accuse nobody.
 func TestThousandNodesInRacks(t *testing.T) {
+	t.Parallel()
 	c := noisy(1000).racks(2, func(i int) int { return max(0, i-500) / 100 })
 	by, _ := Faults(New(1000, false, c.run(1, false)))
 	nodes, links, groups := names(by[0])
