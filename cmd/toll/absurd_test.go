@@ -25,7 +25,7 @@ func toll(t *testing.T, args ...string) (code int, stdout, stderr string) {
 			t.Errorf("toll %q panics: %v", args, p)
 		}
 	}()
-	code = run(context.Background(), env{&out, &errs}, args)
+	code = run(context.Background(), env{stdout: &out, stderr: &errs}, args)
 	return code, out.String(), errs.String()
 }
 
@@ -42,7 +42,7 @@ func commands(t *testing.T) map[string][]string {
 		"report": {none}, "view": {none}, "predict": {"--results", none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
 		"history": {none}, "explain": {"nothing"}, "fast": nil, "kubernetes": nil,
 	}
-	for _, c := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {
+	for _, c := range newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands() {
 		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !c.IsAdditionalHelpTopicCommand() && !slices.Contains([]string{"clean", "image", "version", "completion", "help"}, c.Name()) {
 			t.Errorf("nothing is known of toll %s", c.Name())
 		}
@@ -54,7 +54,7 @@ func commands(t *testing.T) map[string][]string {
 func visible(t *testing.T, command string) []*pflag.Flag {
 	t.Helper()
 	var c *cobra.Command
-	for _, x := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {
+	for _, x := range newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands() {
 		if x.Name() == command {
 			c = x
 		}

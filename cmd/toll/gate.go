@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ type gateFlags struct {
 	out     outputFlags
 	rules   string
 	unclear string
-	confirm []string // further files
+	confirm []string // further files, or how often to measure again
 }
 
 func newGate(e env) *cobra.Command {
@@ -54,7 +56,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 	}
 	c.Flags().StringVar(&f.rules, "rules", "", "read sentences from this file, one on a line; # begins a comment")
 	c.Flags().StringVar(&f.unclear, "unclear", "fail", "what an unclear sentence does: fail or pass")
-	c.Flags().StringSliceVar(&f.confirm, "confirm", nil, "what is violated in FILE, but not in these results files of the same comparison, is unclear")
+	c.Flags().StringSliceVar(&f.confirm, "confirm", nil, "measure again, up to N times, what is violated: if it is not each time, it is unclear; or FILE,…: the results files of further runs")
 	f.out.add(c.Flags(), document.AGate)
 	return c
 }
@@ -82,12 +84,8 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 		return err
 	}
 	r := gate.Judge(args[0], file, sentences)
-	for _, name := range f.confirm {
-		further, err := readResults(e, name, c.InOrStdin())
-		if err != nil {
-			return err
-		}
-		r.Confirm(gate.Judge(name, further, sentences))
+	if err := f.confirmed(e, c, file, r, sentences); err != nil {
+		return err
 	}
 	if err := f.out.print(e, show.Gate(r)); err != nil {
 		return err
@@ -96,6 +94,46 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 		return &failure{code: code}
 	}
 	return nil
+}
+
+// mostConfirm is how often gate measures again at most.
+const mostConfirm = 10
+
+// confirmed holds what is violated against further runs: those of files, or such as it makes.
+func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report, sentences []gate.Sentence) error {
+	times, err := 0, error(nil)
+	if len(f.confirm) == 1 {
+		if times, err = strconv.Atoi(f.confirm[0]); err == nil && (times < 1 || times > mostConfirm) {
+			return usage(fmt.Errorf("--confirm %d: must be from 1 to %d", times, mostConfirm), "")
+		}
+	}
+	if times == 0 {
+		for _, name := range f.confirm {
+			further, err := readResults(e, name, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			r.Confirm(gate.Judge(name, further, sentences))
+		}
+		return nil
+	}
+	for i := range times {
+		if r.Outcome != gate.Violated {
+			return nil
+		}
+		fmt.Fprintf(e.stderr, "toll: a sentence is violated: measuring again, %d of at most %d\n", i+1, times)
+		further, err := remeasure(c.Context(), e, file.Header)
+		if err != nil {
+			return err
+		}
+		r.Confirm(gate.Judge(fmt.Sprintf("the %s further run", ordinal(i+1)), further, sentences))
+	}
+	return nil
+}
+
+// ordinal is a small number's: "1st".
+func ordinal(n int) string {
+	return strconv.Itoa(n) + cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n], "th")
 }
 
 // gateCodes are the exit codes of outcomes.

@@ -22,7 +22,7 @@ func shownCommands(t *testing.T) (out []*cobra.Command) {
 			add(sub)
 		}
 	}
-	add(newRoot(env{io.Discard, io.Discard}))
+	add(newRoot(env{stdout: io.Discard, stderr: io.Discard}))
 	if len(out) < 10 {
 		t.Fatalf("%d commands", len(out))
 	}

@@ -35,7 +35,7 @@ func TestAsKubectl(t *testing.T) {
 // As kubectl's plug-in toll measures the cluster where nothing else is said, and calls itself as it is called.
 func TestForKubectl(t *testing.T) {
 	t.Setenv(kubectlEnv, "1")
-	root := newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}})
+	root := newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}})
 	for _, c := range append(root.Commands(), root) {
 		f := c.Flags().Lookup("on")
 		if f == nil {

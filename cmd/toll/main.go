@@ -23,6 +23,7 @@ import (
 // env is what a command has of the outside.
 type env struct {
 	stdout, stderr io.Writer
+	args           []string // the command line, without toll itself
 }
 
 func main() {
@@ -61,7 +62,7 @@ func start(args []string) int {
 	if err := endWithDocker(cancel); err != nil {
 		return internal(err)
 	}
-	return run(ctx, env{os.Stdout, os.Stderr}, args)
+	return run(ctx, env{stdout: os.Stdout, stderr: os.Stderr}, args)
 }
 
 func internal(err error) int {

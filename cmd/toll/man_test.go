@@ -13,10 +13,10 @@ import (
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	var out bytes.Buffer
-	if code := run(context.Background(), env{&out, &out}, []string{"man", dir}); code != exitOK || out.Len() > 0 {
+	if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"man", dir}); code != exitOK || out.Len() > 0 {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
-	root := newRoot(env{&out, &out})
+	root := newRoot(env{stdout: &out, stderr: &out})
 	for _, c := range root.Commands() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
@@ -55,7 +55,7 @@ func TestEscape(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer
-		if code := run(context.Background(), env{&out, &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
+		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
 			t.Errorf("%s: exit code %d: %.300s", shell, code, &out)
 		}
 	}

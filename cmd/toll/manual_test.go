@@ -143,7 +143,7 @@ func TestManualNamesEveryFlag(t *testing.T) {
 	text := strings.Join(slices.Collect(maps.Values(manual(t))), "")
 	var out bytes.Buffer
 	for _, c := range []string{"compare", "scale", "run", "stream", "sql", "ports"} {
-		if code := run(context.Background(), env{&out, &out}, []string{c, "--help"}); code != exitOK {
+		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{c, "--help"}); code != exitOK {
 			t.Fatal(out.String())
 		}
 	}

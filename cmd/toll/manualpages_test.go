@@ -98,7 +98,7 @@ func TestManualCommands(t *testing.T) {
 					continue
 				}
 				var out bytes.Buffer
-				if code := run(context.Background(), env{&out, &out}, append(args[1:], "--dry-run")); code == exitUsage {
+				if code := run(context.Background(), env{stdout: &out, stderr: &out}, append(args[1:], "--dry-run")); code == exitUsage {
 					t.Errorf("%s: %s: %s", page, l, &out)
 				}
 			}

@@ -96,7 +96,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
-			err = f.judge(context.Background(), env{io.Discard, io.Discard}, records.Bytes(), sample.End{}, nil)
+			err = f.judge(context.Background(), env{stdout: io.Discard, stderr: io.Discard}, records.Bytes(), sample.End{}, nil)
 			got := &failure{code: exitOK}
 			if err != nil && !errors.As(err, &got) {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func TestExitCodeOfPathsThatBroke(t *testing.T) {
 		}
 		var out bytes.Buffer
 		f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
-		err = f.judge(context.Background(), env{&out, io.Discard}, records.Bytes(), sample.End{}, nil)
+		err = f.judge(context.Background(), env{stdout: &out, stderr: io.Discard}, records.Bytes(), sample.End{}, nil)
 		got := &failure{code: exitOK}
 		if err != nil && !errors.As(err, &got) {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func TestFormatsAreTheRegistered(t *testing.T) {
 		all[i] = f.Name
 	}
 	with := 0
-	for _, c := range newRoot(env{&bytes.Buffer{}, &bytes.Buffer{}}).Commands() {
+	for _, c := range newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands() {
 		fl := c.Flags().Lookup(formatName)
 		if fl == nil {
 			continue
@@ -26,7 +26,7 @@ func TestFormatsAreTheRegistered(t *testing.T) {
 		with++
 		words := strings.Split(strings.ReplaceAll(fl.Usage, " or ", ", "), ", ")
 		var out bytes.Buffer
-		run(context.Background(), env{&out, &bytes.Buffer{}}, []string{"__complete", c.Name(), "--format", ""})
+		run(context.Background(), env{stdout: &out, stderr: &bytes.Buffer{}}, []string{"__complete", c.Name(), "--format", ""})
 		for _, name := range words {
 			if !slices.Contains(all, name) || !strings.Contains("\n"+out.String(), "\n"+name+"\n") {
 				t.Errorf("%s: help has the format %q, registered are %v, the shell offers:\n%s", c.Name(), name, all, out.String())

@@ -18,6 +18,7 @@ import (
 
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, e env, args []string) int {
+	e.args = args
 	root := newRoot(e)
 	root.SetArgs(args)
 	defer sayWaiting(e.stderr)()

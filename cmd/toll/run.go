@@ -254,7 +254,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	}
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
-	c.Environment.Tool = version
+	c.Environment.Tool, c.Command = version, commandOf(c.Plan, e.args)
 	if !f.noHistory {
 		c.Plan.Priors = priorsOf(c.Plan, c.Environment)
 	}

@@ -41,6 +41,7 @@ type Clock interface {
 type Config struct {
 	Plan        sample.Plan
 	Environment sample.Environment
+	Command     []string // as sample.Header has it
 	Builders    []path.Builder
 	Meter       Meter
 	Clock       Clock
@@ -233,7 +234,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	if c.First > 0 {
 		r.step.until = c.First
 	}
-	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Environment: c.Environment,
+	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Command: c.Command, Environment: c.Environment,
 		Plan: r.Plan, Paths: described, Contention: c.Before}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}

@@ -252,8 +252,10 @@ type Link struct {
 
 // Header opens a results file.
 type Header struct {
-	Schema      string      `json:"schema"`
-	Started     time.Time   `json:"started"`
+	Schema  string    `json:"schema"`
+	Started time.Time `json:"started"`
+	// Command are the arguments of toll with which the run can be made again; nil: it does not say.
+	Command     []string    `json:"command,omitempty"`
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
 	Paths       []Path      `json:"paths"`
