@@ -24,6 +24,7 @@ type afar struct {
 	a, b *remote
 	// moved is what the channel has moved, by readings.
 	moved  func(n int) uint64
+	mu     sync.Mutex // guards asked: cells of an epoch ask at once
 	asked  int
 	hushed int
 }
@@ -52,6 +53,8 @@ func (f *afar) Hush(context.Context, time.Duration) (func(), error) {
 }
 
 func (f *afar) Moved() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked++
 	if f.moved == nil {
 		return 0
@@ -65,6 +68,7 @@ type remote struct {
 	offset path.Offset
 	lost   func() error
 	use    path.Use
+	mu     sync.Mutex // guards what follows: cells of an epoch are metered at once
 	orders [][2]int64
 	pids   []int
 }
@@ -78,8 +82,9 @@ func (m *remote) Err() error {
 }
 func (m *remote) Clock(context.Context) (path.Offset, error) { return m.offset, m.Err() }
 func (m *remote) Meter(_ context.Context, from, to int64, pids ...int) (path.Metering, error) {
-	m.orders = append(m.orders, [2]int64{from, to})
-	m.pids = pids
+	m.mu.Lock()
+	m.orders, m.pids = append(m.orders, [2]int64{from, to}), pids
+	m.mu.Unlock()
 	return func(context.Context) (path.Use, error) {
 		u := m.use
 		if u.Elapsed == 0 {
