@@ -60,7 +60,7 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

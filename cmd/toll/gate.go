@@ -39,13 +39,13 @@ the exit code says it:
   %d  one is unclear (--unclear pass: %d)
 
 A sentence is MODE.METRIC, a comparator, and a limit: a number of a unit, or a ratio
-to another mode. It is about all cells that it matches; from, to, load and on choose
+to another mode. It is about all cells that it matches; from, to, load, on and pin choose
 some of them. Metrics are throughput, latency (the median), latency_p99, cpu, and all
 others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK),
 		Example: `  toll gate run.jsonl 'publish-proxy.throughput >= 0.9 of host'
   toll gate run.jsonl 'bridge.latency <= 50us from container' \
       'bridge.cpu < 150% of host load rr'
-  toll gate run.jsonl --rules network.rules --unclear pass`,
+  toll gate run.jsonl --rules network.rules --confirm 2 --unclear pass`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(errors.New("gate needs a results file"), "toll gate run.jsonl 'bridge.throughput >= 0.9 of host'")
