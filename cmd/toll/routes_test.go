@@ -140,7 +140,7 @@ func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil || !strings.Contains(err.Error(), "client: it failed (exit status 1)") {
+	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil || !strings.Contains(err.Error(), "nothing listens at 127.0.0.1:9000") {
 		t.Errorf("from this machine: %v", err)
 	}
 	if _, err := e.try(args("own=127.0.0.1:9000", "container:quit")...); err == nil || !strings.Contains(err.Error(), "did you mean container:quiet?") {

@@ -109,9 +109,9 @@ func TestSlicedLoads(t *testing.T) {
 		slice, window time.Duration
 		bulk, crr     times
 	}{
-		{"default", 4 * time.Millisecond, 0, times{0.004, sliceWarmup, windowBeside}, times{0, 0.05, 0.25}},
-		{"window", 4 * time.Millisecond, 300 * time.Millisecond, times{0.004, sliceWarmup, 0.3}, times{0, 0.05, 0.3}},
-		{"the-default-window", 16 * time.Millisecond, 250 * time.Millisecond, times{0.016, sliceWarmup, 0.25}, times{0, 0.05, 0.25}},
+		{"default", 4 * time.Millisecond, 0, times{bulkSlice, sliceWarmup, windowBeside}, times{0, 0.05, 0.25}},
+		{"window", 4 * time.Millisecond, 300 * time.Millisecond, times{bulkSlice, sliceWarmup, 0.3}, times{0, 0.05, 0.3}},
+		{"the-default-window", 32 * time.Millisecond, 250 * time.Millisecond, times{0.032, sliceWarmup, 0.25}, times{0, 0.05, 0.25}},
 		{"none", 0, 0, times{0, 0.1, 0.25}, times{0, 0.05, 0.25}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
