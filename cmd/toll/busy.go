@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // busyEnv is --busy for all commands if it is "yes", and without a word before the run.
@@ -44,12 +45,16 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *e
 		return err
 	}
 	c.Before, c.EndIfBusy = &before, !goOn
-	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}))
+	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}) && !slices.ContainsFunc(c.Plan.Loads, runsPrograms))
 	if before.TooBusy() && f.busy && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: the machine is too busy to measure: %s\n", contentionWords(before))
 	}
 	return nil
 }
+
+// runsPrograms reports whether a load is of programs that start others, whose CPU time is not known
+// before they end.
+func runsPrograms(l sample.Load) bool { return workload.ExecOf(l).Program != nil }
 
 // contentionOfRun watches the CPUs during a run. What others use is only known where all that
 // the run starts are children of this process.

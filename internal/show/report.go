@@ -324,9 +324,11 @@ func absent(r *analysis.Report) []document.Section {
 
 // warnings lists the run's warnings and the cells', each text once with the
 // rows that it is about.
-func warnings(r *analysis.Report) []document.Section {
+func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
+
+// warningsBut is warnings without the cells' warnings of the given codes.
+func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	var texts []string
-	hidden := viewOf(r).hides
 	rows, shares := map[string][]string{}, map[string]span{}
 	from := func(analysis.Cell) string { return "" }
 	if len(analysis.Placements(r.Cells)) > 1 {
@@ -337,7 +339,7 @@ func warnings(r *analysis.Report) []document.Section {
 	}
 	for _, c := range r.Cells {
 		for _, w := range c.Warnings {
-			if hidden != "" && w.Code == hidden {
+			if slices.Contains(hidden, w.Code) {
 				continue
 			}
 			text, share := withoutShare(w.Text)

@@ -34,7 +34,8 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	if w := warnings(base); len(w) > 0 {
+	const thinTail = "thin-tail" // of percentiles that only the details have
+	if w := warningsBut(base, viewOf(base).hides, thinTail); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
 	if notes := viewOf(base).briefNotes; notes != "" && len(base.Cells) > 0 {
