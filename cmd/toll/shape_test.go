@@ -21,7 +21,7 @@ var (
 // judging begin or are in sentences that say what the figures mean, so which of them
 // are printed depends on the figures.
 var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
-	"A price is what", "measurable", "From host the machine", "times bridge's median latency", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
+	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
 // shape reduces output to what must not depend on the machine: the words of sentences, and

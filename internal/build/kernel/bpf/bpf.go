@@ -200,7 +200,7 @@ func Links() (string, error) {
 		}
 		id = next.next
 		info, err := readLink(id)
-		if errors.Is(err, unix.ENOENT) { // it has gone
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // it has gone, or is not attached yet
 			continue
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,16 @@ func (a Attached) Hooks(device string) bool { return Listed{Devices: a.Devices}.
 // Programs lists the BPF programs that are attached to the packet filter of any network
 // namespace: the kernel does not tell of which one.
 func Programs() (out []string, err error) {
+	const tries = 10 // a link that is not attached yet ends the listing
+	for range tries {
+		if out, err = programs(); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return out, err
+}
+
+func programs() (out []string, err error) {
 	it := &link.Iterator{}
 	defer it.Close()
 	for it.Next() {
