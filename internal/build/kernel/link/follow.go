@@ -51,11 +51,22 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 }
 
 // FollowRules tells of changes to the namespace's policy rules and to queueing disciplines and
-// filters, in done's time, as Follow does of devices. Messages that are lost are a change, too.
+// filters, in done's time, as Follow does of devices.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
-	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
+	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return nil, fmt.Errorf("follow policy rules: %w", err)
+	}
+	return out, nil
+}
+
+// Messages tells, in done's time, that the kernel sent a message to one of a netlink protocol's
+// multicast groups in the calling thread's network namespace. Messages that are lost, or that come
+// faster than they are read, are told of once. The channel is closed when the kernel tells no more.
+func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
+	s, err := nl.Subscribe(protocol, groups...)
+	if err != nil {
+		return nil, err
 	}
 	go func() {
 		<-done
@@ -65,6 +76,8 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	go func() {
 		defer close(out)
 		for {
+			// There was more than it holds (ENOBUFS), or more than the library reads (EINVAL):
+			// a change, too.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
 				return
 			}
