@@ -35,11 +35,12 @@ func unpace(r *plan.Request) {
 	}
 }
 
-// paced says that a run's bulk is paced and what is measured because of that. It returns "" if it is not.
-func paced(p sample.Plan) string {
+// paced says that a run's bulk is paced by the given congestion control, and what is measured because
+// of that. It returns "" if it is not paced.
+func paced(p sample.Plan, congestion string) string {
 	if p.Unpaced == "" {
 		return ""
 	}
 	return fmt.Sprintf("TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
-		congestionHere(), p.Baseline)
+		congestion, p.Baseline)
 }

@@ -263,7 +263,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
 	}
-	if text := paced(c.Plan); text != "" && !f.quiet {
+	if text := paced(c.Plan, c.Environment.Congestion); text != "" && !f.quiet {
 		fmt.Fprintf(e.stderr, "toll: warning: %s\n", text)
 	}
 	c.Progress = bar.show
