@@ -71,7 +71,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	out, w := io.Pipe()
 	r := &running{api: p.engine.API, id: made.ID, conn: conn.HijackedResponse, ended: make(chan struct{})}
 	go r.read(w)
-	return &path.Process{In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
+	return &path.Process{PID: r.pid(ctx), In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
 }
 
 // running is a process that was started by exec.
@@ -89,6 +89,25 @@ func (r *running) read(out *io.PipeWriter) {
 	defer close(r.ended)
 	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
 	_ = out.Close()
+}
+
+// pid waits until the daemon has started the process and returns its PID; 0 if the process ended
+// first or the daemon does not say.
+func (r *running) pid(ctx context.Context) int {
+	const again = 2 * time.Millisecond
+	for {
+		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+		if err != nil || got.PID > 0 {
+			return got.PID
+		}
+		select {
+		case <-r.ended:
+			return 0
+		case <-ctx.Done():
+			return 0
+		case <-time.After(again):
+		}
+	}
 }
 
 // wait waits for the end of the output, with which the process ended or was cut

@@ -194,6 +194,12 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 	for _, e := range ends {
 		e.await(t, "done")
 	}
+	for i, s := range p.Servers {
+		ends[i].isProcess(t, s.Machine)
+	}
+	for i, c := range p.Clients {
+		ends[len(p.Servers)+i].isProcess(t, c.Machine)
+	}
 	tr.addResent(t, p, ends)
 	tr.Stop = func() {
 		for _, e := range slices.Backward(ends) { // clients first
@@ -230,6 +236,18 @@ func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, 
 		t.Fatal(err)
 	}
 	return &running{proc, bufio.NewReader(proc.Out), role}
+}
+
+// isProcess checks that an end on this machine is the process that its PID says.
+func (r *running) isProcess(t *testing.T, on path.Machine) {
+	t.Helper()
+	if on != nil {
+		return
+	}
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(r.proc.PID) + "/cmdline")
+	if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), Arg) {
+		t.Errorf("%s: process %d is %q: %v", r.role, r.proc.PID, line, err)
+	}
 }
 
 // stop ends the end by its input, as it should end.
