@@ -181,7 +181,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 TRUTH ?=
 .PHONY: truth
-truth: truth-deps build ## show that what toll says is true: 40 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
+truth: truth-deps build ## show that what toll says is true: 50 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
 	$(GO) run ./cmd/toll-truth -toll ./toll $(TRUTH)
 
 .PHONY: dist dist-check

@@ -57,6 +57,15 @@ type work struct {
 // ordinary is an ordinary load of a machine that does something else, too.
 var ordinary = work{processes: burners, share: burnShare, nice: niceness}
 
+// halfBusy is how tables call what startHalfBusy starts.
+const halfBusy = "a half-busy CPU"
+
+// startHalfBusy keeps one of the CPUs half busy.
+func startHalfBusy(cpus ...int) (stop func(), err error) {
+	const half = 0.5
+	return startWork(work{processes: 1, share: half, cpus: cpus})
+}
+
 // startWork starts the work; stop ends it.
 func startWork(w work) (stop func(), err error) {
 	var all []*exec.Cmd

@@ -34,7 +34,7 @@ func names() (out []string) {
 // scale is how many runs are made, and how long they are.
 type scale struct {
 	name string
-	aa   runs
+	aa   runs // in each situation
 	// Of a planted difference: the runs in which it must be found, one to see how
 	// large it is to be made, and the long one that sizes it.
 	plant            runs
@@ -56,11 +56,11 @@ const (
 	minute = time.Minute
 )
 
-// scaleOf is the usual scale, some 40 minutes, or one of the others. Runs, if it is
+// scaleOf is the usual scale, some 50 minutes, or one of the others. Runs, if it is
 // not 0, is how many runs there are of aa and of each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
-		aa: runs{10, 20 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
+		aa: runs{20, 10 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
 		length: runs{2, 10 * second}, order: runs{1, 20 * second}, company: runs{2, 20 * second}, sustained: runs{2, 40 * second},
 		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
 	switch {
@@ -71,7 +71,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
 	case full:
 		s = scale{name: "full",
-			aa: runs{40, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
+			aa: runs{50, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
 			length: runs{4, 20 * second}, order: runs{4, 20 * second}, company: runs{4, 30 * second}, sustained: runs{10, minute},
 			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
 	}

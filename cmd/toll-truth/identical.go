@@ -1,25 +1,33 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// inert is a tune that changes nothing: it is what bulk's path does not care about
-// in writes of 128 KiB, and what rr does anyway.
+// inert is a tune that changes nothing: bulk's path does not care about it in writes of
+// 128 KiB, and rr does it anyway.
 const inert = "nodelay=on"
 
-// sameShare is how many verdicts on identical modes are `same` at least.
-const sameShare = 0.95
+const (
+	// wrongShare is how many of the verdicts on identical modes may be better or worse.
+	wrongShare = 1.0 / 200
+	// coverageRisk is how often intervals that contain the truth in 95 % of all cases are
+	// said not to.
+	coverageRisk = 0.025
+)
 
-// tally counts verdicts.
+// tally counts verdicts on identical modes, and the intervals that contain 1.
 type tally struct {
-	n      int
-	by     map[stats.Verdict]int
-	widest float64
+	n, covered int
+	by         map[stats.Verdict]int
+	widest     float64
 }
 
 func (t *tally) add(v stats.Verdict, e estimate) {
@@ -28,56 +36,133 @@ func (t *tally) add(v stats.Verdict, e estimate) {
 	}
 	t.n++
 	t.by[v]++
+	if e.half > 0 && e.one() {
+		t.covered++
+	}
 	t.widest = max(t.widest, e.half)
 }
 
-// identical reports whether these are verdicts on modes that are the same.
-func (t *tally) identical() bool {
-	return t.n > 0 && t.by[stats.Better] == 0 && t.by[stats.Worse] == 0 && float64(t.by[stats.Same]) >= sameShare*float64(t.n)
+func (t *tally) join(o *tally) {
+	t.n += o.n
+	t.covered += o.covered
+	t.widest = max(t.widest, o.widest)
+	for v, n := range o.by {
+		t.by[v] += n
+	}
 }
 
-// identical runs toll, as users do, on identical modes: bridge, and bridge with a tune
-// that changes nothing.
+// identical reports whether these are verdicts on modes that are the same: hardly any is better
+// or worse, and as many intervals contain 1 as must.
+func (t *tally) identical() bool {
+	wrong := t.by[stats.Better] + t.by[stats.Worse]
+	return t.n > 0 && float64(wrong) <= wrongShare*float64(t.n) && t.by[""] == 0 &&
+		t.covered >= least(t.n, stats.Confidence, coverageRisk)
+}
+
+// bothPins are the placements that toll measures by default.
+const bothPins = sample.PinFar + "," + sample.PinNear
+
+// situation is one in which identical modes are compared.
+type situation struct {
+	busy bool
+	pins string
+}
+
+func (s situation) beside() string {
+	if s.busy {
+		return halfBusy
+	}
+	return "nothing"
+}
+
+// identical runs toll, as users do, on identical modes: bridge, and bridge with a tune that
+// changes nothing; pinned and not, on an idle machine and beside a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
-		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --budget %s`, %d times, each with its own seed. It holds if no verdict "+
-			"is better or worse and at least %.0f %% are same.", inert, t.scale.aa.each, t.scale.aa.n, percent*sameShare),
-		head: []string{"load", "verdicts", "same", "unclear", "better", "worse", "no result", "widest"}}
-	tallies := map[string]*tally{bulk: {}, rr: {}}
-	for i := range t.scale.aa.n {
-		r, err := t.compare(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load", bulk+","+rr,
-			"--budget", t.scale.aa.each.String(), "--seed", strconv.FormatUint(t.seed+uint64(i), 10))
-		if err != nil {
+		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --budget %s`, %d times "+
+			"in each situation, each with its own seed. It holds if at most one verdict of %.0f is better or worse, and the 95 %% intervals "+
+			"contain 1 as often as that, but for a chance of %.1f %%.", inert, t.scale.aa.each, t.scale.aa.n, 1/wrongShare, percent*coverageRisk),
+		head: []string{"beside", "CPUs", "load", "rows", "interval contains 1",
+			"same", "unclear", "better", "worse", "no result", "widest"}}
+	all := tally{by: map[stats.Verdict]int{}}
+	for _, s := range []situation{
+		{pins: bothPins}, {pins: sample.PinNone},
+		{busy: true, pins: bothPins}, {busy: true, pins: sample.PinNone},
+	} {
+		if err := t.identicalIn(ctx, s, &out, &all); err != nil {
 			return nil, err
 		}
-		for _, load := range []string{bulk, rr} {
-			e, ratio, err := ratioOf(r, "bridge", inert, load)
-			if err != nil {
-				t.say("aa: run %d of %d: %v", i+1, t.scale.aa.n, err)
-				tallies[load].add("", e)
-				continue
-			}
-			t.say("aa: run %d of %d: %s: %s, %s", i+1, t.scale.aa.n, load, e, ratio.Verdict)
-			tallies[load].add(ratio.Verdict, e)
-		}
 	}
-	// Judged together: so few of one load say little.
-	all := tally{by: map[stats.Verdict]int{}}
-	for _, load := range []string{bulk, rr} {
-		one := tallies[load]
-		out.add(noWord, one.cells(load)...)
-		all.n += one.n
-		all.widest = max(all.widest, one.widest)
-		for v, n := range one.by {
-			all.by[v] += n
-		}
-	}
-	out.add(holdsIf(all.identical()), all.cells("both")...)
+	out.add(holdsIf(all.identical()), all.cells("all", "", "")...)
 	return []table{out}, nil
 }
 
-func (t *tally) cells(name string) []string {
-	out := []string{name, strconv.Itoa(t.n)}
+// identicalIn makes the runs of one situation and adds its rows.
+func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *tally) error {
+	if s.busy {
+		stop, err := startHalfBusy(0)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	tallies, order := map[[2]string]*tally{}, [][2]string(nil)
+	for i := range t.scale.aa.n {
+		r, err := t.compare(ctx, "bridge", "--baseline", "bridge", "--tune", inert,
+			"--load", bulk+","+rr, "--pin", s.pins, "--budget", t.scale.aa.each.String(),
+			"--seed", strconv.FormatUint(t.seed+uint64(i), 10))
+		if err != nil {
+			return err
+		}
+		for _, row := range inertRows(r) {
+			key := [2]string{row.pin, row.load}
+			if tallies[key] == nil {
+				tallies[key], order = &tally{}, append(order, key)
+			}
+			tallies[key].add(row.verdict, row.ratio)
+			t.say("aa: beside %s, run %d of %d: %s, %s: %s, %s", s.beside(), i+1, t.scale.aa.n,
+				row.load, row.pin, row.ratio, row.verdict)
+		}
+	}
+	for _, key := range order {
+		out.add(noWord, tallies[key].cells(s.beside(), key[0], key[1])...)
+		all.join(tallies[key])
+	}
+	return nil
+}
+
+// inertRow is one row of a report on the variant that changes nothing. Without a verdict it has no
+// result.
+type inertRow struct {
+	pin, load string
+	ratio     estimate
+	verdict   stats.Verdict
+}
+
+func inertRows(r *analysis.Report) (out []inertRow) {
+	for _, c := range r.Cells {
+		if c.Tune != inert {
+			continue
+		}
+		row := inertRow{pin: pinName(c.Pin), load: c.Load}
+		if e, err := ofRatio(c.Metrics[c.Primary].Ratio); err == nil {
+			row.ratio, row.verdict = e, c.Metrics[c.Primary].Ratio.Verdict
+		}
+		out = append(out, row)
+	}
+	for _, f := range r.Failed {
+		if f.Tune == inert {
+			out = append(out, inertRow{pin: pinName(f.Pin), load: f.Load})
+		}
+	}
+	return out
+}
+
+// pinName names a row's placement; of none it has no name.
+func pinName(pin string) string { return cmp.Or(pin, sample.PinNone) }
+
+func (t *tally) cells(beside, pin, load string) []string {
+	out := []string{beside, pin, load, strconv.Itoa(t.n), strconv.Itoa(t.covered)}
 	for _, v := range []stats.Verdict{stats.Same, stats.Unclear, stats.Better, stats.Worse, ""} {
 		out = append(out, strconv.Itoa(t.by[v]))
 	}

@@ -101,24 +101,26 @@ func TestLent(t *testing.T) {
 	}
 }
 
-// A figure holds between the placements, with what each side does not know.
+// A mode's row holds if most runs of the tool are between the placements.
 func TestWithin(t *testing.T) {
-	at := func(x, half float64) estimate { return estimate{math.Log(x), math.Log1p(half)} }
 	for _, tt := range []struct {
-		name              string
-		theirs, far, near estimate
-		want              verdict
+		name      string
+		runs      []float64
+		far, near float64
+		want      verdict
 	}{
-		{"between", at(2, 0.05), at(1, 0.02), at(4, 0.02), yes},
-		{"reversed", at(2, 0.05), at(4, 0.02), at(1, 0.02), yes},
-		{"touches", at(4.2, 0.1), at(1, 0.02), at(4, 0.02), yes},
-		{"above", at(5, 0.05), at(1, 0.02), at(4, 0.02), no},
-		{"below", at(0.5, 0.05), at(1, 0.02), at(4, 0.02), no},
-		{"too-wide", at(2, 0.9), at(1, 0.02), at(4, 0.02), tooWide},
+		{"between", []float64{1, 2, 4}, 1, 4, yes},
+		{"reversed", []float64{1, 2, 4}, 4, 1, yes},
+		{"a-little-beyond", []float64{0.92, 4.3}, 1, 4, yes},
+		{"one-of-six-above", []float64{2, 2, 2, 2, 2, 5}, 1, 4, yes},
+		{"two-of-six-outside", []float64{2, 2, 2, 2, 0.5, 5}, 1, 4, no},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			for i, x := range tt.runs {
+				tt.runs[i] = math.Log(x)
+			}
 			var out table
-			out.within(rivals[0], "nothing", "host", tt.theirs, tt.far, tt.near)
+			out.within(rivals[0], "nothing", "host", tt.runs, math.Log(tt.far), math.Log(tt.near))
 			if got := out.rows[0].holds; got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}

@@ -74,11 +74,12 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools on the same paths and CPUs",
 		text: fmt.Sprintf("Each mode against host by the other tool, a second each, all modes forth and back, and by toll in slices for %s, in the same namespaces, pinned "+
-			"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. A row holds if the ratio of both ratios may be 1, by an "+
+			"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. docker-proxy's round trips also by toll in visits of "+
+			fmt.Sprint(visitWindow)+", which do not pause either. A row holds if the ratio of both ratios may be 1, by an "+
 			"interval for all rows together whose half is at most %.0f %%.", t.scale.peers.each, t.scale.peers.n, percent*wide),
 		head: []string{"load", "CPUs", "tool", "mode", "to host by it", "by toll", "ratio of both"}}
 	pins := []string{sample.PinFar, sample.PinNear}
-	rows := len(rivals) * len(pins) * (len(checked) - 1)
+	rows := len(rivals)*len(pins)*(len(checked)-1) + 1
 	for _, pin := range pins {
 		base, err := t.published(ctx, pin)
 		if err != nil {
@@ -95,18 +96,34 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 				continue
 			}
 			for _, m := range checked[1:] {
-				own, none := ours[pin].ratio(m)
-				by, few := theirs.ratio(m)
-				if err := errors.Join(none, few); err != nil {
-					out.add(no, r.load, pin, r.name, string(m), path.OneLine(err), "", "")
-					continue
-				}
-				ratio, v := agreement(by.over(own), rows, wide)
-				out.add(v, r.load, pin, r.name, string(m), by.String(), own.String(), ratio.String())
+				out.agree(r, pin, m, string(m), theirs, ours[pin], rows)
 			}
+			if pin != sample.PinFar || r.load != rr {
+				continue
+			}
+			visits := block{check: "peers, in visits", rival: r, plan: visited(under(base, r.load), visitWindow), pinned: true}
+			if theirs, ours, err = t.blocks(ctx, visits, kept); err != nil {
+				return nil, err
+			}
+			out.agree(r, pin, mode.PublishProxy, string(mode.PublishProxy)+", visits", theirs, ours[pin], rows)
 		}
 	}
 	return []table{out}, nil
+}
+
+// visitWindow is how long toll measures without a pause where docker-proxy is held against qperf.
+const visitWindow = 250 * time.Millisecond
+
+// agree adds a row: whether the tool and toll find the same ratio of a mode to host.
+func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found, rows int) {
+	own, none := ours.ratio(m)
+	by, few := theirs.ratio(m)
+	if err := errors.Join(none, few); err != nil {
+		t.add(no, r.load, pin, r.name, name, path.OneLine(err), "", "")
+		return
+	}
+	ratio, v := agreement(by.over(own), rows, wide)
+	t.add(v, r.load, pin, r.name, name, by.String(), own.String(), ratio.String())
 }
 
 // block is how a tool and toll measure in turns.

@@ -45,26 +45,35 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-func TestIdentical(t *testing.T) {
-	const none = stats.Verdict("")
+func TestTally(t *testing.T) {
+	const none = ""
+	covers, misses := estimate{0.005, 0.01}, estimate{0.02, 0.01}
 	for _, c := range []struct {
-		name string
-		said map[stats.Verdict]int
-		want bool
+		name   string
+		said   map[stats.Verdict]int
+		missed int // of the first
+		want   bool
 	}{
-		{"nothing", nil, false},
-		{"all", map[stats.Verdict]int{stats.Same: 20}, true},
-		{"one-of-twenty-unclear", map[stats.Verdict]int{stats.Same: 19, stats.Unclear: 1}, true},
-		{"two-of-twenty-unclear", map[stats.Verdict]int{stats.Same: 18, stats.Unclear: 2}, false},
-		{"one-worse", map[stats.Verdict]int{stats.Same: 79, stats.Worse: 1}, false},
-		{"one-better", map[stats.Verdict]int{stats.Same: 79, stats.Better: 1}, false},
-		{"no-results", map[stats.Verdict]int{stats.Same: 18, none: 2}, false},
+		{"nothing", nil, 0, false},
+		{"all", map[stats.Verdict]int{stats.Same: 200}, 0, true},
+		{"unclear", map[stats.Verdict]int{stats.Same: 100, stats.Unclear: 100}, 0, true},
+		{"one-worse-of-200", map[stats.Verdict]int{stats.Same: 199, stats.Worse: 1}, 1, true},
+		{"two-wrong-of-200", map[stats.Verdict]int{stats.Same: 198, stats.Worse: 1, stats.Better: 1}, 2, false},
+		{"one-worse-of-80", map[stats.Verdict]int{stats.Same: 79, stats.Worse: 1}, 1, false},
+		{"no-result", map[stats.Verdict]int{stats.Same: 198, none: 2}, 0, false},
+		{"one-of-twenty-misses", map[stats.Verdict]int{stats.Same: 200}, 10, true},
+		{"one-of-ten-misses", map[stats.Verdict]int{stats.Same: 200}, 20, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got tally
+			missed := 0
 			for v, n := range c.said {
 				for range n {
-					got.add(v, estimate{0, 0.01})
+					e := covers
+					if missed < c.missed {
+						e, missed = misses, missed+1
+					}
+					got.add(v, e)
 				}
 			}
 			if got.identical() != c.want {

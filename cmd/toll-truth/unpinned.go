@@ -5,20 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// unpinnedWidth is the widest half of an interval of an unpinned tool's figure that says anything: the
-// placements themselves differ by more.
-const unpinnedWidth = 0.5
+const (
+	// beyond is how far outside toll's range a run of another tool may lie, as a share: the
+	// machine's state changes between them.
+	beyond = 0.1
+	// mostRuns is the share of the runs that lie in the range at least.
+	mostRuns = 0.8
+)
 
 // unpinned compares what other tools find that pin nothing, as engineers run them, with the range
 // that toll reports by default: from one placement on CPUs to the other.
 func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
-	base, err := t.published(ctx, sample.PinFar+","+sample.PinNear)
+	base, err := t.published(ctx, bothPins)
 	if err != nil {
 		return nil, err
 	}
@@ -28,10 +33,13 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools that pin nothing",
-		text: fmt.Sprintf("Each mode by the other tool, which the scheduler places, a second each, and by toll in slices of both placements for %s, %d blocks one after "+
-			"another; on an otherwise idle machine, and beside a process that keeps a CPU half busy. A row holds if the tool's interval, of which half is at most "+
-			"%.0f %%, and the range from far to near with toll's intervals have values in common.", t.scale.peers.each, t.scale.peers.n, percent*unpinnedWidth),
-		head: []string{"beside", "load", "tool", "figure", "by it", "by toll, far", "near"}}
+		text: fmt.Sprintf("Each mode by the other tool, which the scheduler places, a second each, "+
+			"and by toll in slices of both placements for %s, %d blocks one after another; on an "+
+			"otherwise idle machine, and beside a process that keeps a CPU half busy. Runs of a tool "+
+			"differ by what the scheduler does. A row holds if %.0f %% of them lie in the range from "+
+			"far to near, or within %.0f %% of it.", t.scale.peers.each, t.scale.peers.n,
+			percent*mostRuns, percent*beyond),
+		head: []string{"beside", "load", "tool", "figure", "its runs", "toll, far", "near", "in the range"}}
 	for _, busy := range []bool{false, true} {
 		if err := t.unpinnedBeside(ctx, &out, base, kept, busy); err != nil {
 			return nil, err
@@ -44,9 +52,8 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan, kept *keeping, busy bool) error {
 	beside := "nothing"
 	if busy {
-		const half = 0.5
-		beside = "a half-busy CPU"
-		stop, err := startWork(work{processes: 1, share: half, cpus: base.Pins[0].CPUs.Client})
+		beside = halfBusy
+		stop, err := startHalfBusy(base.Pins[0].CPUs.Client...)
 		if err != nil {
 			return err
 		}
@@ -59,43 +66,52 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 		}
 		if err != nil {
 			t.say("unpinned: %s: %v", r.name, err)
-			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "")
+			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "", "")
 			continue
 		}
-		far, near := ours[sample.PinFar], ours[sample.PinNear]
-		var host [3]estimate // by the tool, far, near
-		var few error
-		for i, logs := range [][]float64{theirs[mode.Host], far.host, near.host} {
-			if host[i], few = ofLogs(logs); few != nil {
-				break
-			}
-			host[i].log -= math.Log(r.scale)
-		}
-		if few != nil {
-			out.add(no, beside, r.load, r.name, path.OneLine(few), "", "", "")
-			continue
-		}
-		out.within(r, beside, "host, "+r.unit, host[0], host[1], host[2])
-		for _, m := range checked[1:] {
-			ratio, few := theirs.ratio(m)
-			inFar, noFar := far.ratio(m)
-			inNear, noNear := near.ratio(m)
-			if err := errors.Join(few, noFar, noNear); err != nil {
-				out.add(no, beside, r.load, r.name, string(m)+" / host", path.OneLine(err), "", "")
-				continue
-			}
-			out.within(r, beside, string(m)+" / host", ratio, inFar, inNear)
+		if err := t.withinRange(out, beside, r, theirs, ours); err != nil {
+			t.say("unpinned: %s: %v", r.name, err)
+			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "", "")
 		}
 	}
 	return nil
 }
 
-// within adds a row that holds if a tool's figure is in the range from far to near.
-func (t *table) within(r rival, beside, figure string, theirs, far, near estimate) {
-	low, high := min(far.log-far.half, near.log-near.half), max(far.log+far.half, near.log+near.half)
-	v := holdsIf(theirs.log+theirs.half >= low && theirs.log-theirs.half <= high)
-	if v == yes && math.Expm1(theirs.half) > unpinnedWidth {
-		v = tooWide
+// withinRange adds a row for each mode: how many of the tool's runs lie in toll's range.
+func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
+	var pins [2]map[mode.Name]float64
+	for i, pin := range []string{sample.PinFar, sample.PinNear} {
+		host, err := ofLogs(ours[pin].host)
+		if err != nil {
+			return err
+		}
+		pins[i] = map[mode.Name]float64{mode.Host: host.log}
+		for _, m := range checked[1:] {
+			ratio, err := ours[pin].ratio(m)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", m, pin, err)
+			}
+			pins[i][m] = host.log + ratio.log
+		}
 	}
-	t.add(v, beside, r.load, r.name, figure, theirs.String(), far.String(), near.String())
+	for _, m := range checked {
+		out.within(r, beside, string(m), theirs[m], pins[0][m], pins[1][m])
+	}
+	return nil
+}
+
+// within adds a row that holds if most of a tool's runs lie in the range from far to near.
+func (t *table) within(r rival, beside, m string, runs []float64, far, near float64) {
+	low, high := min(far, near)-math.Log1p(beyond), max(far, near)+math.Log1p(beyond)
+	inside := 0
+	for _, x := range runs {
+		if low <= x && x <= high {
+			inside++
+		}
+	}
+	rate := func(log float64) string { return fmt.Sprintf("%.3g", math.Exp(log)/r.scale) }
+	span := rate(slices.Min(runs)) + " to " + rate(slices.Max(runs))
+	v := holdsIf(float64(inside) >= mostRuns*float64(len(runs)))
+	t.add(v, beside, r.load, r.name, m+", "+r.unit, span, rate(far), rate(near),
+		fmt.Sprintf("%d of %d", inside, len(runs)))
 }
