@@ -55,7 +55,7 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 
 // lowerMedian is of an even number of values the smaller one of the two in the middle: of two
 // clusters it is in one.
-func lowerMedian(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[(len(xs)-1)/2] }
+func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
 // usual are the epochs that have pairs and are not set aside. Mixed says that it is not
 // known which they are, and that they are all of them.

@@ -220,8 +220,35 @@ func alike(known Prior, rows []scatter, variance float64) float64 {
 	return 2 * inverseTrigamma(max(excess, trigamma(most/2)))
 }
 
-// trigamma returns the derivative of the digamma function.
-func trigamma(x float64) float64 { return mathext.Zeta(2, x) }
+// series is from where on the asymptotic series of the polygamma functions have 12 digits.
+const series = 15
+
+// trigamma returns the derivative of the digamma function at x > 0, NaN elsewhere (Abramowitz &
+// Stegun 6.4.6, 6.4.12).
+func trigamma(x float64) float64 {
+	if !(x > 0) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for ; x < series; x++ {
+		sum += 1 / (x * x)
+	}
+	y := 1 / (x * x)
+	return sum + 1/x + y/2 + y/x*(1./6-y*(1./30-y*(1./42-y/30)))
+}
+
+// tetragamma returns the derivative of trigamma at x > 0, NaN elsewhere (6.4.6, 6.4.13).
+func tetragamma(x float64) float64 {
+	if !(x > 0) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for ; x < series; x++ {
+		sum -= 2 / (x * x * x)
+	}
+	y := 1 / (x * x)
+	return sum - y - y/x - y*y*(1./2-y*(1./6-y*(1./6-y*3/10)))
+}
 
 // inverseTrigamma returns the x of which y is the trigamma function, by Newton's method for its
 // reciprocal, which is nearly straight (Smyth 2004, appendix).
@@ -229,7 +256,7 @@ func inverseTrigamma(y float64) float64 {
 	x := 0.5 + 1/y
 	for range 8 {
 		t := trigamma(x)
-		x -= t * (1 - t/y) / (2 * mathext.Zeta(3, x))
+		x += t * (1 - t/y) / tetragamma(x)
 	}
 	return x
 }

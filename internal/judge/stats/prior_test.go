@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // group is a run of several rows and a control, each judged by what the others say.
@@ -131,5 +133,21 @@ func TestLearnedIntervalCovers(t *testing.T) {
 			}
 		}
 		t.Logf("%s%s", c.name, text)
+	}
+}
+
+func TestPolygamma(t *testing.T) {
+	for x := 1e-3; x < 1e4; x *= 1.07 {
+		for name, f := range map[string][2]float64{"trigamma": {trigamma(x), mathext.Zeta(2, x)}, "tetragamma": {tetragamma(x), -2 * mathext.Zeta(3, x)}} {
+			if math.Abs(f[0]/f[1]-1) > 1e-12 {
+				t.Errorf("%s(%g) = %g, want %g", name, x, f[0], f[1])
+			}
+		}
+		if got := inverseTrigamma(trigamma(x)); x > 0.1 && math.Abs(got/x-1) > 1e-6 {
+			t.Errorf("the inverse of trigamma(%g) is %g", x, got)
+		}
+	}
+	if x := trigamma(-1) + tetragamma(0); !math.IsNaN(x) {
+		t.Errorf("below 0: %g", x)
 	}
 }

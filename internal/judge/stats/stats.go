@@ -36,9 +36,16 @@ func Median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
 	}
-	s := slices.Clone(xs)
-	slices.Sort(s)
-	return medianSorted(s)
+	s, n := slices.Clone(xs), len(xs)
+	if slices.ContainsFunc(s, math.IsNaN) {
+		slices.Sort(s)
+		return medianSorted(s)
+	}
+	high := Kth(s, n/2)
+	if n%2 == 1 {
+		return high
+	}
+	return medianSorted([]float64{slices.Max(s[:n/2]), high})
 }
 
 func medianSorted(s []float64) float64 {
