@@ -2,6 +2,9 @@ package model
 
 import (
 	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 // additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with
@@ -79,8 +82,9 @@ func (a *additive) rank() int {
 // start weighs the first solution by how far visits are from the median of their group once
 // their time's median is off, so that no single visit decides it.
 func (a *additive) start() {
-	a.levels = medians(a.y, a.time, len(a.levels), func(int) float64 { return 0 })
-	a.centres = medians(a.y, a.group, len(a.centres), func(i int) float64 { return a.levels[a.time[i]] })
+	none := make([]float64, len(a.levels))
+	a.levels = medians(a.y, a.time, len(a.levels), none, a.time)
+	a.centres = medians(a.y, a.group, len(a.centres), a.levels, a.time)
 	a.residuals()
 	far := make([]float64, len(a.rest))
 	for i, r := range a.rest {
@@ -89,7 +93,7 @@ func (a *additive) start() {
 	if len(far) == 0 {
 		return
 	}
-	if scale := normal * kth(far, (len(far)+a.rankedBelow())/2); scale > 0 {
+	if scale := normal * stats.Kth(far, (len(far)+a.rankedBelow())/2); scale > 0 {
 		for i, r := range a.rest {
 			a.weights[i] = min(1, 2*bend*scale/math.Abs(r))
 		}
@@ -102,61 +106,68 @@ func (a *additive) rankedBelow() int { return min(len(a.y)-a.free, len(a.y)-1) }
 // solve finds the weighted least squares: the levels by conjugate gradients, with the groups'
 // centres eliminated. Few different patterns of visits take few steps.
 func (a *additive) solve() {
-	groups, times := len(a.centres), len(a.levels)
-	inGroup, inTime := make([]float64, groups), make([]float64, times)
+	inGroup := make([]float64, len(a.centres))
 	for i, w := range a.weights {
 		inGroup[a.group[i]] += w
-		inTime[a.time[i]] += w
 	}
-	means := make([]float64, groups)
-	// centre finds the weighted mean of each group of some values, 0 if there are none.
-	centre := func(value func(i int) float64) {
-		clear(means)
-		for i, w := range a.weights {
-			means[a.group[i]] += w * value(i)
-		}
-		for g, w := range inGroup {
-			if w > 0 {
-				means[g] /= w
-			}
-		}
+	clear(a.levels)
+	if len(a.levels) > 1 {
+		a.level(inGroup)
 	}
-	if times > 1 {
-		r, p, ap := make([]float64, times), make([]float64, times), make([]float64, times)
-		centre(func(i int) float64 { return a.y[i] })
-		clear(a.levels)
-		for i, w := range a.weights {
-			r[a.time[i]] += w * (a.y[i] - means[a.group[i]])
-		}
-		copy(p, r)
-		first := dot(r, r)
-		for left, step := first, 0; left > 1e-20*first && left > 0 && step < 4*times; step++ {
-			centre(func(i int) float64 { return p[a.time[i]] })
-			clear(ap)
-			for i, w := range a.weights {
-				ap[a.time[i]] += w * (p[a.time[i]] - means[a.group[i]])
-			}
-			curve := dot(p, ap)
-			if !(curve > 0) {
-				break
-			}
-			by := left / curve
-			for t := range r {
-				a.levels[t] += by * p[t]
-				r[t] -= by * ap[t]
-			}
-			next := dot(r, r)
-			for t := range p {
-				p[t] = r[t] + next/left*p[t]
-			}
-			left = next
-		}
-	} else {
-		clear(a.levels)
-	}
-	centre(func(i int) float64 { return a.y[i] - a.levels[a.time[i]] })
-	copy(a.centres, means)
+	a.means(a.centres, inGroup, a.y, a.levels)
 	a.residuals()
+}
+
+// level finds the levels. inGroup holds the sum of the weights of each group.
+func (a *additive) level(inGroup []float64) {
+	times := len(a.levels)
+	means := make([]float64, len(a.centres))
+	r, p, ap := make([]float64, times), make([]float64, times), make([]float64, times)
+	a.means(means, inGroup, a.y, a.levels)
+	for i, w := range a.weights {
+		r[a.time[i]] += w * (a.y[i] - means[a.group[i]])
+	}
+	copy(p, r)
+	first := dot(r, r)
+	for left, step := first, 0; left > 1e-20*first && left > 0 && step < 4*times; step++ {
+		a.means(means, inGroup, nil, p)
+		clear(ap)
+		for i, w := range a.weights {
+			ap[a.time[i]] += w * (p[a.time[i]] + means[a.group[i]])
+		}
+		curve := dot(p, ap)
+		if !(curve > 0) {
+			break
+		}
+		by := left / curve
+		for t := range r {
+			a.levels[t] += by * p[t]
+			r[t] -= by * ap[t]
+		}
+		next := dot(r, r)
+		for t := range p {
+			p[t] = r[t] + next/left*p[t]
+		}
+		left = next
+	}
+}
+
+// means finds the weighted mean of y, less what off says of its time, in each group: 0 in one
+// without weight. A nil y is 0.
+func (a *additive) means(means, inGroup, y, off []float64) {
+	clear(means)
+	for i, w := range a.weights {
+		x := -off[a.time[i]]
+		if y != nil {
+			x += y[i]
+		}
+		means[a.group[i]] += w * x
+	}
+	for g, w := range inGroup {
+		if w > 0 {
+			means[g] /= w
+		}
+	}
 }
 
 func (a *additive) residuals() {
@@ -198,15 +209,23 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// medians returns the median of each group's values, less what off says of them.
-func medians(y []float64, group []int32, groups int, off func(i int) float64) []float64 {
-	by := make([][]float64, groups)
+// medians returns the median of each group's values, less what off says of their time.
+func medians(y []float64, group []int32, groups int, off []float64, time []int32) []float64 {
+	first := make([]int, groups+1) // of each group's values
+	for _, g := range group {
+		first[g+1]++
+	}
+	for g := range groups {
+		first[g+1] += first[g]
+	}
+	values, next := make([]float64, len(y)), slices.Clone(first)
 	for i, g := range group {
-		by[g] = append(by[g], y[i]-off(i))
+		values[next[g]] = y[i] - off[time[i]]
+		next[g]++
 	}
 	out := make([]float64, groups)
-	for g, xs := range by {
-		if len(xs) > 0 {
+	for g := range out {
+		if xs := values[first[g]:first[g+1]]; len(xs) > 0 {
 			out[g] = median(xs)
 		}
 	}

@@ -78,7 +78,7 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 func (f *Fit) chances(suspects []Fault) []float64 {
 	// Other suspects are left out, because faults tell nothing of chance. In a
 	// single sweep that would leave out all that chance has done.
-	suspected := map[int32]bool{}
+	suspected := make([]bool, f.Nodes*f.Nodes) // by link
 	if f.Sweeps > 1 {
 		for _, s := range suspects {
 			suspected[f.linkOf(s.Nodes[0], s.Nodes[1])] = true

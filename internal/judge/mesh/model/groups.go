@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 // Group is nodes that are well among themselves, while their links to the others
@@ -154,7 +156,7 @@ func (f *Fit) split(x []float64) []int {
 		return nil
 	}
 	fifth := (len(all) - 1) / 5
-	low, high := kth(all, fifth), kth(all, len(all)-1-fifth)
+	low, high := stats.Kth(all, fifth), stats.Kth(all, len(all)-1-fifth)
 	if high-low < f.least {
 		return nil
 	}

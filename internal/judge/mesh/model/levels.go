@@ -30,17 +30,40 @@ func (f *Fit) sort(visits []Visit) {
 	f.Visits = int(f.first[links])
 	f.visits = make([]visit, f.Visits)
 	next := slices.Clone(f.first)
-	sweeps := map[int]bool{}
+	sweeps, rounds := numbers[int]{}, numbers[[2]int]{}
 	for _, v := range visits {
 		if !good(v) {
 			continue
 		}
 		l := link(v)
-		f.visits[next[l]] = visit{int32(l), int32(v.Sweep), int32(v.Round), math.Log(v.Slowness)}
+		f.visits[next[l]] = visit{int32(l), sweeps.of(v.Sweep), rounds.of([2]int{v.Sweep, v.Round}), math.Log(v.Slowness)}
 		next[l]++
-		sweeps[v.Sweep] = true
 	}
-	f.Sweeps = len(sweeps)
+	f.Sweeps, f.rounds = len(sweeps.all), len(rounds.all)
+}
+
+// numbers numbers keys from 0 on. Visits come in the order of time, so that most have the key
+// of the one before.
+type numbers[K comparable] struct {
+	all    map[K]int32
+	last   K
+	number int32
+}
+
+func (n *numbers[K]) of(k K) int32 {
+	if n.all != nil && k == n.last {
+		return n.number
+	}
+	if n.all == nil {
+		n.all = map[K]int32{}
+	}
+	number, ok := n.all[k]
+	if !ok {
+		number = int32(len(n.all))
+		n.all[k] = number
+	}
+	n.last, n.number = k, number
+	return number
 }
 
 // manyInRound is how many visits a round must have for a level of its own: of
@@ -50,24 +73,29 @@ const manyInRound = 32
 // times is the time of each visit, for which a level is taken off: its sweep or,
 // if rounds are large enough, its round.
 func (f *Fit) times(rounds bool) []int32 {
-	type time struct{ sweep, round int32 }
-	count := map[time]int{}
-	for _, v := range f.visits {
-		count[time{v.sweep, v.round}]++
-	}
-	ids := map[time]int32{}
 	out := make([]int32, len(f.visits))
+	if !rounds {
+		for i, v := range f.visits {
+			out[i] = v.sweep
+		}
+		return out
+	}
+	count := make([]int, f.rounds)
+	for _, v := range f.visits {
+		count[v.round]++
+	}
+	ids := make([]int32, f.rounds+f.Sweeps) // of rounds and of what is left of sweeps, plus 1; 0: none yet
+	last := int32(0)
 	for i, v := range f.visits {
-		t := time{v.sweep, v.round}
-		if !rounds || count[t] < manyInRound {
-			t.round = -1
+		t := v.round
+		if count[t] < manyInRound {
+			t = int32(f.rounds) + v.sweep
 		}
-		id, ok := ids[t]
-		if !ok {
-			id = int32(len(ids))
-			ids[t] = id
+		if ids[t] == 0 {
+			last++
+			ids[t] = last
 		}
-		out[i] = id
+		out[i] = ids[t] - 1
 	}
 	return out
 }

@@ -74,6 +74,7 @@ type Fit struct {
 	centre, drift, driftFree float64
 	centres                  []float64 // what each link came to by itself
 
+	rounds  int     // that have visits, of all sweeps
 	visits  []visit // by link
 	first   []int32 // index of a link's first visit; one more than links
 	links   []float64
@@ -86,7 +87,7 @@ type Fit struct {
 // visit is a visit on its way through the model.
 type visit struct {
 	link         int32
-	sweep, round int32
+	sweep, round int32   // numbered from 0; rounds over all sweeps
 	y            float64 // logarithm of the slowness, later without its time's level
 }
 

@@ -273,24 +273,6 @@ func TestThousandNodesInRacks(t *testing.T) {
 	}
 }
 
-func TestKth(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	for n := 1; n < 300; n++ {
-		xs := make([]float64, n)
-		for i := range xs {
-			xs[i] = math.Round(10 * rng.NormFloat64()) // with equal ones
-		}
-		sorted := slices.Sorted(slices.Values(xs))
-		k := rng.IntN(n)
-		if got := kth(slices.Clone(xs), k); got != sorted[k] {
-			t.Fatalf("%d of %v is %v, want %v", k, xs, got, sorted[k])
-		}
-		if got := lowMedian(slices.Clone(xs)); got != sorted[(n-1)/2] {
-			t.Fatalf("median %v, want %v", got, sorted[(n-1)/2])
-		}
-	}
-}
-
 // Known quantiles (Abramowitz & Stegun, table 26.10).
 func TestStudent(t *testing.T) {
 	for _, tt := range []struct{ p, df, want, within float64 }{
