@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -151,10 +152,15 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// packages are those of internal, without this one, with what each imports of internal.
+// goList asks the go command once for all tests.
+var goList = sync.OnceValues(func() ([]byte, error) {
+	return exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+})
+
+// packages returns those of internal, without this one, with what each imports of internal.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	out, err := goList()
 	if err != nil {
 		t.Fatal(err)
 	}
