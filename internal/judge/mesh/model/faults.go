@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
 // Kind is what a fault is of.
@@ -199,7 +197,7 @@ func (f *Fit) suspects() []Fault {
 // link is the fault of a link, slower by that much.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	l := f.linkOf(from, to)
-	half := student(1-(1-stats.Confidence)/2, f.df) * f.linkNoise(l)
+	half := student(upper, f.df) * f.linkNoise(l)
 	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
 	expected := f.row(from, to) + f.between(from, to) - by
 	for _, v := range f.visits[f.first[l]:f.first[l+1]] {

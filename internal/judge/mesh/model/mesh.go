@@ -72,6 +72,7 @@ type Fit struct {
 	// Of what all visits of a sweep have in common: the mean, its standard error, NaN if not
 	// known, and the degrees of freedom of that.
 	centre, drift, driftFree float64
+	visitT, driftT           float64   // Student's quantiles of 95 % intervals with visitFree and driftFree
 	centres                  []float64 // what each link came to by itself
 
 	rounds  int     // that have visits, of all sweeps
@@ -98,6 +99,9 @@ type side struct {
 	n           int     // links
 }
 
+// upper is the probability of what is not above a 95 % interval.
+const upper = 1 - (1-stats.Confidence)/2
+
 // Least is what a fault is at least, as a factor: less is not worth a screwdriver.
 const Least = 1.25
 
@@ -121,6 +125,7 @@ func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	f.effects()
 	f.noise()
 	f.Level = math.Exp(f.level)
+	f.visitT, f.driftT = student(upper, f.visitFree), student(upper, f.driftFree)
 	f.Out, f.In = f.describe(f.out, f.row), f.describe(f.in, f.column)
 	if !directed {
 		f.In = f.Out
@@ -259,18 +264,19 @@ func (f *Fit) expected(link int32) float64 {
 // describe is the effects as a report has them.
 func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	out := make([]Effect, len(sides))
+	t, beyond := student(upper, f.df), max(f.least, f.linkBeyond())
+	if math.IsNaN(beyond) {
+		beyond = f.least
+	}
 	for i, s := range sides {
 		e := Effect{Factor: math.Exp(s.effect), Low: math.NaN(), High: math.NaN(), Of: s.n}
 		if s.n >= minLinks {
-			half := student(1-(1-stats.Confidence)/2, f.df) * f.error(s) // NaN without noise
+			half := t * f.error(s) // NaN without noise
 			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
 		}
 		slow := s.effect / 2
 		if s.effect < f.least {
-			slow = max(f.least, f.linkBeyond())
-			if math.IsNaN(slow) {
-				slow = f.least
-			}
+			slow = beyond
 		}
 		for j := range f.Nodes {
 			if x := at(i, j); x-f.level-f.other(sides, j) >= slow {

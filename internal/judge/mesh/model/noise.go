@@ -222,14 +222,14 @@ func (f *Fit) Link(from, to int) (x, low, high float64) {
 	if n == 0 {
 		return math.NaN(), math.NaN(), math.NaN()
 	}
-	own, free := f.visitNoise/math.Sqrt(f.info[l]), f.visitFree
+	own := f.visitNoise / math.Sqrt(f.info[l])
 	switch {
 	case f.Alone && f.info[l] == 0:
-		own, free = 0, 1
+		own = 0
 	case f.Alone: // what both directions have in common is the sweep's
 		own = f.visitNoise * math.Sqrt(f.info[l]) / n
 	}
-	half := interval(own, free, f.drift, f.driftFree)
+	half := f.interval(own)
 	return math.Exp(f.centres[l]), math.Exp(f.centres[l] - half), math.Exp(f.centres[l] + half)
 }
 
@@ -256,17 +256,16 @@ func (f *Fit) Typical() (x, low, high float64) {
 	if links > 2 { //nolint:mnd // of fewer the sweeps' mean is theirs
 		own = medianError * math.Sqrt(unknown) / links
 	}
-	half := interval(own, f.visitFree, f.drift, f.driftFree)
+	half := f.interval(own)
 	return math.Exp(m), math.Exp(m - half), math.Exp(m + half)
 }
 
-// interval returns the half-width of a 95 % interval from two independent standard errors and
-// their degrees of freedom.
-func interval(a, aFree, b, bFree float64) float64 {
-	const p = 1 - (1-stats.Confidence)/2
-	half := student(p, bFree) * b
-	if a > 0 {
-		half = math.Hypot(half, student(p, aFree)*a)
+// interval returns the half-width of a 95 % interval from the standard error of what links have of
+// their own and that of what they have in common.
+func (f *Fit) interval(own float64) float64 {
+	half := f.driftT * f.drift
+	if own > 0 {
+		half = math.Hypot(half, f.visitT*own)
 	}
 	return max(half, quiet)
 }
