@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -118,7 +119,7 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "against", "results", saveFlag:
 		return results(many)
 	}
-	if choice := choiceOf(f.Name); choice != nil {
+	if choice := choices()[f.Name]; choice != nil {
 		return oneOf(func() []string { return choice }, many)
 	}
 	return nil
@@ -222,14 +223,15 @@ func recipeWords() []string {
 	return out
 }
 
-// choiceOf are the words that a load's flag takes; nil if it takes no words.
-func choiceOf(flag string) []string {
+// choices returns the words that flags of loads take, by the flag's name, of those that take words.
+var choices = sync.OnceValue(func() map[string][]string {
+	out := map[string][]string{}
 	for _, w := range workload.All() {
-		if f, ok := flagOf(w, flag); ok {
-			if choice, is := f.Value.(workload.Choice); is {
-				return choice.Words
+		for _, f := range w.Flags {
+			if choice, is := f.Value.(workload.Choice); is && out[f.Name] == nil {
+				out[f.Name] = choice.Words
 			}
 		}
 	}
-	return nil
-}
+	return out
+})
