@@ -49,7 +49,10 @@ func TestManual(t *testing.T) {
 	if !mayBuild() {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
-	bin := binary(t)
+	bin := scripted
+	if *update {
+		bin = binary(t)
+	}
 	examples := 0
 	for page, text := range manual(t) {
 		found := example.FindAllStringSubmatch(text, -1)

@@ -45,10 +45,12 @@ const (
 
 // What a sliced load has besides its slices, in seconds.
 const (
-	epochLength  = 2 // of the slices of all cells together
 	sliceWarmup  = 0.01
 	windowBeside = 0.05 // of each cell at an epoch's end, if the user gave none
 )
+
+// epochLength is how long the slices of all cells take together, in seconds. Only tests change it.
+var epochLength = 2.0
 
 // settleTime is the least warm-up of unpinned ends, in seconds. The scheduler of an idle machine
 // moves the threads of new processes to CPUs of their own within some 100 ms.
