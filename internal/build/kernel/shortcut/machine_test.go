@@ -109,7 +109,7 @@ func ask(at string) string {
 }
 
 func answer(c net.Conn) string {
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	b, err := io.ReadAll(c)
 	if err != nil {
 		return err.Error()

@@ -178,7 +178,7 @@ func TestOff(t *testing.T) {
 	must(m.table.Renew(0))
 	want("not renewed", "proxy")
 	must(m.table.Renew(20 * time.Millisecond))
-	testwait.Until(t, 10*time.Second, "the lease runs out", func() bool { s, err := m.table.State(); return err == nil && s.Lease == 0 })
+	testwait.Until(t, time.Minute, "the lease runs out", func() bool { s, err := m.table.State(); return err == nil && s.Lease == 0 })
 	want("not renewed in time", "proxy")
 	m.wantLeft(t, "switched off, or the lease ran out", 3)
 	must(m.table.Renew(time.Hour))
@@ -206,7 +206,7 @@ func TestListenerDecides(t *testing.T) {
 		t.Errorf("alone again: %s", got)
 	}
 	m.proxies[first.PID]()
-	testwait.Until(t, 10*time.Second, "the proxy is gone", func() bool { return strings.Contains(m.ask(lo4), "refused") })
+	testwait.Until(t, time.Minute, "the proxy is gone", func() bool { return strings.Contains(m.ask(lo4), "refused") })
 	m.proxy(t, "0.0.0.0:7070")
 	if got := m.ask(lo4); got != "proxy" {
 		t.Errorf("after it: %s", got)
@@ -272,7 +272,7 @@ func TestFilteredClient(t *testing.T) {
 		}
 		_ = l.Close()
 		_ = p.Close()
-		testwait.Until(t, 10*time.Second, "the filter is gone", func() bool { return strings.HasPrefix(from(), "server") })
+		testwait.Until(t, time.Minute, "the filter is gone", func() bool { return strings.HasPrefix(from(), "server") })
 	}
 }
 
