@@ -50,12 +50,12 @@ IDLE = test-vm check
 LAST = test-toll test-loops
 .PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 4 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
+	$(MAKE) -j 5 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
 
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
 
-$(LAST:%=last-%): last-%: test-places race
+$(LAST:%=last-%): last-%: test-places test-faults race
 	$(MAKE) --no-print-directory $*
 
 test-toll:
@@ -75,9 +75,12 @@ SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
 PLACES = build/swarm build/docker build/lab build/peer build/kubernetes fast
-.PHONY: test-places
+FAULTS = ^TestFaultAtEachStep$$
+.PHONY: test-places test-faults
 test-places:
-	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m)
+	$(call again,$(PLACES:%=./internal/%),-p 4 -parallel 3 -timeout 30m -skip '$(FAULTS)')
+test-faults: # of the longest, a third that waits for the kernel
+	$(call again,./internal/build/lab,-timeout 30m -run '$(FAULTS)')
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
