@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
 // Arg is the argument that makes toll Main.
@@ -35,9 +35,12 @@ const (
 	socket = dir + "/db.sock"
 
 	readyWord    = "ready"
+	maxReady     = 100              // bytes
 	startTimeout = 30 * time.Second // of a busy machine
-	callTimeout  = 30 * time.Second
 )
+
+// limits bound what a program of Open vSwitch may take and print: a thousand ports are 200 kB.
+var limits = exchange.Limits{Time: 30 * time.Second, Output: 4 << 20}
 
 // Programs are those of Open vSwitch that the lab needs.
 func Programs() []string {
@@ -70,25 +73,23 @@ var Version = sync.OnceValue(func() string {
 
 var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
-// run runs a program of Open vSwitch and returns what it printed.
+// run runs a program of Open vSwitch and returns what it printed, without the spaces around it.
+// The program does not outlive this process: it would go on to change the switch. A terminal's
+// Ctrl-C does not reach it, or nothing could be removed afterwards.
 func run(program string, args ...string) (string, error) {
 	file, err := Find(program)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	// It dies with this process rather than wait for daemons that died with it, too.
-	// The signal is tied to the thread.
-	runtime.LockOSThread()
+	runtime.LockOSThread() // which the signal is tied to
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
+	cmd := exec.Command(file, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	out, err := exchange.Output(context.Background(), cmd, limits)
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, printable.Words(string(out)))
+		return "", fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
 	}
-	return string(out), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Switch is a running Open vSwitch.
@@ -124,7 +125,7 @@ func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Switch, error) {
 	if err := out.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(out, maxReady)).ReadString('\n')
 	if word := strings.TrimSpace(line); word != readyWord {
 		return nil, errors.Join(fmt.Errorf("start Open vSwitch: it said %q (%w)", word, err), s.Stop())
 	}

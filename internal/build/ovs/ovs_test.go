@@ -2,10 +2,14 @@ package ovs
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
 // As Open vSwitch 3.1.0 prints it.
@@ -72,5 +76,25 @@ func FuzzParsePorts(f *testing.F) {
 func TestFind(t *testing.T) {
 	if file, err := Find("no-such-program-of-open-vswitch"); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("%q, %v", file, err)
+	}
+}
+
+// A program that prints without end is killed, and what one says of its failure is told.
+func TestRunIsBounded(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()+":/usr/bin:/bin")
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
+	for name, script := range map[string]string{"ovs-endless": "exec cat /dev/zero", "ovs-fails": "echo no such bridge >&2; exit 1", "ovs-good": "echo 1"} {
+		if err := os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := run("ovs-endless"); !errors.Is(err, exchange.ErrTooLong) {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	if out, err := run("ovs-fails", "x"); err == nil || !strings.Contains(err.Error(), "ovs-fails x: exit status 1: no such bridge") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := run("ovs-good"); out != "1" || err != nil {
+		t.Errorf("%q, %v", out, err)
 	}
 }
