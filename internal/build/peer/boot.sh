@@ -20,11 +20,17 @@ use)
 copy) ;;
 *) exit 1 ;;
 esac
+# A copy whose shell was killed, or whose machine went down: nothing has come for an hour.
+for at in "$TMPDIR" /tmp /var/tmp "$XDG_RUNTIME_DIR" "$HOME"; do
+	for old in "$at"/.bridgetoll-copy-*; do
+		new=$(find "$old" -mmin -60 2>/dev/null) && [ -z "$new" ] && rm -rf "$old" 2>/dev/null
+	done
+done
 dir=
 drop() { [ -z "$dir" ] || rm -rf "$dir"; }
 trap 'drop; exit 1' HUP INT TERM PIPE
 for at in "$TMPDIR" /tmp /var/tmp "$XDG_RUNTIME_DIR" "$HOME"; do
-	[ -n "$at" ] && dir=$(mktemp -d "$at/toll-XXXXXXXX" 2>/dev/null) || { dir=; continue; }
+	[ -n "$at" ] && dir=$(mktemp -d "$at/.bridgetoll-copy-XXXXXXXX" 2>/dev/null) || { dir=; continue; }
 	{ echo '#!/bin/sh' >"$dir/toll" && chmod 700 "$dir/toll" && "$dir/toll"; } 2>/dev/null && break
 	drop
 	dir=

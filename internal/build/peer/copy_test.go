@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,11 +15,20 @@ import (
 )
 
 // A shell that is killed while toll is copied leaves nothing of it, and one that is not runs it.
+// What is left of a copy that ended hours ago is removed; one that may still go on is not.
 func TestCopy(t *testing.T) {
 	program := "#!/bin/sh\necho MARK agent\nrm \"$0\"\n"
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed-%t", killed), func(t *testing.T) {
 			dir := t.TempDir()
+			hours := time.Now().Add(-2 * time.Hour)
+			for name, at := range map[string]time.Time{"old": hours, "others": time.Now()} {
+				old := dir + "/.bridgetoll-copy-" + name
+				if err := errors.Join(os.Mkdir(old, 0o700), os.WriteFile(old+"/toll", nil, 0o700),
+					os.Chtimes(old+"/toll", at, at), os.Chtimes(old, hours, hours)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			cmd := exec.Command("sh")
 			cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 			in, err := cmd.StdinPipe()
@@ -49,11 +59,11 @@ func TestCopy(t *testing.T) {
 				}
 			}
 			left := func() int {
-				found, err := filepath.Glob(dir + "/toll-*")
+				found, err := filepath.Glob(dir + "/.bridgetoll-copy-*")
 				if err != nil {
 					t.Fatal(err)
 				}
-				return len(found)
+				return len(found) - 1 // others'
 			}
 			say(strings.NewReplacer("SUDO", "''").Replace(boot))
 			hear("have")
