@@ -27,10 +27,12 @@ var watchedOptions = []struct {
 	{"SO_PRIORITY", unix.SOL_SOCKET, unix.SO_PRIORITY},
 	{"SO_MARK", unix.SOL_SOCKET, unix.SO_MARK},
 	{"SO_BUSY_POLL", unix.SOL_SOCKET, unix.SO_BUSY_POLL},
+	{"SO_RCVLOWAT", unix.SOL_SOCKET, unix.SO_RCVLOWAT},
 	{"TCP_CONGESTION", unix.IPPROTO_TCP, unix.TCP_CONGESTION},
 	{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY},
 	{"TCP_CORK", unix.IPPROTO_TCP, unix.TCP_CORK},
 	{"TCP_NOTSENT_LOWAT", unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT},
+	{"TCP_TX_DELAY", unix.IPPROTO_TCP, unix.TCP_TX_DELAY},
 	{"TCP_ULP", unix.IPPROTO_TCP, unix.TCP_ULP},
 }
 

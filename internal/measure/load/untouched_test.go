@@ -27,6 +27,7 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 		{"pacing", "bulk", "SO_MAX_PACING_RATE was unlimited and is 4000000", set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
 		{"pacing-udp", "udp-rr", "SO_MAX_PACING_RATE was unlimited and is 4000000", set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
 		{"send-buffer", "bulk", "SO_BUF_LOCK was 0 and is 1", set(unix.SOL_SOCKET, unix.SO_SNDBUF, 65536)},
+		{"low-water", "bulk", "SO_RCVLOWAT was 1 and is 4096", set(unix.SOL_SOCKET, unix.SO_RCVLOWAT, 4096)},
 		{"nagle", "rr", "TCP_NODELAY was 1 and is 0", set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 0)},
 		{"congestion", "bulk", `and is "reno"`, func(fd int) error {
 			if now, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || strings.HasPrefix(now, "reno") {
