@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	ebpflink "github.com/cilium/ebpf/link"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf/bpftest"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
@@ -37,13 +37,8 @@ const netfilterProgram = "attach a BPF program to netfilter"
 // attachNetfilter attaches a program that accepts all, until the test ends.
 func attachNetfilter(t *testing.T, ns *space) {
 	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Netfilter, AttachType: ebpf.AttachNetfilter, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
-	if err != nil {
-		pathtest.SkipOrFail(t, "BPF programs cannot be loaded here: %v", err)
-	}
-	defer p.Close()
-	err = ns.Do(func() error {
+	p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
+	err := ns.Do(func() error {
 		l, err := ebpflink.AttachNetfilter(ebpflink.NetfilterOptions{Program: p, ProtocolFamily: ebpflink.NetfilterProtoIPv4,
 			Hook: ebpflink.NetfilterInetPreRouting, Priority: -4321})
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
@@ -101,7 +102,7 @@ func (c *collector) readAttached() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.f.Programs, err = nft.Programs(); err != nil {
+	if c.f.Programs, err = bpf.Netfilter(); err != nil {
 		return err
 	}
 	ports := false // of a bridge have something attached

@@ -185,10 +185,20 @@ type linkInfo struct {
 	_                    [64]byte
 }
 
-// Links returns, in words, the machine's links of netfilter, sockmap and struct_ops. The kernel
-// does not tell which network namespace one of netfilter is in.
+// Links returns, in words, the machine's links of netfilter, sockmap and struct_ops.
 func Links() (string, error) {
-	var out []string
+	all, err := links(linkKinds)
+	return text(all), err
+}
+
+// Netfilter returns, in words, the links to packet filters. The kernel does not tell which
+// network namespace one is in.
+func Netfilter() ([]string, error) {
+	return links(map[uint32]string{netfilter: linkKinds[netfilter]})
+}
+
+// links returns the machine's links of some kinds in words.
+func links(kinds map[uint32]string) (out []string, err error) {
 	for id := uint32(0); ; {
 		next := struct{ start, next, flags uint32 }{start: id}
 		_, err := call(linkNextID, unsafe.Pointer(&next), unsafe.Sizeof(next))
@@ -196,7 +206,7 @@ func Links() (string, error) {
 			break
 		}
 		if err != nil { // EPERM, or EINVAL before Linux 5.8
-			return "", fmt.Errorf("list BPF links: %w: %w", ErrUnreadable, err)
+			return nil, fmt.Errorf("list BPF links: %w: %w", ErrUnreadable, err)
 		}
 		id = next.next
 		info, err := readLink(id)
@@ -204,9 +214,9 @@ func Links() (string, error) {
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("read BPF link %d: %w", id, err)
+			return nil, fmt.Errorf("read BPF link %d: %w", id, err)
 		}
-		name, ok := linkKinds[info.kind]
+		name, ok := kinds[info.kind]
 		switch {
 		case !ok:
 		case info.kind == netfilter:
@@ -217,7 +227,7 @@ func Links() (string, error) {
 		}
 	}
 	slices.Sort(out)
-	return text(out), nil
+	return out, nil
 }
 
 func readLink(id uint32) (info linkInfo, err error) {

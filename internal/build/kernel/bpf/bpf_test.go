@@ -3,64 +3,18 @@ package bpf
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
-
-func skipUnlessCI(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
-// program loads a program that returns 1, which lets everything pass; it is closed with the test.
-func program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType) *ebpf.Program {
-	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, AttachType: at, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
-	if err != nil {
-		skipUnlessCI(t, "BPF programs cannot be loaded here: %v", err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	return p
-}
-
-// grouped starts a process in a control group of its own.
-func grouped(t *testing.T) (pid int, dir string) {
-	t.Helper()
-	m, err := mount()
-	if err != nil {
-		skipUnlessCI(t, "%v", err)
-	}
-	dir, err = os.MkdirTemp(m.dir, "toll-test-")
-	if err != nil {
-		skipUnlessCI(t, "%v", err)
-	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
-	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	c := exec.Command("sleep", "1000")
-	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()), Pdeathsig: unix.SIGKILL}
-	if err := c.Start(); err != nil {
-		skipUnlessCI(t, "%v", err)
-	}
-	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	return c.Process.Pid, dir
-}
 
 func TestOfCgroupSeesPrograms(t *testing.T) {
 	for _, c := range []struct {
@@ -76,12 +30,12 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 		{"setsockopt", ebpf.CGroupSockopt, ebpf.AttachCGroupSetsockopt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pid, dir := grouped(t)
+			pid, dir := bpftest.Grouped(t)
 			before, err := OfCgroup(pid)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: program(t, "other", c.kind, c.at)})
+			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: bpftest.Program(t, "other", c.kind, c.at, 1)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,13 +63,13 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 
 // What toll fast does on the same machine is not a change of every path there.
 func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
-	pid, dir := grouped(t)
+	pid, dir := bpftest.Grouped(t)
 	before, err := OfCgroup(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect,
-		Program: program(t, "toll_connect4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect)})
+		Program: bpftest.Program(t, "toll_connect4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +84,7 @@ func namespace(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); errors.Is(err, unix.EPERM) {
-		skipUnlessCI(t, "network namespaces need root here")
+		pathtest.SkipOrFail(t, "network namespaces need root here")
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +92,16 @@ func namespace(t *testing.T) {
 
 func TestLinksSeeNetfilter(t *testing.T) {
 	namespace(t)
-	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter),
+	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1),
 		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalOut, Priority: -4321})
 	if err != nil {
-		skipUnlessCI(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
+		pathtest.SkipOrFail(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
 	}
 	const text = "(family 2 hook 3 priority -4321)"
 	if all, err := Links(); err != nil || !strings.Contains(all, text) {
+		t.Errorf("%q, %v", all, err)
+	}
+	if all, err := Netfilter(); err != nil || !strings.Contains(strings.Join(all, ", "), text) {
 		t.Errorf("%q, %v", all, err)
 	}
 	if err := l.Close(); err != nil {
@@ -165,9 +122,9 @@ func TestOfNamespaceSeesLookups(t *testing.T) {
 	if all, err := OfNamespace(); err != nil || all != None {
 		t.Errorf("%q, %v", all, err)
 	}
-	l, err := link.AttachNetNs(int(f.Fd()), program(t, "other", ebpf.SkLookup, ebpf.AttachSkLookup))
+	l, err := link.AttachNetNs(int(f.Fd()), bpftest.Program(t, "other", ebpf.SkLookup, ebpf.AttachSkLookup, 1))
 	if err != nil {
-		skipUnlessCI(t, "no program can be attached to a namespace: %v", err)
+		pathtest.SkipOrFail(t, "no program can be attached to a namespace: %v", err)
 	}
 	defer l.Close()
 	if all, err := OfNamespace(); err != nil || !strings.HasPrefix(all, "sk_lookup program ") {

@@ -1,12 +1,10 @@
 package nft
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/cilium/ebpf/link"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -55,33 +53,3 @@ func ListAttached() ([]Attached, error) {
 
 // Hooks reports whether the chain sees the frames of a device.
 func (a Attached) Hooks(device string) bool { return Listed{Devices: a.Devices}.Hooks(device) }
-
-// Programs lists the BPF programs that are attached to the packet filter of any network
-// namespace: the kernel does not tell of which one.
-func Programs() (out []string, err error) {
-	const tries = 10 // a link that is not attached yet ends the listing
-	for range tries {
-		if out, err = programs(); !errors.Is(err, unix.EAGAIN) {
-			break
-		}
-	}
-	return out, err
-}
-
-func programs() (out []string, err error) {
-	it := &link.Iterator{}
-	defer it.Close()
-	for it.Next() {
-		info, err := it.Link.Info()
-		if err != nil {
-			return nil, fmt.Errorf("list BPF programs of the packet filter: %w", err)
-		}
-		if info.Type == link.NetfilterType {
-			out = append(out, fmt.Sprintf("program %d (link %d)", info.Program, info.ID))
-		}
-	}
-	if err := it.Err(); err != nil {
-		return nil, fmt.Errorf("list BPF programs of the packet filter: %w", err)
-	}
-	return out, nil
-}
