@@ -54,6 +54,7 @@ type Route struct {
 	Taken       uint64         `json:"taken"` // connections
 
 	listener shortcut.Listener
+	server   int // a process in the container
 }
 
 // Refusal is a published port that gets no shortcut, and why.
@@ -131,7 +132,7 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, why, ""
 	}
 	return Route{Container: c.Name, ContainerID: c.ID, Dial: dial, Target: px.Container,
-		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}}, "", ""
+		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}, server: c.PID}, "", ""
 }
 
 // dials is the loopback address at which a published one is reached.

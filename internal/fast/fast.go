@@ -379,7 +379,7 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	f.put = map[netip.AddrPort]string{}
 	for _, r := range routes {
 		f.put[r.Dial] = r.ContainerID
-		err := f.table.Add(shortcut.Entry{Dial: r.Dial, Target: r.Target}, r.listener)
+		err := f.table.Add(shortcut.Entry{Dial: r.Dial, Target: r.Target, Server: r.server}, r.listener)
 		if errors.Is(err, shortcut.ErrChanged) {
 			delete(f.put, r.Dial)
 			left = append(left, Refusal{r.Container, "tcp", r.Dial, err.Error(), "toll fast status"})

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -67,12 +68,19 @@ func (t *Table) Add(e Entry, l Listener) error {
 		return err
 	}
 	key := toEndpoint(e.Dial)
+	now := objectShortcut{Target: toEndpoint(e.Target)}
+	if e.Server != 0 {
+		id, err := link.NamespaceID(e.Server)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		}
+		now.Netns = uint32(id + 1)
+	}
 	var old objectShortcut
-	target := toEndpoint(e.Target)
-	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == target {
+	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target && old.Netns == now.Netns {
 		return nil // its count goes on
 	}
-	if err := t.maps.Shortcuts.Put(key, objectShortcut{Target: target}); err != nil {
+	if err := t.maps.Shortcuts.Put(key, now); err != nil {
 		return fmt.Errorf("write BPF map: %w", err)
 	}
 	return nil

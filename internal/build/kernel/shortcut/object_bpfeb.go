@@ -31,7 +31,7 @@ type objectEndpoint struct {
 type objectShortcut struct {
 	_      structs.HostLayout
 	Target objectEndpoint
-	Zero   uint32
+	Netns  uint32
 	Taken  uint64
 }
 

@@ -56,6 +56,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	struct sock_cgroup_data sk_cgrp_data;
+	__u32 sk_ack_backlog, sk_max_ack_backlog;
 	__u8 sk_kern_sock : 1;
 };
 struct inet_sock {
@@ -93,12 +94,12 @@ struct control {
 
 struct shortcut {
 	struct endpoint target;
-	__u32 zero;
+	__u32 netns; // the number of the target's namespace, plus one; 0: its queue is not looked at
 	__u64 taken;
 };
 
 // Why a connection to a published port was left alone.
-enum reason { BOUND, DEVICE, NO_LISTENER, OTHER_LISTENER, FILTERED, KERNEL, V6_ONLY, NO_MEMORY, OFF, GONE, REASONS };
+enum reason { BOUND, DEVICE, NO_LISTENER, OTHER_LISTENER, FILTERED, KERNEL, V6_ONLY, NO_MEMORY, OFF, QUEUE, GONE, REASONS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -215,23 +216,29 @@ static __always_inline bool unfiltered(struct tcp_sock *t, bool six)
 	return nothing_of(c, bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_INET4_CONNECT));
 }
 
-// target is what the socket leads to that a client of e would reach now.
-static __always_inline int listens(void *ctx, const struct endpoint *e, struct endpoint *to)
+// lookup returns the socket that takes connections to e in a namespace, or 0.
+static __always_inline struct bpf_sock *lookup(void *ctx, const struct endpoint *e, __u64 netns)
 {
 	struct bpf_sock_tuple t = {};
-	struct endpoint *tag = 0;
-	struct bpf_sock *l;
-	int why = NO_LISTENER;
 
 	if (mapped(e)) {
 		t.ipv4.daddr = e->addr[3];
 		t.ipv4.dport = e->port;
-		l = bpf_sk_lookup_tcp(ctx, &t, sizeof(t.ipv4), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		__builtin_memcpy(t.ipv6.daddr, e->addr, sizeof(t.ipv6.daddr));
-		t.ipv6.dport = e->port;
-		l = bpf_sk_lookup_tcp(ctx, &t, sizeof(t.ipv6), BPF_F_CURRENT_NETNS, 0);
+		return bpf_sk_lookup_tcp(ctx, &t, sizeof(t.ipv4), netns, 0);
 	}
+	__builtin_memcpy(t.ipv6.daddr, e->addr, sizeof(t.ipv6.daddr));
+	t.ipv6.dport = e->port;
+	return bpf_sk_lookup_tcp(ctx, &t, sizeof(t.ipv6), netns, 0);
+}
+
+// listens finds the target of the socket that a client of e would reach now. It returns -1,
+// or the reason why there is none.
+static __always_inline int listens(void *ctx, const struct endpoint *e, struct endpoint *to)
+{
+	struct bpf_sock *l = lookup(ctx, e, BPF_F_CURRENT_NETNS);
+	struct endpoint *tag = 0;
+	int why = NO_LISTENER;
+
 	if (!l)
 		return why;
 	if (l->state == TCP_LISTEN) {
@@ -244,6 +251,28 @@ static __always_inline int listens(void *ctx, const struct endpoint *e, struct e
 	}
 	bpf_sk_release(l);
 	return why;
+}
+
+// crowded reports whether more than half of the server's accept queue is taken. A full queue
+// drops clients' SYNs, which are sent again after a second. Half of it is for clients that
+// connect at the same time, none of which sees the others.
+static __always_inline bool crowded(void *ctx, const struct shortcut *s)
+{
+	struct bpf_sock *l;
+	struct tcp_sock *t;
+	bool out = false;
+
+	if (!s->netns)
+		return false;
+	l = lookup(ctx, &s->target, s->netns - 1);
+	if (!l)
+		return false;
+	t = bpf_skc_to_tcp_sock(l);
+	if (t && l->state == TCP_LISTEN)
+		out = 2ull * BPF_CORE_READ(t, inet_conn.icsk_inet.sk.sk_ack_backlog) >
+		      BPF_CORE_READ(t, inet_conn.icsk_inet.sk.sk_max_ack_backlog);
+	bpf_sk_release(l);
+	return out;
 }
 
 // decide says whether a client takes the shortcut, and where to: -1, or why not.
@@ -271,6 +300,8 @@ static __always_inline int decide(struct bpf_sock_addr *ctx, struct bpf_sock *sk
 		return V6_ONLY;
 	if (!unfiltered(t, six))
 		return FILTERED;
+	if (crowded(ctx, s))
+		return QUEUE;
 	return -1;
 }
 

@@ -45,6 +45,9 @@ type Entry struct {
 	Dial   netip.AddrPort // what clients dial: a loopback address
 	Target netip.AddrPort // the container's
 	Taken  uint64         // connections that took it
+	// Server is a process in the container, for Add: while more than half of the accept queue at
+	// Target is taken, clients stay with docker-proxy. 0: its queue is not looked at.
+	Server int
 }
 
 // State is how a table is.
@@ -61,7 +64,7 @@ type Reason string
 var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
 	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
 	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
-	"the container ended before it answered, and another one did"}
+	"the server accepts too slowly: its queue is more than half full", "the container ended before it answered, and another one did"}
 
 // attachments are the programs and where they are attached.
 func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {

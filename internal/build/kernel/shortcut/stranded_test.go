@@ -33,7 +33,7 @@ func TestAnswerOfAnother(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			full := m.deaf(t, target)
+			full := m.deaf(t, target, 0)
 			p := m.proxy(t, c.dial)
 			m.add(t, c.dial, target, p)
 			fds := m.begin(t, dial, clients)
@@ -77,7 +77,7 @@ func TestAnswerOfAnother(t *testing.T) {
 func TestResetByAnother(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
-	full := m.deaf(t, target)
+	full := m.deaf(t, target, 0)
 	p := m.proxy(t, lo4)
 	m.add(t, lo4, target, p)
 	fds := m.begin(t, netip.MustParseAddrPort(lo4), 20)
@@ -99,7 +99,7 @@ func TestResetByAnother(t *testing.T) {
 func TestCloseAborts(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
-	full := m.deaf(t, target)
+	full := m.deaf(t, target, 0)
 	defer unix.Close(full)
 	m.add(t, lo4, target, m.proxy(t, lo4))
 	own := m.begin(t, target, 20)
@@ -120,14 +120,14 @@ func TestCloseAborts(t *testing.T) {
 	}
 }
 
-// deaf listens in the container with the shortest queue, and accepts nothing.
-func (m *machine) deaf(t *testing.T, at netip.AddrPort) (fd int) {
+// deaf listens in the container with a queue of that length, and accepts nothing.
+func (m *machine) deaf(t *testing.T, at netip.AddrPort, queue int) (fd int) {
 	t.Helper()
 	if err := m.box.Do(func() (err error) {
 		if fd, err = unix.Socket(family(at), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
-		return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(at)), unix.Listen(fd, 0))
+		return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(at)), unix.Listen(fd, queue))
 	}); err != nil {
 		t.Fatal(err)
 	}

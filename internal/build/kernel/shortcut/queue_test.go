@@ -1,0 +1,75 @@
+package shortcut
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+// While more than half of the server's accept queue is taken, docker-proxy has the clients,
+// none of which waits for its SYN to be sent again.
+func TestQueueOfServer(t *testing.T) {
+	m := newMachine(t)
+	server, err := m.box.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const queue, half = 5, 3
+	var asked uint64
+	for _, c := range []struct{ name, dial, target string }{
+		{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
+		{"v6", "[::1]:7071", "[fd31:9::2]:83"},
+		{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dial, target := netip.MustParseAddrPort(c.dial), netip.MustParseAddrPort(c.target)
+			full := m.deaf(t, target, queue)
+			defer unix.Close(full)
+			proxy := m.proxy(t, c.dial)
+			if err := m.host.Do(func() error { return m.table.Add(Entry{Dial: dial, Target: target, Server: server}, proxy) }); err != nil {
+				t.Fatal(err)
+			}
+			for n := range uint32(half) {
+				m.wantTaken(t, dial, uint64(n))
+				m.begin(t, dial, 1)
+				testwait.Until(t, time.Minute, "a client waits in the queue", func() bool {
+					i, err := unix.GetsockoptTCPInfo(full, unix.IPPROTO_TCP, unix.TCP_INFO)
+					return err == nil && i.Unacked == n+1 // of a listener: its accept queue
+				})
+			}
+			for range 2 * queue {
+				if got := m.ask(c.dial); got != "proxy" {
+					t.Fatalf("%s answered", got)
+				}
+				asked++
+			}
+			m.wantTaken(t, dial, half)
+			m.wantLeft(t, "the server accepts too slowly: its queue is more than half full", asked)
+			fd, _, err := unix.Accept(full)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			m.begin(t, dial, 1)
+			m.wantTaken(t, dial, half+1)
+		})
+	}
+}
+
+// wantTaken holds the count of a shortcut.
+func (m *machine) wantTaken(t *testing.T, dial netip.AddrPort, want uint64) {
+	t.Helper()
+	all, err := m.table.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Dial == dial && e.Taken != want {
+			t.Errorf("%d took the shortcut of %s, want %d", e.Taken, dial, want)
+		}
+	}
+}
