@@ -2,6 +2,7 @@ package collect
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -9,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf/bpftest"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -51,16 +53,8 @@ ip link set v0 master br0
 			}
 		})
 	}
-	drop := func(kind ebpf.ProgramType, at ebpf.AttachType) *ebpf.Program {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, AttachType: at, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
-		if err != nil {
-			pathtest.SkipOrFail(t, "%v", err)
-		}
-		t.Cleanup(func() { _ = p.Close() })
-		return p
-	}
 	t.Run("xdp", func(t *testing.T) {
-		p := drop(ebpf.XDP, ebpf.AttachXDP)
+		p := bpftest.Program(t, "other", ebpf.XDP, ebpf.AttachXDP, 1)
 		f := published(t, links, func() (link.Link, error) {
 			return link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
 		})
@@ -69,7 +63,7 @@ ip link set v0 master br0
 		}
 	})
 	t.Run("tcx", func(t *testing.T) {
-		p := drop(ebpf.SchedCLS, ebpf.AttachTCXEgress)
+		p := bpftest.Program(t, "other", ebpf.SchedCLS, ebpf.AttachTCXEgress, 1)
 		f := published(t, links, func() (link.Link, error) {
 			return link.AttachTCX(link.TCXOptions{Program: p, Interface: 1, Attach: ebpf.AttachTCXEgress})
 		})
@@ -78,7 +72,7 @@ ip link set v0 master br0
 		}
 	})
 	t.Run("netfilter", func(t *testing.T) {
-		p := drop(ebpf.Netfilter, ebpf.AttachNetfilter)
+		p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
 		f := published(t, links, func() (link.Link, error) {
 			return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalIn})
 		})
@@ -109,6 +103,22 @@ func TestRoutedBySocket(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A jump in iptables' old tables leads to a chain there, not to nf_tables' of the same name.
+func TestOldChains(t *testing.T) {
+	if _, err := exec.LookPath("iptables-legacy"); err != nil || os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "it needs root and iptables-legacy")
+	}
+	f := published(t, `iptables-nft -N users
+iptables-legacy -N users
+iptables-legacy -A users -j DROP
+iptables-legacy -A INPUT -i lo -j users`, nil)
+	lo := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	o := f.Rules.Walk(firewall.Filter, firewall.Input, firewall.Packet{Proto: "tcp", Src: lo, Dst: lo, Port: 8080, In: "lo"})
+	if o.Verdict != firewall.Drop || o.Where != "iptables-legacy filter users" {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -113,7 +113,7 @@ func (c *collector) rules() {
 	for _, old := range []struct {
 		names, program string
 		six            bool
-	}{{"/proc/net/ip_tables_names", "iptables-legacy-save", false}, {"/proc/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
+	}{{"/proc/thread-self/net/ip_tables_names", "iptables-legacy-save", false}, {"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
 		b, err := os.ReadFile(old.names)
 		if err != nil || len(b) == 0 {
 			continue // the kernel has no table of that kind
@@ -124,7 +124,10 @@ func (c *collector) rules() {
 			c.missing("rules in iptables' old tables ("+strings.Join(strings.Fields(string(b)), ", ")+")", err.Error(), "install iptables, which has "+old.program)
 			continue
 		}
-		c.f.Rules.Chains = append(c.f.Rules.Chains, firewall.ParseSave(text, old.six).Chains...)
+		for _, chain := range firewall.ParseSave(text, old.six).Chains {
+			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have one of the same name, with chains of the same names
+			c.f.Rules.Chains = append(c.f.Rules.Chains, chain)
+		}
 	}
 }
 
