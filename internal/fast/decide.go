@@ -181,6 +181,8 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 			}
 			o := f.Rules.Walk(kind, s.hook, s.packet)
 			switch {
+			case len(o.Marks) > 0 && f.Switches.RoutedByMark != "" && (s.hook == firewall.Output || s.hook == firewall.Prerouting):
+				return fmt.Sprintf("a rule in %s marks %s, and policy routing asks for marks: %s", o.Marks[0], s.what, f.Switches.RoutedByMark)
 			case len(o.Unread) > 0:
 				return "a rule that toll cannot read may decide about " + s.what + ": " + o.Unread[0]
 			case len(o.Depends) > 0:

@@ -145,7 +145,11 @@ func TestDecideRefuses(t *testing.T) {
 		"client-ports":           {rule("filter", "-A INPUT -i lo -p tcp -m tcp --dport 40000:41000 -j DROP"), "the answer from 127.0.0.1:8080 by the client's address or port: filter INPUT for ports 40000:41000"},
 		"reply-of-container":     {rule("filter", "-A INPUT -i docker0 -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"), "the answer from 172.17.0.2:80 meets drop"},
 		"later-to-container":     {rule("filter", "-A OUTPUT -o docker0 -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"), "a later packet to 172.17.0.2:80 meets drop"},
-		"server-port":            {rule("filter", "-A INPUT -i lo -p tcp -m tcp --sport 8080 -j DROP"), "a rule that toll cannot read"},
+		"marked": {func(f *ports.Facts) {
+			rule("filter", "-A OUTPUT -d 172.17.0.0/16 -m owner --uid-owner 1000 -j MARK --set-xmark 0x7/0xffffffff")(f)
+			f.Switches.RoutedByMark = "ip rule 9: from all fwmark 0x7 table 99"
+		}, "a rule in filter OUTPUT marks a packet to 172.17.0.2:80, and policy routing asks for marks: ip rule 9: from all fwmark 0x7 table 99"},
+		"server-port": {rule("filter", "-A INPUT -i lo -p tcp -m tcp --sport 8080 -j DROP"), "a rule that toll cannot read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts()
@@ -182,6 +186,22 @@ func TestDecideWithFirewall(t *testing.T) {
 				t.Errorf("%+v", left)
 			}
 		})
+	}
+}
+
+// Marks that no policy rule asks for, and marks of other packets, are no matter.
+func TestDecideWithMarks(t *testing.T) {
+	for _, c := range []struct{ rule, routed string }{
+		{"-A OUTPUT -j MARK --set-xmark 0x7/0xffffffff", ""},
+		{"-A OUTPUT -p udp -j MARK --set-xmark 0x7/0xffffffff", "ip rule 9: from all fwmark 0x7 table 99"},
+		{"-A INPUT -j MARK --set-xmark 0x7/0xffffffff", "ip rule 9: from all fwmark 0x7 table 99"},
+	} {
+		f := facts()
+		f.Rules = firewall.ParseSave(strings.Replace(dockers, ":DOCKER-USER - [0:0]", ":DOCKER-USER - [0:0]\n"+c.rule, 1), false)
+		f.Switches.RoutedByMark = c.routed
+		if routes, left := decideRoutes(f, Choice{All: true}); len(routes) != 3 {
+			t.Errorf("%s: %+v", c.rule, left)
+		}
 	}
 }
 

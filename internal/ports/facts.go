@@ -165,6 +165,8 @@ type Switches struct {
 	// port, protocol or type of service, or refuses packets: two programs' packets may take
 	// different routes, or none. "": there is none.
 	RoutedBySocket string
+	// RoutedByMark is a policy rule that asks for a packet's mark, or why one is feared; "": there is none.
+	RoutedByMark string
 	// ClientPorts are the first and the last port that the kernel gives to clients; 0: not known.
 	ClientPorts [2]uint16
 }

@@ -86,6 +86,7 @@ type Rule struct {
 	// Unread names a match that is not understood.
 	Unread  string
 	Verdict Verdict
+	Marks   bool           // it sets the packet's mark
 	Chain   string         // of Jump and Goto
 	To      netip.AddrPort // of DNAT; an invalid address or port 0 is left as it was
 }
@@ -168,6 +169,7 @@ type Outcome struct {
 	Where   string   // table and chain of the rule that decided; "" if none did
 	Unread  []string // matches that may have decided otherwise
 	Depends []string // rules that decide otherwise for other sources
+	Marks   []string // tables and chains of rules that may set the packet's mark
 	Tried   int      // rules that it was compared with
 }
 

@@ -224,6 +224,7 @@ func typeOf(o saveOption) (Local, bool) {
 func (r *Rule) target(name string) {
 	known := map[string]Verdict{"ACCEPT": Accept, "DROP": Drop, "REJECT": Reject, "RETURN": Return, "DNAT": DNAT, "REDIRECT": DNAT,
 		"MASQUERADE": Masquerade, "SNAT": Masquerade}
+	r.Marks = Marks(name)
 	switch v, ok := known[name]; {
 	case ok:
 		r.Verdict = v
@@ -237,6 +238,9 @@ func PassesOn(target string) bool {
 	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
 		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER", "LED"}, target)
 }
+
+// Marks reports whether a target of iptables may set a packet's mark.
+func Marks(target string) bool { return target == "MARK" || target == "CONNMARK" }
 
 func parseNet(s string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(s); err == nil {

@@ -47,7 +47,7 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 			}
 		}
 	}
-	out.Unread = w.unread
+	out.Unread, out.Marks = w.unread, w.marks
 	return out
 }
 
@@ -65,6 +65,7 @@ type walk struct {
 	later  []branch        // to be followed yet
 	left   map[string]bool // places where the walk forked
 	unread []string
+	marks  []string // tables and chains
 	steps  int
 }
 
@@ -145,6 +146,11 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	// What comes by lo was tracked when it left.
 	w.p.untracked = w.bases[b.base].Priority < conntrackPriority && (w.hook == Prerouting && w.p.In != "lo" || w.hook == Output)
 	now, others := r.may(&w.p)
+	if m := r.matches(&w.p); r.Marks && (m.yes || m.open) {
+		if where := f.chain.Table + " " + f.chain.Name; !slices.Contains(w.marks, where) {
+			w.marks = append(w.marks, where)
+		}
+	}
 	others = slices.DeleteFunc(others, func(x Rule) bool { return x.Verdict == now.Verdict && x.Chain == now.Chain && x.To == now.To })
 	if len(others) == 0 {
 		return now, true

@@ -102,6 +102,9 @@ func TestRoutedBySocket(t *testing.T) {
 			if got := f.Switches.RoutedBySocket; !strings.Contains(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("%q, want %q", got, c.want)
 			}
+			if got := f.Switches.RoutedByMark; (got != "") != (name == "mark") {
+				t.Errorf("by mark: %q", got)
+			}
 		})
 	}
 }

@@ -33,6 +33,9 @@ func (c *collector) network() {
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
 		c.f.Switches.RoutedBySocket = err.Error()
 	}
+	if c.f.Switches.RoutedByMark, err = link.RoutedByMark(); err != nil {
+		c.f.Switches.RoutedByMark = err.Error()
+	}
 	c.f.Switches.ClientPorts = clientPorts()
 	for _, name := range append([]string{"all"}, names(devices)...) {
 		c.f.Switches.RouteLocalnet[name] = on("net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")

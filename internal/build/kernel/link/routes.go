@@ -214,12 +214,9 @@ func address(ip net.IP) string {
 func Policies() (string, error) {
 	var all []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
-		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
-			continue // without IPv6, or without policy rules
-		}
+		rules, err := policyRules(family)
 		if err != nil {
-			return "", fmt.Errorf("list routing policies: %w", err)
+			return "", err
 		}
 		for _, r := range rules {
 			all = append(all, r.String())
@@ -228,18 +225,30 @@ func Policies() (string, error) {
 	return list(all), nil
 }
 
+// policyRules lists a family's policy rules; none without IPv6, or without policy rules.
+func policyRules(family int) ([]netlink.Rule, error) {
+	rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list policy rules: %w", err)
+	}
+	return rules, nil
+}
+
 // RoutedBySocket returns the first policy rule, in words, by which two programs' packets to
 // one address may take different routes, or none at all: it asks for a socket's user, ports,
 // protocol or type of service, or refuses packets. "" if there is none. Rules that ask for a
 // mark may refuse packets.
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
-		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
-			continue // without IPv6, or without policy rules
-		}
+		rules, err := policyRules(family)
 		if err != nil {
-			return "", fmt.Errorf("list policy rules: %w", err)
+			return "", err
+		}
+		if rules == nil {
+			continue
 		}
 		for _, r := range rules {
 			if r.UIDRange != nil || r.Sport != nil || r.Dport != nil || r.IPProto != 0 || r.Tos != 0 {
@@ -249,6 +258,23 @@ func RoutedBySocket() (string, error) {
 		refusing, err := refusingRule(family)
 		if refusing != "" || err != nil {
 			return refusing, err
+		}
+	}
+	return "", nil
+}
+
+// RoutedByMark returns the first policy rule, in words, that asks for a packet's mark. "" if
+// there is none.
+func RoutedByMark() (string, error) {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		rules, err := policyRules(family)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range rules {
+			if r.Mark != 0 || r.Mask != nil && *r.Mask != 0 {
+				return r.String(), nil
+			}
 		}
 	}
 	return "", nil

@@ -168,7 +168,8 @@ func (r *reader) load(e any) bool {
 	switch e := e.(type) {
 	case *expr.Meta:
 		if e.SourceRegister {
-			return true // sets a mark
+			r.rule.Marks = r.rule.Marks || e.Key == expr.MetaKeyMARK
+			return true
 		}
 		r.put(e.Register, map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex,
 			expr.MetaKeyOIF: outIndex, expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])

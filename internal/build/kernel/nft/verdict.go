@@ -148,6 +148,7 @@ func (r *reader) xtTarget(e *expr.Target) bool {
 	case "REJECT":
 		r.rule.Verdict = firewall.Reject
 	default:
+		r.rule.Marks = r.rule.Marks || firewall.Marks(e.Name)
 		if !firewall.PassesOn(e.Name) {
 			r.other(e.Name)
 		}
