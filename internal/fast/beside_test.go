@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,50 +171,6 @@ func TestBesideShortcut(t *testing.T) {
 	}
 }
 
-// Rules that block clients go on blocking them.
-func TestBesideRules(t *testing.T) {
-	withEngine(t)
-	container(t, "web", "-p 8080:80")
-	const at = "127.0.0.1:8080"
-	f := turnOn(t)
-	const table = "nft add table ip users; nft add chain ip users out '{ type filter hook output priority 0; }'; nft add rule ip users out "
-	const ingress = "nft add table netdev users; nft add chain netdev users in '{ type filter hook ingress device lo priority 0; }'; nft add rule netdev users in "
-	for _, rule := range []struct {
-		text   string
-		undo   string // "": the rule is one of iptables
-		blocks bool   // also without fast
-	}{
-		{"INPUT -i lo -p tcp --dport 8080 -j REJECT --reject-with tcp-reset", "", true},
-		{"OUTPUT -o lo -p tcp --dport 8080 -m owner --uid-owner 0 -j REJECT --reject-with tcp-reset", "", true},
-		{"OUTPUT -d 172.17.0.0/16 -p tcp -m owner --uid-owner 12345 -j REJECT", "", false},
-		{table + "tcp dport 8080 reject with tcp reset", "nft delete table ip users", true},
-		{table + "meta skuid 12345 ip daddr 172.17.0.0/16 drop", "nft delete table ip users", false},
-		{"INPUT -i lo -p tcp -m conntrack --ctdir REPLY -j DROP", "", true},
-		{ingress + "tcp dport 8080 drop", "nft delete table netdev users", true},
-		{"tc qdisc add dev lo root tbf rate 1gbit burst 100k latency 10ms", "tc qdisc del dev lo root", false},
-	} {
-		add, undo := rule.text, rule.undo
-		if undo == "" {
-			add, undo = "iptables -I "+rule.text, "iptables -D "+rule.text
-		}
-		run(t, add)
-		left := update(t, f)
-		n := taken(t)
-		got := dial(at)
-		if rule.blocks == strings.HasPrefix(got, "web") || taken(t) != n {
-			t.Errorf("%s: %s", rule.text, got)
-		}
-		if !slices.ContainsFunc(left, func(r Refusal) bool { return r.Host.Port() == 8080 && r.Host.Addr().Is4() }) {
-			t.Errorf("%s: not refused: %+v", rule.text, left)
-		}
-		run(t, undo)
-		update(t, f)
-		if got := dial(at); !strings.HasPrefix(got, "web") || taken(t) != n+1 {
-			t.Errorf("without %s: %s", rule.text, got)
-		}
-	}
-}
-
 // Rules that are added while a watcher runs end the shortcuts that they concern, long before
 // the lease is renewed.
 func TestBesideLaterRules(t *testing.T) {
@@ -246,6 +201,43 @@ func TestBesideLaterRules(t *testing.T) {
 	cancel()
 	if err := <-watched; err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that accepts nobody for a while fills its queue: clients take docker-proxy before it
+// is full, none waits to connect, and all are served in the end.
+func TestBesideQueue(t *testing.T) {
+	withEngine(t)
+	const queue, clients = 3, 8
+	container(t, "web", fmt.Sprintf("--sysctl net.core.somaxconn=%d -p 8080:80", queue))
+	pid := run(t, "docker inspect -f '{{.State.Pid}}' web")
+	turnOn(t)
+	run(t, "kill -STOP "+pid)
+	var all []net.Conn
+	for range clients {
+		c, err := net.DialTimeout("tcp", "127.0.0.1:8080", patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	s, err := Look(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left uint64
+	for _, n := range s.Why {
+		left += n
+	}
+	if n := taken(t); n == 0 || n > queue+1 || n+left != clients {
+		t.Errorf("of %d clients %d took the shortcut, left alone: %v", clients, n, s.Why)
+	}
+	run(t, "kill -CONT "+pid)
+	for _, c := range all {
+		if got := greeting(c); !strings.HasPrefix(got, "web for ") {
+			t.Error(got)
+		}
 	}
 }
 
