@@ -42,6 +42,9 @@ func commandOf(p sample.Plan, args []string) []string {
 			i++
 		}
 	}
+	if len(out) == 0 { // "toll" alone; nil would say that it is not known
+		out = []string{"compare"}
+	}
 	return out
 }
 

@@ -57,13 +57,13 @@ func argumentsOf(command string) cobra.CompletionFunc {
 		return oneOf(modeWords, one)
 	case "trend":
 		return oneOf(modeWords, many)
-	case "report", "view":
-		return results(one)
-	case "gate":
+	case "report", "view", "gate", "predict":
 		return results(one)
 	case "diff":
 		return results(two)
-	case "clean", "image", "kubernetes", "manifest", "mesh", "predict", "sql", "version", "stream", "ports":
+	case "show":
+		return oneOf(keptRuns, one)
+	case "clean", "image", "kubernetes", "manifest", "mesh", "sql", "version", "stream", "ports":
 		return oneOf(func() []string { return nil }, many)
 	}
 	return nil
@@ -164,11 +164,28 @@ func listed(of func() []string) cobra.CompletionFunc {
 	}
 }
 
-// results completes the name of a results file.
+// keptRuns lists the kept runs, the newest first. A history that cannot be read has none.
+func keptRuns() (out []string) {
+	l, err := listHistory(0)
+	if err != nil {
+		return nil
+	}
+	for _, e := range l.Runs {
+		if e.Error == "" {
+			out = append(out, e.Name()+"\t"+e.CommandLine())
+		}
+	}
+	return out
+}
+
+// results completes the name of a results file, or of a kept run once its @ is typed.
 func results(most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if strings.HasPrefix(typed, "@") {
+			return keptRuns(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		}
 		return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -15,9 +16,11 @@ func newDiff(e env) *cobra.Command {
 	var out outputFlags
 	var failAbove float64
 	c := &cobra.Command{
-		Use:   "diff OLD NEW",
+		Use:   "diff [OLD NEW]",
 		Short: "Say what differs between two runs",
-		Long: `diff compares two results files of the same study: first what differs of the
+		Long: `diff compares two results files of the same study, or runs of the history (@1 is the
+newest). Without names it compares the newest kept run with the last one before it
+that measured the same modes and loads. It says first what differs of the
 machine, the load and the paths, then each mode's ratio to the baseline, with a
 95 % interval and a verdict. Absolute figures are shown below, not judged:
 those from different times are not comparable, because they depend on the machine's
@@ -25,21 +28,28 @@ state. Where the baseline's own figure differs by more than 10 %, the machine wa
 another state, on which ratios depend, too: what looks worse or better is then unclear.
 
 With --fail-above, a mode of the old run that has no result in the new one is a
-failure, too, with another exit code.`,
-		Example: `  toll compare --save old.jsonl
-  toll compare --save new.jsonl
-  toll diff old.jsonl new.jsonl
+failure, too, and so are runs of which nothing can be judged; each has an exit code
+of its own.`,
+		Example: `  toll compare; toll compare; toll diff
+  toll diff @3 @1
   toll diff old.jsonl new.jsonl --fail-above 5%`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage(fmt.Errorf("diff takes two results files, %d were given", len(args)), "toll diff old.jsonl new.jsonl")
+			if len(args) != 0 && len(args) != 2 {
+				return usage(fmt.Errorf("diff takes two results files or none, %d were given", len(args)),
+					"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
 			}
-			if args[0] == "-" && args[1] == "-" {
+			if len(args) > 0 && args[0] == "-" && args[1] == "-" {
 				return usage(errors.New("the standard input is one file, not two"), "name one of them")
 			}
 			return nil
 		},
 		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				var err error
+				if args, err = newestPair(); err != nil {
+					return err
+				}
+			}
 			if err := out.check(place{"", args[0]}, place{"", args[1]}); err != nil {
 				return err
 			}
@@ -71,16 +81,38 @@ failure, too, with another exit code.`,
 	return c
 }
 
+// newestPair returns the names of the last comparable run and of the newest one, as @N.
+func newestPair() ([]string, error) {
+	l, err := listHistory(0)
+	if err != nil {
+		return nil, err
+	}
+	old, now, ok := trend.Alike(l)
+	switch {
+	case ok:
+		return []string{old.Name(), now.Name()}, nil
+	case now.Number == 0:
+		return nil, &failure{exitBadFile, errors.New("the history has no run to compare"), "run toll compare twice, or name two results files"}
+	case now.Plan == "":
+		return nil, &failure{exitBadFile, fmt.Errorf("the newest run, %s, is a mesh, which has no cells to compare", now.Name()),
+			"toll history lists the runs; toll diff @3 @2 compares two of them"}
+	}
+	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()),
+		"run it again, or name two runs: toll history lists them"}
+}
+
 // worseThan is the exit code of --fail-above. What was measured before and has no result
 // any more cannot pass.
 func worseThan(r *difference.Report, share float64) error {
 	switch {
 	case len(r.Failing) > 0:
 		return &failure{code: exitWorse}
-	case len(r.OnlyOld) > 0 || len(r.Cells) == 0:
+	case len(r.OnlyOld) > 0:
 		return &failure{code: exitCells}
 	case r.Undecided(share):
 		return &failure{code: exitUnclear}
+	case r.Unjudged(share):
+		return &failure{code: exitUnjudged}
 	}
 	return nil
 }

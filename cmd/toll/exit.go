@@ -21,6 +21,7 @@ const (
 	exitBadFile   = 5 // a results file cannot be read
 	exitWorse     = 6 // what --fail-above asks for is certainly exceeded; a gate's sentence is certainly false
 	exitUnclear   = 7 // a gate's sentence is neither certainly true nor certainly false
+	exitUnjudged  = 8 // of --fail-above nothing could be judged
 	exitSignalled = 128
 )
 
@@ -34,6 +35,7 @@ var exitCodes = []struct{ code, means string }{
 	{"5", "a results file cannot be read, or has nothing of what is asked for"},
 	{"6", "toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
 	{"7", "toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
+	{"8", "toll diff --fail-above: nothing could be judged: no ratio that both runs have is certain enough"},
 	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
 }
 

@@ -92,6 +92,12 @@ func newHistoryTrend(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trend [MODE…]",
 		Short: "Draw the ratios of modes over the runs",
+		Long: `trend shows how the ratios to the baseline changed over the kept runs: a line for
+each, or, if there are few of them, each run with its interval. MODE is a mode, a
+variant such as bridge+gro=on, or an endpoint's name.`,
+		Example: `  toll history trend
+  toll history trend bridge
+  toll history trend bridge+gro=on --details`,
 		RunE: atOnce(func(_ *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -103,20 +109,24 @@ func newHistoryTrend(e env) *cobra.Command {
 			if err := knownModes(l, args); err != nil {
 				return err
 			}
-			return out.print(e, show.Trends(trend.Of(l, args)))
+			return out.print(e, show.Trends(trend.Of(l, args), out.details))
 		}),
 	}
 	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "of so many runs; 0: all")
 	out.add(c.Flags(), document.AHistory)
+	c.Flags().BoolVar(&out.details, "details", false, "each run of every ratio, with its interval")
 	return c
 }
 
-// knownModes refuses words that are neither a mode nor an endpoint of a run.
+// knownModes refuses words that are neither a mode nor an endpoint or a row of a run.
 func knownModes(l trend.List, words []string) error {
 	own := map[string]bool{}
 	for _, r := range l.Runs {
 		for _, m := range r.Modes {
 			own[m] = true
+		}
+		for _, row := range r.Rows {
+			own[row.Label] = true
 		}
 	}
 	for _, w := range words {

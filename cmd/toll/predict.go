@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,25 +23,32 @@ func newPredict(e env) *cobra.Command {
 		results string
 	)
 	c := &cobra.Command{
-		Use:   "predict --results FILE",
+		Use:   "predict FILE",
 		Short: "Say what each mode would cost your application",
 		Long: `predict takes the costs of round trips, bytes and streamed tokens from a results
-file, and computes what an application would see: the time of a page of N queries,
+file with rr, and bulk for larger replies ("-" is the standard input, @1 the newest
+kept run), and computes what an application would see: the time of a page of N queries,
 and the share of a core that N queries per second take. It shows its arithmetic.`,
 		Example: `  toll compare --load rr,bulk --save run.jsonl
-  toll predict --results run.jsonl --queries 20 --bytes 4k --qps 500`,
+  toll predict run.jsonl --queries 20 --bytes 4k --qps 500
+  toll predict @1`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(fmt.Errorf("predict takes no arguments, %d were given", len(args)), "toll predict --results run.jsonl")
+			switch {
+			case len(args) > 1:
+				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)), "toll predict run.jsonl")
+			case len(args) == 1 && results != "":
+				return usage(fmt.Errorf("predict takes one results file: %s, or --results %s?", args[0], results), "toll predict "+args[0])
+			case len(args) == 1:
+				results = args[0]
 			}
 			return nil
 		},
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
-			if err := out.check(place{"results", results}); err != nil {
-				return err
-			}
 			if results == "" {
-				return usage(fmt.Errorf("predict needs measured costs"), "toll compare --load rr,bulk --save run.jsonl, then toll predict --results run.jsonl")
+				return usage(fmt.Errorf("predict needs measured costs"), "toll compare --load rr,bulk, then toll predict @1")
+			}
+			if err := out.check(place{"", results}); err != nil {
+				return err
 			}
 			f, err := readResults(e, results, c.InOrStdin())
 			if err != nil {
@@ -49,7 +57,7 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 			p, err := predict.Judge(f, w)
 			if err != nil {
 				to := results
-				if errors.Is(err, predict.ErrSweep) { // which is worth keeping
+				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") { // which is worth keeping
 					to = "run.jsonl"
 				}
 				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + to + " measures what is needed"}
@@ -59,7 +67,8 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&results, "results", "", `a results file with rr, and bulk for larger replies; "-" is the standard input`)
+	fl.StringVar(&results, "results", "", "the results file")
+	_ = fl.MarkHidden("results") // an older form
 	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries", "queries of a page, one after another")
 	fl.Var(sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32), "bytes", "bytes of a reply")
 	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps", "queries per second of the whole application (default: no CPU is predicted)")

@@ -98,6 +98,11 @@ func stateTexts(states []difference.State) []string {
 
 func failing(r *difference.Report) document.Paragraph {
 	limit := fmt.Sprintf("%g %%", 100**r.FailAt)
+	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
+		p := paragraph(0, "Nothing could be judged: no ratio of both runs tells whether it is worse by more than "+limit+".", document.Words)
+		p.Style = document.Doubtful
+		return p
+	}
 	if len(r.Failing) == 0 {
 		return paragraph(0, "None is certainly worse by more than "+limit+".", document.Words)
 	}

@@ -238,6 +238,7 @@ func (g *grid) cut(over int) {
 				row[i] = shorten(row[i], most)
 			}
 		}
+		over -= max(0, g.widths[i]-most)
 	}
 	g.measure()
 }

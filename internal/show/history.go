@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -18,32 +17,33 @@ func History(l trend.List) document.Document {
 			paragraph(0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.", document.Words)}}}
 		return d
 	}
-	what := texts("", "ratios to the baseline")
-	what.Cut = document.CutEnd
-	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "what"), texts("", "loads"), what},
+	command, what := texts("", "command"), texts("", "ratios to the baseline")
+	const leastCommand, leastRatios = 36, 12
+	command.Cut, command.Least = document.CutEnd, leastCommand
+	what.Cut, what.Least = document.CutEnd, leastRatios
+	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},
 		Layouts: []document.Layout{{}, {Tight: true}}}
 	for _, e := range l.Runs {
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(e.Name(), minute(e.Started), pastStudy(e), strings.Join(e.Loads, " "), pastRows(e))})
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(e.Name(), minute(e.Started), pastCommand(e), pastRows(e))})
 	}
 	said := fmt.Sprintf("%s in %s", plural(l.Total, "run"), l.Dir)
 	if l.Total > len(l.Runs) {
 		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), plural(l.Total, "run"), l.Dir)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
-		paragraph(0, said+". toll history show 1 reports the newest; toll diff @2 @1 compares two; toll history trend draws them.", document.Words)}}}
+		paragraph(0, said+". toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
+			"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
 	return d
 }
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
-func pastStudy(e trend.Entry) string {
-	switch {
-	case e.Error != "":
+// pastCommand returns the command line of a run.
+func pastCommand(e trend.Entry) string {
+	if e.Error != "" {
 		return "?"
-	case e.Study == "":
-		return "compare"
 	}
-	return e.Study
+	return e.CommandLine()
 }
 
 // pastRows are a run's ratios in a line, by load.
@@ -73,11 +73,19 @@ func pastRows(e trend.Entry) string {
 	return strings.Join(out, ", ")
 }
 
-// Trends is the document of ratios over runs.
-func Trends(t *trend.Trends) document.Document {
+// mostDrawn is the number of trends that are drawn each by itself, as a page has space for.
+const mostDrawn = 4
+
+// Trends is the document of ratios over runs: few, or all with details, are drawn run by run, many
+// have a row each.
+func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, Value: t}
 	if len(t.Lines) == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
+		return d
+	}
+	if len(t.Lines) > mostDrawn && !details {
+		d.Sections = trendRows(t.Lines)
 		return d
 	}
 	for _, l := range t.Lines {
@@ -90,7 +98,7 @@ func Trends(t *trend.Trends) document.Document {
 			paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work), document.Words), trendTable(l)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
-		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff @2 @1 says what differs, and judges it.", document.Words)}})
+		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.", document.Words)}})
 	return d
 }
 
@@ -101,13 +109,7 @@ func trendTable(l trend.Trend) document.Table {
 		Layouts: []document.Layout{{}, {Tight: true}, {Bare: true}, {Bare: true, Tight: true}}}
 	for _, p := range l.Points {
 		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)), Style: styleOf(p.Verdict)}
-		n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict)}
-		text := fmt.Sprintf("%.2f (?)", p.Median)
-		if p.N > 1 {
-			lower, upper := p.Low, p.High
-			text, n.Low, n.High = fmt.Sprintf("%.2f (%.2f–%.2f)", p.Median, p.Low, p.High), &lower, &upper
-		}
-		row.Cells = append(row.Cells, document.Cell{Text: text, Number: &n}, document.Cell{Text: string(p.Verdict)})
+		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: string(p.Verdict)})
 		if len(p.Changed) > 0 {
 			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 func past() trend.List {
 	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
 	for k, x := range []float64{0.93, 0.91, 0.97} {
-		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC), Baseline: "host", Loads: []string{"bulk", "rr"}, Kernel: "6.12", Tool: "0.2.0"}
+		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC), Baseline: "host", Loads: []string{"bulk", "rr"}, Plan: "1", Command: []string{"compare", "bridge", "publish-proxy", "--to", "loopback", "--seed", "7"}, Kernel: "6.12", Tool: "0.2.0"}
 		if k == 2 {
 			s.Kernel = "6.1"
 		}
@@ -39,7 +40,7 @@ func TestOddTrend(t *testing.T) {
 	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
 	l.Runs[1].Rows[0].Low, l.Runs[1].Rows[0].High = 9, -9
 	var b bytes.Buffer
-	if err := tableFormat.Write(&b, Trends(trend.Of(l, nil)), Options{}); err != nil {
+	if err := tableFormat.Write(&b, Trends(trend.Of(l, nil), true), Options{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,11 +55,42 @@ func TestHistory(t *testing.T) {
 		golden(t, fmt.Sprintf("history-%d.txt", width), b.Bytes())
 	}
 	var b bytes.Buffer
-	d = Trends(trend.Of(past(), nil))
+	d = Trends(trend.Of(past(), nil), false)
 	if err := tableFormat.Write(&b, d, Options{Width: 79}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "trend.txt", b.Bytes())
 	whole(t, d, b.String())
 	fits(t, b.Bytes())
+}
+
+// Many trends have a row each, and a ratio of one run only is no trend.
+func TestManyTrends(t *testing.T) {
+	l := past()
+	for i := range l.Runs[:3] {
+		for _, load := range []string{workload.Bulk, workload.RR} {
+			for _, label := range []string{"bridge+gro=on", "macvlan-bridge"} {
+				r := l.Runs[i].Rows[0]
+				r.Label, r.Load, r.Work, r.Pin = label, load, load+", 1 stream", "far"
+				l.Runs[i].Rows = append(l.Runs[i].Rows, r)
+			}
+		}
+	}
+	once := l.Runs[0].Rows[0]
+	once.Label = "tried once"
+	l.Runs[0].Rows = append(l.Runs[0].Rows, once)
+	d := Trends(trend.Of(l, nil), false)
+	for _, width := range []int{60, 80} {
+		var b bytes.Buffer
+		if err := tableFormat.Write(&b, d, Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("trends-%d.txt", width), b.Bytes())
+		if strings.Contains(b.String(), "tried once") || strings.Count(b.String(), "\n") > 30 {
+			t.Errorf("%s", &b)
+		}
+	}
+	if n := len(trend.Of(l, []string{"bridge+gro=on"}).Lines); n != 2 {
+		t.Errorf("a variant has %d trends by its name", n)
+	}
 }

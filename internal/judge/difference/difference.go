@@ -254,6 +254,27 @@ func (r *Report) Undecided(share float64) bool {
 	return len(alike.Failing) > len(r.Failing)
 }
 
+// Unjudged reports whether no ratio of both runs tells if it is worse by more than a share: none has
+// a verdict, and no 99 % interval excludes it.
+func (r *Report) Unjudged(share float64) bool {
+	for _, c := range r.Cells {
+		for _, m := range c.Metrics {
+			if m.Ratio == nil {
+				continue
+			}
+			enough := m.Ratio.Epochs > 0 || m.Ratio.N >= stats.MinJudged
+			within := m.Ratio.SureHigh <= 1+share
+			if m.Higher {
+				within = m.Ratio.SureLow >= 1-share
+			}
+			if m.Ratio.Verdict != stats.Unclear || enough && within {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // unlike says why the cells cannot be compared; "" if they can.
 func (d *differ) unlike(k, i int) string {
 	switch {

@@ -20,14 +20,21 @@ import (
 // Schema names the version of summaries, lists and trends.
 const Schema = "bridgetoll.history/1"
 
+// layout is raised when summaries have something new. It matters where two programs have the same
+// version, such as "devel".
+const layout = 2
+
 // Summary is what is known of a run without reading it again.
 type Summary struct {
 	Schema   string    `json:"schema"`
 	Judged   string    `json:"judged_by"` // the version of the toll that did
+	Layout   int       `json:"layout"`    // see layout
 	Tool     string    `json:"tool"`      // that of the one that measured
 	Kernel   string    `json:"kernel"`
 	Started  time.Time `json:"started"`
 	Study    string    `json:"study,omitempty"`
+	Command  []string  `json:"command,omitempty"` // as in the results file's header
+	Plan     string    `json:"plan,omitempty"`    // the same for runs of the same cells and loads; "": none has it
 	Baseline string    `json:"baseline"`
 	Modes    []string  `json:"modes"`
 	Loads    []string  `json:"loads"`
@@ -61,8 +68,9 @@ type Row struct {
 
 // Summarize is the summary of a judged run; version is that of the toll that judged it.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
-	s := Summary{Schema: Schema, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
+	s := Summary{Schema: Schema, Layout: layout, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
 		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{},
+		Command: h.Command, Plan: planKey(h.Plan),
 		CPU: h.Environment.CPUModel, Spreads: spreadsOf(h.Plan, r.Control.Groups)}
 	for _, l := range h.Plan.Loads {
 		s.Loads = addNew(s.Loads, l.Kind) // of a sweep there is one for each point
@@ -101,11 +109,12 @@ func addNew(list []string, x string) []string {
 	return append(list, x)
 }
 
-// Read reads a summary that this version judged; ok is false if it is another's, or none.
+// Read reads a summary that this version judged; ok is false if it is another's, or none, or lacks
+// what later summaries have.
 func Read(b []byte, version string) (s Summary, ok bool) {
 	err := json.Unmarshal(b, &s)
 	printable.Fields(&s) // a door for text of files
-	return s, err == nil && s.Schema == Schema && s.Judged == version
+	return s, err == nil && s.Schema == Schema && s.Judged == version && s.Layout == layout
 }
 
 // Entry is a run of the history: @1 is the newest.
@@ -162,14 +171,14 @@ type Point struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// Of lines up the ratios of runs, of which the newest is first: of the modes, or of all if
-// there are none.
-func Of(l List, modes []string) *Trends {
+// Of lines up the ratios of runs, of which the newest is first: of those with the names, which are
+// modes or labels of rows, or of all if there are none.
+func Of(l List, names []string) *Trends {
 	out := &Trends{Schema: Schema, Dir: l.Dir, Lines: []Trend{}}
 	last := map[int]Summary{} // by line
 	for _, e := range slices.Backward(l.Runs) {
 		for _, r := range e.Rows {
-			if len(modes) > 0 && !slices.Contains(modes, r.Mode) {
+			if len(names) > 0 && !slices.Contains(names, r.Mode) && !slices.Contains(names, r.Label) {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {

@@ -1,0 +1,100 @@
+package trend
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// planKey returns the same text for plans that measure the same cells with the same loads against
+// the same baseline, however long they run. It is "" for a mesh, which has no cells.
+func planKey(p sample.Plan) string {
+	if p.Mesh != nil {
+		return ""
+	}
+	parts := []string{p.Study, p.Baseline, p.Elsewhere, fmt.Sprint(p.Also)}
+	if p.Wire != nil {
+		parts = append(parts, fmt.Sprintf("%+v", *p.Wire))
+	}
+	for _, l := range p.Loads {
+		parts = append(parts, l.Point+" "+workload.Of(l).Words(l))
+	}
+	for _, l := range p.Levers {
+		parts = append(parts, fmt.Sprintf("%+v", l))
+	}
+	for _, c := range p.Cells {
+		if p.Study == sample.StudyAdvise && c.Tune != "" {
+			continue // a search adds them as it goes
+		}
+		if text := fmt.Sprintf("%+v", c); !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q", parts)))
+	const bytes = 8
+	return hex.EncodeToString(sum[:bytes])
+}
+
+// Alike returns the newest run of a list and the last one before it that has the same plan. ok is
+// false if there is no such pair; now is then the newest run that can be read, or zero.
+func Alike(l List) (old, now Entry, ok bool) {
+	for _, e := range l.Runs {
+		switch {
+		case e.Error != "":
+		case now.Number == 0:
+			now = e
+		case now.Plan != "" && e.Plan == now.Plan:
+			return e, now, true
+		}
+	}
+	return Entry{}, now, false
+}
+
+// CommandLine returns the command line that made a run as text. Of runs whose arguments are not kept,
+// because they may have secrets, it is the command and "…".
+func (s Summary) CommandLine() string {
+	if s.Command == nil {
+		return "toll " + commandWord(s) + " …"
+	}
+	line := "toll"
+	for _, arg := range s.Command {
+		line += " " + quoted(arg)
+	}
+	return line
+}
+
+// quoted returns an argument as a shell reads it.
+func quoted(arg string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("_@%+=:,./-", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
+	}
+	if arg != "" && strings.IndexFunc(arg, func(r rune) bool { return !plain(r) }) < 0 {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+// commandWord returns the command of a run whose arguments are not known.
+func commandWord(s Summary) string {
+	switch {
+	case s.Study == sample.StudyEndpoints && slices.Contains(s.Loads, workload.SQL):
+		return "sql"
+	case s.Study == sample.StudyEndpoints && slices.Contains(s.Loads, workload.Exec):
+		return "run"
+	case s.Study == sample.StudyEndpoints:
+		return "stream"
+	case s.Plan == "":
+		return "mesh"
+	case slices.Contains(s.Loads, workload.Exec):
+		return "run"
+	case s.Study == "", s.Study == sample.StudySweep:
+		return "compare"
+	}
+	return s.Study
+}
