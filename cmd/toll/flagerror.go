@@ -35,7 +35,12 @@ func flagError(c *cobra.Command, err error) error {
 	return usage(err, seeHelp(c))
 }
 
-func seeHelp(c *cobra.Command) string { return "see " + c.CommandPath() + " --help" }
+func seeHelp(c *cobra.Command) string {
+	if shortened(c) {
+		return "see " + c.CommandPath() + " --" + helpAllFlag
+	}
+	return "see " + c.CommandPath() + " --help"
+}
 
 // badValue is what is wrong with a flag's value.
 func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {

@@ -67,6 +67,9 @@ func tooLittle(what string, err error) error {
 
 // prepare checks what is the same for all commands.
 func prepare(c *cobra.Command, _ []string) error {
+	if askedForAll(c) {
+		return &failure{code: exitOK}
+	}
 	if err := fullLists(c); err != nil {
 		return err
 	}

@@ -63,8 +63,9 @@ func helpful(root *cobra.Command) {
 		}
 	}
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		fmt.Fprint(c.OutOrStdout(), helpOf(c, min(helpWidth, terminalWidth(c.OutOrStdout()))))
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, min(helpWidth, terminalWidth(c.OutOrStdout())), false))
 	})
+	addHelpAll(root)
 }
 
 // newHelp is the command that shows the help of the others.
@@ -93,9 +94,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// helpOf is a command's help in lines of so many columns at most. Examples are as they
-// were written: commands are copied from them.
-func helpOf(c *cobra.Command, columns int) string {
+// helpOf returns a command's help in lines of at most that many columns, with all flags or with the
+// main ones. Examples are as they were written: commands are copied from them.
+func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
 	if c.Runnable() || c.HasAvailableSubCommands() {
@@ -111,6 +112,10 @@ func helpOf(c *cobra.Command, columns int) string {
 	if !c.HasParent() { // the flags of toll compare are in its own help
 		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
 	}
+	left := 0
+	if !all {
+		flags, left = selected(c, flags)
+	}
 	groups := grouped(flags)
 	if len(groups) == 1 {
 		groups[0].title = "Flags"
@@ -123,6 +128,9 @@ func helpOf(c *cobra.Command, columns int) string {
 		section(&b, g.title, lines)
 	}
 	b.WriteString("\n")
+	if left > 0 {
+		b.WriteString(wrap(fmt.Sprintf("%d more flags, of loads, paths, backends, timing and output: %s --%s", left, c.CommandPath(), helpAllFlag), "", columns))
+	}
 	for _, line := range footer(c) {
 		b.WriteString(wrap(line, "", columns))
 	}

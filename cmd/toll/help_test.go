@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // shownCommands are all commands that help shows.
@@ -58,7 +61,7 @@ func TestFlagsHelpWidth(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		for _, columns := range []int{40, 60, helpWidth} {
 			copied := false
-			for line := range strings.Lines(helpOf(c, columns)) {
+			for line := range strings.Lines(helpOf(c, columns, true) + helpOf(c, columns, false)) {
 				line = strings.TrimRight(line, "\n")
 				if line == "" || !strings.HasPrefix(line, " ") {
 					copied = line == "Examples:" || line == "Usage:"
@@ -106,5 +109,42 @@ func TestWrap(t *testing.T) {
 	}
 	if got := paragraphs("a b\nc\n\n  as is   it\nd", 3); got != "a b\nc\n\n  as is   it\nd\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The help of a command with many flags shows the main ones, and how to see all.
+func TestShortHelp(t *testing.T) {
+	for _, c := range shownCommands(t) {
+		if !c.HasParent() {
+			continue
+		}
+		var all []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" {
+				all = append(all, f.Name)
+			}
+		})
+		if !shortened(c) {
+			if len(all) > mostShown {
+				t.Errorf("%s shows %d flags: it needs a line in mainFlags", c.CommandPath(), len(all))
+			}
+			continue
+		}
+		main := mainFlags[c.Name()]
+		for _, name := range main {
+			if !slices.Contains(all, name) {
+				t.Errorf("%s has no flag --%s", c.CommandPath(), name)
+			}
+		}
+		short, long := helpOf(c, helpWidth, false), helpOf(c, helpWidth, true)
+		rest := fmt.Sprintf("%d more flags, of loads, paths, backends, timing and output: %s --help-all", len(all)-len(main), c.CommandPath())
+		if n := strings.Count(short, "\n  --") + strings.Count(short, "\n  -6, --"); n != len(main) || n > 14 || !strings.Contains(strings.ReplaceAll(short, "\n", " "), rest) {
+			t.Errorf("%s shows %d flags of %d:\n%s", c.CommandPath(), n, len(main), short)
+		}
+		for _, name := range all {
+			if !strings.Contains(long, "--"+name) {
+				t.Errorf("%s --help-all lacks --%s", c.CommandPath(), name)
+			}
+		}
 	}
 }

@@ -146,7 +146,11 @@ func TestManualNamesEveryFlag(t *testing.T) {
 	text := strings.Join(slices.Collect(maps.Values(manual(t))), "")
 	var out bytes.Buffer
 	for _, c := range []string{"compare", "scale", "run", "stream", "sql", "ports"} {
-		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{c, "--help"}); code != exitOK {
+		help := "--help"
+		if mainFlags[c] != nil {
+			help = "--" + helpAllFlag
+		}
+		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{c, help}); code != exitOK {
 			t.Fatal(out.String())
 		}
 	}
