@@ -7,15 +7,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
 const forceFlag = "force"
 
-// fresh refuses files to write that are there already, unless --force was given. What is
-// no regular file, such as a pipe, is written as ever.
+// runNumber matches the names of kept runs.
+var runNumber = regexp.MustCompile(`^@\d+$`)
+
+// fresh refuses files to write that are there already, unless --force was given, and names of kept
+// runs. What is no regular file, such as a pipe, is written as ever.
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
+		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
+			return usage(fmt.Errorf("--%s %s: this names a kept run, not a file", p.flag, p.name), "give --"+p.flag+" another path, such as run.jsonl")
+		}
 		if written := p.flag == outputFlag || p.flag == saveFlag; !written || p.name == "" || o.force || direct(p.name) {
 			continue
 		}

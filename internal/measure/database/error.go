@@ -2,6 +2,7 @@ package database
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,8 +35,9 @@ func (e *Error) Hint() string { return e.hint }
 // answer is what a database itself said.
 type answer struct {
 	text  string
-	live  bool // the session goes on
-	login bool // it refused the user
+	live  bool   // the session goes on
+	login bool   // it refused the user, or the password
+	hint  string // what else to do about it; "": what login says
 }
 
 // explain says what went wrong. What was seen on the link is trusted more than
@@ -64,7 +66,7 @@ func (s *Session) explain(op string, err error) *Error {
 	case strings.Contains(err.Error(), asksPassword):
 		e.msg, e.hint = errPlain.Error(), s.d.target.plain
 	case answered:
-		e.msg, e.live, e.hint = clean(said.text), said.live, s.loginHint(said)
+		e.msg, e.live, e.hint = clean(said.text), said.live, cmp.Or(said.hint, s.loginHint(said))
 	case netErr != nil:
 		e.msg, e.hint = network(netErr)
 	default:
@@ -103,6 +105,9 @@ func (s *Session) loginHint(a answer) string {
 	}
 	return "no password was given; " + passwordHint
 }
+
+// databaseHint is the remedy if there is no such database, or not for this user.
+const databaseHint = "check the database's name in the DSN, and the user's right to it"
 
 // network tells an error of the kernel or the resolver.
 func network(err error) (msg, hint string) {

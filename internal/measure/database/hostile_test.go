@@ -131,6 +131,32 @@ func TestLoginRefused(t *testing.T) {
 	probe(t, "mysql://app@"+addr, Options{}, "--password-env")
 }
 
+// A connection that the server refuses for another reason than the password is not said to lack one.
+func TestRefusedForOthers(t *testing.T) {
+	clearPG(t)
+	for _, c := range []struct{ code, msg, hint string }{
+		{"28000", `no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", no encryption`, "pg_hba.conf must allow the address"},
+		{"28000", `no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", SSL off`, "sslmode=require"},
+		{"28000", `role "app" does not exist`, "check the user in the DSN"},
+		{"3D000", `database "shop" does not exist`, "check the database's name"},
+	} {
+		addr := serve(t, pgServer(func(string) string { return pgError("FATAL", c.code, c.msg) }, nil))
+		if e := probe(t, "postgres://app@"+addr, Options{Timeout: patience}, c.hint); strings.Contains(e.Hint(), "password") {
+			t.Errorf("%s: %s", c.msg, e.Hint())
+		}
+	}
+	for number, hint := range map[string]string{"\x6a\x04": "the server must allow a user from the address", "\x19\x04": "check the database's name"} {
+		addr := serve(t, func(c net.Conn) {
+			io.WriteString(c, mysqlGreeting)
+			c.Read(make([]byte, 4096))
+			says(mysqlPacket(2, "\xff"+number+"#HY000Host 'x' is not allowed"))(c)
+		})
+		if e := probe(t, "mysql://app@"+addr, Options{}, hint); strings.Contains(e.Hint(), "password") {
+			t.Errorf("%s", e.Hint())
+		}
+	}
+}
+
 // TestMidPage breaks the second query of a page.
 func TestMidPage(t *testing.T) {
 	clearPG(t)

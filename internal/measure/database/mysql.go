@@ -64,12 +64,22 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 			const (
 				accessDenied           = 1045
 				accessDeniedNoPassword = 1698
+				databaseDenied         = 1044
+				noDatabase             = 1049
+				hostDenied             = 1130
 			)
 			var e *mysql.MySQLError
 			if !errors.As(err, &e) {
 				return answer{}, false
 			}
-			return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword}, true
+			hint := ""
+			switch e.Number {
+			case databaseDenied, noDatabase:
+				hint = databaseHint
+			case hostDenied:
+				hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
+			}
+			return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 		},
 	}, nil
 }

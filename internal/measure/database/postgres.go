@@ -54,16 +54,35 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			return stdlib.GetConnector(*c), nil
 		},
 		alive: func(err error) (answer, bool) {
-			const invalidAuthorization = "28" // class of SQLSTATEs
+			const badPassword = "28P01"
 			var e *pgconn.PgError
 			if !errors.As(err, &e) {
 				return answer{}, false
 			}
 			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
 			text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
-			return answer{text, !fatal, strings.HasPrefix(e.Code, invalidAuthorization)}, true
+			return answer{text: text, live: !fatal, login: e.Code == badPassword, hint: refusedHint(e)}, true
 		},
 	}, nil
+}
+
+// refusedHint returns the remedy if the server refuses a connection before it looks at a password; ""
+// if it does not.
+func refusedHint(e *pgconn.PgError) string {
+	const invalidAuthorization, noDatabase = "28000", "3D000"
+	switch {
+	case e.Code == noDatabase:
+		return databaseHint
+	case e.Code != invalidAuthorization:
+		return ""
+	case !strings.Contains(e.Message, "pg_hba.conf"):
+		return "check the user in the DSN: the server has no such role, or it may not log in this way"
+	}
+	hint := "the server's pg_hba.conf must allow the address that it sees over this route; a change needs SELECT pg_reload_conf()"
+	if strings.Contains(e.Message, "no encryption") || strings.Contains(e.Message, "SSL off") {
+		hint += "; if it allows TLS only, sslmode=require in the DSN"
+	}
+	return hint
 }
 
 // alwaysTLS reports whether no attempt to connect goes without TLS. Where one does,

@@ -57,12 +57,16 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			return c, nil
 		},
 		alive: func(err error) (answer, bool) {
-			const loginFailed = 18456
+			const loginFailed, noDatabase = 18456, 4060
 			var e mssql.Error
 			if !errors.As(err, &e) {
 				return answer{}, false
 			}
-			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true, e.Number == loginFailed}, true
+			hint := ""
+			if e.Number == noDatabase {
+				hint = databaseHint
+			}
+			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true, e.Number == loginFailed, hint}, true
 		},
 	}, nil
 }

@@ -128,13 +128,19 @@ func (e *UnknownError) Hint() string {
 // meant is what one word may have been meant to be: another one, one of several, or
 // several with spaces between them where it has commas; "" if nothing is near.
 func (e *UnknownError) meant(word string) string {
+	if to := said(e.What, strings.ToLower(word), e.Known); to != "" {
+		return to
+	}
 	if parts := strings.Split(word, ","); len(parts) > 1 {
 		for i, p := range parts {
-			near := Words(p, e.Known)
-			if len(near) == 0 {
+			near := said(e.What, strings.ToLower(p), e.Known)
+			if words := Words(p, e.Known); near == "" && len(words) > 0 {
+				near = words[0]
+			}
+			if near == "" {
 				return ""
 			}
-			parts[i] = near[0]
+			parts[i] = near
 		}
 		return strings.Join(parts, " ")
 	}
