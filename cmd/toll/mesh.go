@@ -43,7 +43,7 @@ func newMesh(e env) *cobra.Command {
 		m meshFlags
 	)
 	c := &cobra.Command{
-		Use:   "mesh",
+		Use:   "mesh [[NAME=]MACHINE…]",
 		Short: "Find the slow nodes and links of a cluster, or of machines by ssh",
 		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm or a
 Kubernetes cluster, or every two machines that ssh reaches. In each round every node is in one pair, so N
@@ -53,16 +53,17 @@ On a swarm it runs on a manager; every node must have toll's image (see toll ima
 On Kubernetes each pair is measured on the pods' network and on the nodes' own, one right
 after the other (--mode pod,host): it says what the CNI costs on each link, and tells a slow
 link from a slow CNI. On a swarm --mode overlay,host does the same.
-With --peers toll starts itself there by ssh, and the machines dial each other.`,
+A MACHINE is one that ssh reaches, as ssh takes it ([user@]HOST[:PORT]); localhost is
+this one. toll starts itself there by ssh, and the machines dial each other.`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
   toll mesh --on swarm --budget 5m --save mesh.jsonl
   toll mesh --on kubernetes
   toll mesh --on kubernetes --mode pod --label example.org/rack
-  toll mesh --peers a,b,me@c:2222
-  toll mesh --peers localhost,a,b --peers-network 10.0.0.0/24`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+  toll mesh a b rack2=me@c:2222
+  toll mesh localhost a b --peers-network 10.0.0.0/24`,
+		RunE: func(c *cobra.Command, args []string) error {
+			m.peers.hosts = append(m.peers.hosts, args...)
 			if !c.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
 			}
@@ -290,8 +291,11 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 
 // on is where the nodes are, by the flags that were given. It reads these.
 func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
-	if !all.Changed("on") && all.Changed(meshPeersFlag) {
+	if !all.Changed("on") && len(m.peers.hosts) > 0 {
 		on = []string{peer.Name}
+	}
+	if len(m.peers.hosts) > 0 && (slices.Equal(on, []string{swarm.Name}) || slices.Equal(on, []string{kubernetes.Name})) {
+		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known", m.peers.hosts[0], on[0]), "leave --on out, or --nodes for some nodes")
 	}
 	refuse := func(other *pflag.FlagSet, but ...string) error {
 		flag := given(other, func(name string) bool { return !slices.Contains(but, name) })
@@ -315,7 +319,7 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 		}
 		return kubernetes.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofSwarm, "nodes", "image"), m.swarm.read())
 	case !slices.Equal(on, []string{peer.Name}):
-		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, --on kubernetes, or --peers a,b,c")
+		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
 	if !all.Changed("mode") {
 		m.mode = string(mode.Native)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -13,8 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshPeersFlag names the machines of a mesh without a swarm.
+// meshPeersFlag names the machines of a mesh without a swarm: an older form of the arguments.
 const meshPeersFlag = "peers"
+
+// machineName matches what a machine may be called.
+var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
 
 // meshPeers are the flags of a mesh of machines that ssh reaches.
 type meshPeers struct {
@@ -22,36 +29,32 @@ type meshPeers struct {
 	network string
 	how     peerHow
 
-	to []peer.Host  // hosts, as understood
-	in netip.Prefix // network, as understood
+	to    []peer.Host  // hosts, as understood
+	names []string     // what to call each, "": as it is written
+	in    netip.Prefix // network, as understood
 }
 
 func (f *meshPeers) add(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.hosts, meshPeersFlag, nil, "peer: the machines, as ssh takes them: [user@]HOST[:PORT],…; localhost is this one (--on peer may be left out)")
+	fl.StringSliceVar(&f.hosts, meshPeersFlag, nil, "peer: the machines, as ssh takes them")
+	_ = fl.MarkHidden(meshPeersFlag) // an older form
 	fl.StringVar(&f.network, "peers-network", "", "peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
 	f.how.add(fl)
 }
 
 // check reads the flags.
 func (f *meshPeers) check() error {
-	const example = "--peers a,b,c, as for ssh"
+	const example = "toll mesh localhost b rack2=me@c:2222, as for ssh"
 	if len(f.hosts) == 0 {
-		return usage(errors.New("--on peer needs --peers"), example)
+		return usage(errors.New("--on peer needs machines"), example)
 	}
-	seen := map[peer.Host]bool{}
-	for _, s := range f.hosts {
-		h, err := peer.ParseHost(s)
-		if err != nil {
-			return usage(fmt.Errorf("--peers: %w", err), example)
+	for _, word := range f.hosts {
+		if err := f.read(word, example); err != nil {
+			return err
 		}
-		if seen[h] {
-			return usage(fmt.Errorf("--peers: %s is named twice", h), "name each machine once")
-		}
-		seen[h] = true
-		f.to = append(f.to, h)
 	}
 	if len(f.to) < 2 {
-		return usage(fmt.Errorf("--peers names one machine, %s: a mesh is measured between two at least", f.to[0]), "--peers localhost,"+f.to[0].String()+" measures between this machine and that one")
+		return usage(fmt.Errorf("there is one machine, %s: a mesh is measured between two at least", f.to[0]),
+			"toll mesh localhost "+f.to[0].String()+" measures between this machine and that one")
 	}
 	if err := f.how.check(); err != nil || f.network == "" {
 		return err
@@ -64,8 +67,35 @@ func (f *meshPeers) check() error {
 	return nil
 }
 
+// read reads one machine: [NAME=]HOST.
+func (f *meshPeers) read(word, example string) error {
+	name, host, named := strings.Cut(word, "=")
+	if !named {
+		name, host = "", word
+	}
+	h, err := peer.ParseHost(host)
+	switch {
+	case err != nil:
+		return usage(err, example)
+	case named && !machineName.MatchString(name):
+		return usage(fmt.Errorf("%q is not a name for a machine", name), "at most 40 letters, digits, dots, dashes and underscores: rack2="+h.String())
+	case slices.Contains(f.to, h):
+		return usage(fmt.Errorf("%s is named twice", h), "name each machine once")
+	}
+	for i, other := range f.to {
+		if name == "" && f.names[i] == "" {
+			continue // they are told apart by all that was written
+		}
+		if mine := cmp.Or(name, h.Name); mine == cmp.Or(f.names[i], other.Name) {
+			return usage(fmt.Errorf("two machines are called %s", mine), "name them, as in other="+h.String())
+		}
+	}
+	f.to, f.names = append(f.to, h), append(f.names, name)
+	return nil
+}
+
 func (f *meshPeers) backend() cluster {
-	return &peer.Cluster{Hosts: f.to, Network: f.in, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
+	return &peer.Cluster{Hosts: f.to, Names: f.names, Network: f.in, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
 }
 
 // cluster is a backend that has nodes.

@@ -56,7 +56,7 @@ func newRun(e env) *cobra.Command {
 		p programFlags
 	)
 	c := &cobra.Command{
-		Use:   "run [MODE… | --to HOST:PORT] (--recipe NAME | --client CMD …)",
+		Use:   "run [MODE… | [NAME=]HOST:PORT…] (--recipe NAME | --client CMD …)",
 		Short: "Compare modes, or routes to your server, under your own programs",
 		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
 compares what the client prints. They are any two programs, or a recipe. The server
@@ -67,9 +67,9 @@ last until the end of the run.
 listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
 {seconds} for --seconds.
 
-With --to HOST:PORT the server is one that runs already, and only the client is
-started: over each route to it that --to names, from each place that --from names, on
-this machine or in a container's network. The client itself is this machine's program.`,
+With HOST:PORT the server is one that runs already, and only the client is started:
+over each such route to it, from each place that --from names, on this machine or in
+a container's network. The client itself is this machine's program.`,
 		Example: `  toll run --recipe redis
   toll run host bridge publish-proxy --recipe iperf3 --seconds 2
   toll run --recipe pgbench --from host,container --budget 3m
@@ -77,12 +77,14 @@ this machine or in a container's network. The client itself is this machine's pr
       --client 'curl -so /dev/null http://{addr}/'
   toll run --server './server -p {port}' --ready 'listening on' \
       --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'
-  toll run --recipe redis --to published=127.0.0.1:6379,direct=172.17.0.2:6379
-  sudo toll run --client 'curl -so /dev/null http://{addr}/' \
-      --to shop:8080 --from container:web,network:backend`,
+  toll run --recipe redis published=127.0.0.1:6379 direct=172.17.0.2:6379
+  sudo toll run shop:8080 --client 'curl -so /dev/null http://{addr}/' \
+      --from container:web,network:backend`,
 		RunE: func(c *cobra.Command, args []string) error {
+			modes, routes := splitRoutes(args)
+			f.to = append(f.to, routes...)
 			if routed(f.to, f.from) {
-				return f.running(c, e, &p, args)
+				return f.running(c, e, &p, modes)
 			}
 			return f.command(e, func(r *plan.Request) error {
 				l, err := p.load()
@@ -159,7 +161,7 @@ func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 func (f *programFlags) check(p sample.Program) error {
 	switch {
 	case p.Server == "" && p.Client != "":
-		return usage(errors.New("which server? give --server, or --to HOST:PORT of one that runs already"), "--to 127.0.0.1:6379")
+		return usage(errors.New("which server? give --server, or HOST:PORT of one that runs already"), "toll run 127.0.0.1:6379 --client …")
 	case p.Server == "" || p.Client == "":
 		return usage(errors.New("which programs? give --recipe, or --server and --client"), "toll run --recipe redis")
 	case !hasAny(p.Server, "{port}", "{addr}"):

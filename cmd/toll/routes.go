@@ -20,26 +20,41 @@ import (
 
 // runFromHelp and runToHelp are the two forms of where toll run's client runs and what it dials.
 const (
-	runFromHelp = "where the client runs: " + placesHelp + "; with --to HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's), remote (--peer)"
-	runToHelp   = "what the client dials: " + targetsHelp + "; or [NAME=]HOST:PORT of a server that runs already, once for each route to it"
+	runFromHelp = "where the client runs: " + placesHelp + "; with HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's), remote (--peer)"
+	runToHelp   = "what the client dials: " + targetsHelp
 	// runningExample is the form without a server.
-	runningExample = "toll run --client 'redis-benchmark -h {host} -p {port}' --to 127.0.0.1:6379"
+	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// routed reports whether the client is to reach a server that runs already: --to names routes,
-// not targets, or --from places that only those have.
+// isRoute reports whether a word is [NAME=]HOST:PORT, or meant to be: no mode or target has such characters.
+func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
+
+// splitRoutes splits arguments into modes and routes.
+func splitRoutes(args []string) (modes, routes []string) {
+	for _, w := range args {
+		if isRoute(w) {
+			routes = append(routes, w)
+		} else {
+			modes = append(modes, w)
+		}
+	}
+	return modes, routes
+}
+
+// routed reports whether the client is to reach a server that runs already: there are routes, not
+// targets, or --from names places that only those have.
 func routed(to, from []string) bool {
-	return slices.ContainsFunc(to, func(w string) bool { return strings.ContainsAny(w, ".:=") }) ||
+	return slices.ContainsFunc(to, isRoute) ||
 		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })
 }
 
-// running runs the client over the routes of --to, from the places of --from.
+// running runs the client over the routes in f.to, from the places of --from.
 func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []string) error {
 	if err := f.fitsRunning(c.Flags(), modes); err != nil {
 		return err
 	}
 	if len(f.to) == 0 {
-		return usage(fmt.Errorf("--from %s is for a server that runs already: which one? give --to HOST:PORT", strings.Join(f.from, ",")), "--to 127.0.0.1:6379")
+		return usage(fmt.Errorf("--from %s is for a server that runs already: which one? give HOST:PORT", strings.Join(f.from, ",")), runningExample)
 	}
 	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
 	if err != nil {
@@ -47,7 +62,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	}
 	at, err := endpoint.ParseRoutes(f.to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
-		return usage(fmt.Errorf("--to: %w", err), "--to 127.0.0.1:6379, --to direct=172.17.0.2:6379")
+		return usage(err, "such as 127.0.0.1:6379 direct=172.17.0.2:6379")
 	}
 	there := f.of[peer.Name].(*peerFlags) //nolint:forcetypeassert // it is that backend's
 	at, from, err := fromPlaces(at, f.from, c.Flags(), there)
@@ -73,7 +88,7 @@ func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 
 // fitsRunning refuses what only modes have that toll builds.
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
-	const why = "with --to HOST:PORT the server runs already"
+	const why = "with HOST:PORT the server runs already"
 	if len(modes) > 0 {
 		return usage(fmt.Errorf("%s is a mode for toll to build: %s", modes[0], why), "leave out either of them")
 	}
@@ -92,7 +107,7 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	}
 	for _, w := range f.to {
 		if _, err := mode.ParseTarget(w); err == nil {
-			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why), "--to HOST:PORT only, or none")
+			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why), "HOST:PORT only, or none")
 		}
 	}
 	return nil
@@ -132,7 +147,7 @@ func (f *programFlags) checkClient(p sample.Program) error {
 	case p.Client == "":
 		return usage(errors.New("which client? give --client, or --recipe"), runningExample)
 	case program.NeedsSecond(p.Client):
-		return usage(errors.New("the client asks for {port2}: --to has one port"), "--client with the second port itself")
+		return usage(errors.New("the client asks for {port2}: a route has one port"), "--client with the second port itself")
 	}
 	return f.checkBoth(p)
 }

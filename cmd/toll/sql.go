@@ -24,7 +24,8 @@ type sqlFlags struct {
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
-	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database, once for each route to it: postgres:// mysql:// sqlserver://, without a password")
+	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database")
+	_ = fl.MarkHidden("dsn") // an older form
 	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
 	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
 	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
@@ -41,23 +42,22 @@ func newSQL(e env) *cobra.Command {
 		s sqlFlags
 	)
 	c := &cobra.Command{
-		Use:   "sql --dsn [NAME=]URL…",
+		Use:   "sql [NAME=]URL…",
 		Short: "What does the route to a database cost a page of queries?",
 		Long: `sql sends pages of small queries to a real database, one after another on one
 connection, over each route to it, in shuffled rounds, and compares how long pages
-take. Each --dsn is another route to the same database, such as its published port
-and its container's address.
+take. Each URL (postgres:// mysql:// sqlserver://) is another route to the same
+database, such as its published port and its container's address.
 
 Passwords are never taken from the command line, where every user of the machine
 can read them.`,
-		Example: `  toll sql --dsn published=postgres://app@127.0.0.1:5432/shop \
-      --dsn direct=postgres://app@172.17.0.2:5432/shop
-  toll sql --dsn mysql://app@10.0.0.5/shop --password-env DB_PASSWORD \
+		Example: `  toll sql published=postgres://app@127.0.0.1:5432/shop \
+      direct=postgres://app@172.17.0.2:5432/shop
+  toll sql mysql://app@10.0.0.5/shop --password-env DB_PASSWORD \
       --query 'SELECT * FROM items LIMIT 10'`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			const example = "toll sql --dsn published=postgres://app@127.0.0.1:5432/shop --dsn direct=postgres://app@172.17.0.2:5432/shop"
-			w, err := parseEndpoints(s.dsn, "sql", "--dsn", example)
+		RunE: func(c *cobra.Command, args []string) error {
+			const example = "toll sql published=postgres://app@127.0.0.1:5432/shop direct=postgres://app@172.17.0.2:5432/shop"
+			w, err := parseEndpoints(append(s.dsn, args...), "sql", "URL", example)
 			if err != nil {
 				return err
 			}

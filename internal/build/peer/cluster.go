@@ -26,6 +26,8 @@ import (
 type Cluster struct {
 	// Hosts are the machines. One that is Here is this one, without ssh.
 	Hosts []Host
+	// Names are what to call each of Hosts; "", or nil: as its host.
+	Names []string
 	// Network is where they dial each other; an invalid one is any.
 	Network netip.Prefix
 	// Binary, Version, Sudo and SSH are as of a Peer.
@@ -172,16 +174,20 @@ func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
 	return f, f.address()
 }
 
-// name calls each machine by its host, or if two share that by all that its user wrote.
+// name calls each machine as its user does: by its name, its host, or if two share that all that
+// was written.
 func (f *fleet) name() {
 	count := map[string]int{}
 	for _, h := range f.cluster.Hosts {
 		count[h.Name]++
 	}
-	for _, h := range f.cluster.Hosts {
+	for i, h := range f.cluster.Hosts {
 		m := &member{name: h.Name, host: h}
 		if count[h.Name] > 1 {
 			m.name = h.String()
+		}
+		if i < len(f.cluster.Names) && f.cluster.Names[i] != "" {
+			m.name = f.cluster.Names[i]
 		}
 		f.members = append(f.members, m)
 	}

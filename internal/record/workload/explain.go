@@ -30,7 +30,7 @@ var metricWords = map[string]string{
 	CPUPerByte:         "CPU time of the whole machine for each payload byte: client, server, kernel and proxy. Tables have it in seconds per gigabyte.",
 	CPUPerTrip:         "CPU time of the whole machine for each round trip (of query: page): client, server, kernel and proxy.",
 	Retransmits:        "Segments that TCP sent again, because they were lost or late.",
-	Dialled:            "For toll run --to HOST:PORT: the TCP connections that the client made to the address of its route, as its kernel counted them.",
+	Dialled:            "For toll run HOST:PORT: the TCP connections that the client made to the address of its route, as its kernel counted them.",
 	LookUpTime:         "For an endpoint: how long its name took to be looked up, before connecting. Nothing if an address is given.",
 	Resent:             "For an endpoint: segments that the client's side sent again, because they were lost or late.",
 	OutOfOrder:         "For an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered.",
