@@ -13,7 +13,7 @@ import (
 )
 
 // ladderLoads are those of which the price of a part can be told.
-var ladderLoads = []string{workload.RR, workload.Bulk}
+var ladderLoads = []string{workload.RR, workload.Bulk, workload.Stream}
 
 func newLadder(e env) *cobra.Command {
 	var f runFlags
@@ -29,6 +29,7 @@ A mode that cannot be built here is left out: the next one is then priced with b
 parts.`,
 		Example: `  toll ladder
   toll ladder publish-proxy --load rr
+  toll ladder --load stream --tokens 50 --budget 3m
   toll ladder overlay-encrypted --from remote-container --wire mtu=9000
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {

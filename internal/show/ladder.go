@@ -46,7 +46,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 			row.Note = "+ " + s.Part
 			row.Cells[2], row.Cells[3] = nothing, nothing
 		}
-		if p, ok := s.Prices[metric]; ok {
+		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
 			row.Style = styleOf(p.Verdict)
 			row.Cells[2], row.Cells[3] = pricedCell(p, w.Adds), document.Cell{Text: string(p.Verdict)}
 			if p.LimitedBy != "" {
@@ -106,6 +106,9 @@ func stepColumns(r *analysis.Report) []stepColumn {
 		number(workload.Bulk, "", "Gbit/s", scaled(workload.Throughput, giga)),
 		price(workload.Bulk, workload.Throughput, "Gbit/s", "ratio", none),
 		price(workload.Bulk, workload.CPUPerByte, "CPU price", "s/GB", scaled(workload.CPUPerByte, perGB)),
+		number(workload.Stream, "delay", "p50 µs", scaled(workload.LatencyP50, micro)),
+		price(workload.Stream, workload.LatencyP50, "delay price", "µs", none),
+		price(workload.Stream, workload.CPUPerToken, "CPU price", "µs/token", scaled(workload.CPUPerToken, micro)),
 	}
 	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
 }
@@ -152,7 +155,7 @@ func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 // stepCell is what a step has in a column.
 func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
 	if col.price != "" && s.Below != "" {
-		price, ok := s.Prices[col.price]
+		price, ok := s.Prices[ladder.PriceName(col.load, col.price)]
 		if !ok {
 			return nothing
 		}

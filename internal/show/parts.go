@@ -91,7 +91,7 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 	}
 	m := c.Metrics[c.Primary]
 	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher
-	if price, ok := s.Prices[c.Primary]; ok {
+	if price, ok := s.Prices[ladder.PriceName(load, c.Primary)]; ok {
 		row.Price, row.Verdict = price.Median, price.Verdict
 		if price.Unit == analysis.RatioUnit && row.Higher {
 			row.Price = -price.Median

@@ -6,9 +6,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answered are the metrics of which an answer speaks.
-var answered = []struct{ metric, head string }{
+// answered are the prices of which an answer speaks.
+var answered = []struct{ price, head string }{
 	{workload.LatencyP50, "Median latency"}, {workload.Throughput, "Throughput, of that without the part"},
+	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
 }
 
 // AnswerOf is what the steps answer; nil if there are none. A part is said to cost
@@ -25,10 +26,10 @@ func AnswerOf(steps []Step) *analysis.Answer {
 			if len(grounds(steps)) > 1 {
 				head += " on " + on.on + " from " + mode.Placement(on.from).Words()
 			}
-			a.Add(sentence(head, m.metric, steps, on))
+			a.Add(sentence(head, m.price, steps, on))
 		}
 		for _, s := range steps {
-			if p, ok := s.Prices[m.metric]; ok && p.LimitedBy == "" {
+			if p, ok := s.Prices[m.price]; ok && p.LimitedBy == "" {
 				tally.Add(p.Verdict, p.N, p.Epochs)
 			}
 		}
@@ -54,11 +55,11 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence says what the parts cost in a metric; "" if none has a price.
-func sentence(head, metric string, steps []Step, on ground) string {
+// sentence says what the parts cost by the price of a name; "" if none has it.
+func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {
-		if p, ok := s.Prices[metric]; ok && s.On == on.on && s.From == on.from {
+		if p, ok := s.Prices[name]; ok && s.On == on.on && s.From == on.from {
 			parts = append(parts, analysis.Priced{Name: s.Part, Price: p})
 		}
 	}

@@ -25,7 +25,7 @@ type Step struct {
 	Label  string                    `json:"label"`
 	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
 	Part   string                    `json:"part,omitempty"`
-	Prices map[string]analysis.Price `json:"prices"` // by metric
+	Prices map[string]analysis.Price `json:"prices"` // by PriceName
 
 	cell, below sample.Cell // without load; below is the zero value at the bottom
 }
@@ -37,6 +37,17 @@ var priced = []struct{ Metric, Load, Name string }{
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
 	{workload.Throughput, workload.Bulk, "throughput"},
 	{workload.CPUPerByte, workload.Bulk, "CPU time per gigabyte"},
+	{workload.LatencyP50, workload.Stream, "median token delay"},
+	{workload.CPUPerToken, workload.Stream, "CPU time per token"},
+}
+
+// PriceName returns the name of a load's price in Step.Prices: the metric, but where another load
+// has that, too, one with the load's name.
+func PriceName(load, metric string) string {
+	if load == workload.Stream && metric == workload.LatencyP50 {
+		return load + "_" + metric
+	}
+	return metric
 }
 
 // Report is the judged ladder.
@@ -191,7 +202,7 @@ func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 			continue
 		}
 		if p := l.price(i, k, m.Metric); p.N > 0 {
-			out[m.Metric] = p
+			out[PriceName(m.Load, m.Metric)] = p
 		}
 	}
 	return out
@@ -227,7 +238,7 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 		var nothing, hidden []string
 		by := ""
 		for _, s := range steps {
-			switch p := s.Prices[m.Metric]; {
+			switch p := s.Prices[PriceName(m.Load, m.Metric)]; {
 			case p.LimitedBy != "":
 				hidden, by = append(hidden, s.Part), p.LimitedBy
 			case p.Verdict == stats.Nothing:
@@ -260,13 +271,14 @@ func (l *ladder) sums(steps []Step, top Step) []string {
 	total := l.prices(top.cell, bottom.cell)
 	var out []string
 	for _, m := range priced {
-		p := total[m.Metric]
+		name := PriceName(m.Load, m.Metric)
+		p := total[name]
 		if m.Metric != workload.LatencyP50 && m.Metric != workload.CPUPerByte || !p.Known() {
 			continue
 		}
 		var parts []string
 		for _, s := range chain {
-			if q := s.Prices[m.Metric]; q.Known() {
+			if q := s.Prices[name]; q.Known() {
 				parts = append(parts, fmt.Sprintf("%s is %s", s.Part, q.In(q.Value())))
 			}
 		}

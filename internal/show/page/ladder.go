@@ -32,6 +32,8 @@ var priced = []struct{ metric, load, title string }{
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip, part by part"},
 	{workload.Throughput, workload.Bulk, "Throughput, part by part"},
 	{workload.CPUPerByte, workload.Bulk, "CPU time per byte, part by part"},
+	{workload.LatencyP50, workload.Stream, "Median token delay, part by part"},
+	{workload.CPUPerToken, workload.Stream, "CPU time per token, part by part"},
 }
 
 // ladderGroups are one for each placement and backend.
@@ -74,7 +76,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 	var rows [][]string
 	for _, s := range steps {
 		m, has := metricOf(r, s, load, metric)
-		price, isPriced := s.Prices[metric]
+		price, isPriced := s.Prices[ladder.PriceName(load, metric)]
 		below, stands := at[s.Below]
 		switch {
 		case !has:
