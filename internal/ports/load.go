@@ -135,8 +135,8 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 	return local, others
 }
 
-// unpublished: an image says that a port is for others, and it listens, but the
-// container's network only reaches it.
+// unpublished finds ports that an image says are for others and that listen, but that are open at the
+// container's own address only.
 func (f *Facts) unpublished([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -160,9 +160,11 @@ func (f *Facts) unpublished([]Row) []Trap {
 		}
 		first, _, _ := strings.Cut(ports[0], "/")
 		out = append(out, Trap{Code: Unpublished, Ports: ports,
-			Text:     fmt.Sprintf("%s of container %s is EXPOSEd but not published: only this machine and the network %s reach it", strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
+			Text: fmt.Sprintf("%s of container %s is EXPOSEd but not published: only the container's own address leads to it. This machine and the network %s "+
+				"reach that, and so does another machine with a route to the network, unless the firewall drops its packets",
+				strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
 			Evidence: said,
-			Remedy:   fmt.Sprintf("to let others reach it: -p %s:%s; else nothing", first, first)})
+			Remedy:   fmt.Sprintf("to open it at this machine's own address: -p %s:%s; else nothing", first, first)})
 	}
 	return out
 }
