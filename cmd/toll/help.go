@@ -129,7 +129,7 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 	}
 	b.WriteString("\n")
 	if left > 0 {
-		b.WriteString(wrap(fmt.Sprintf("%d more flags, of loads, paths, backends, timing and output: %s --%s", left, c.CommandPath(), helpAllFlag), "", columns))
+		b.WriteString(wrap(fmt.Sprintf("%d more flags: %s --%s", left, c.CommandPath(), helpAllFlag), "", columns))
 	}
 	for _, line := range footer(c) {
 		b.WriteString(wrap(line, "", columns))
