@@ -19,13 +19,13 @@ var mainFlags = map[string][]string{
 	"advise":  {"from", "load", "lever", "budget", "on", "live", "details", "format", "save"},
 	"scale":   {"from", "load", "clients", "pairs", "procs", "shape", "budget", "on", "details", "format", "save"},
 	"run":     {"recipe", "server", "client", "ready", "metric", "from", "budget", "on", "peer", "details", "format", "save"},
-	"mesh":    {"mode", "nodes", "load", "budget", "on", "details", "format", "save"},
+	"mesh":    {"mode", "nodes", "load", "budget", "on", "format", "save"},
 	"stream":  {"from", "peer", "model", "prompt", "tokens", "sessions", "batch", "api-key-env", "budget", "details", "format", "save"},
 	"sql":     {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details", "format", "save"},
 }
 
 // mostShown is the number of flags that a help shows without a selection.
-const mostShown = 20
+const mostShown = 24
 
 // shortened reports whether the help of a command shows only its main flags.
 func shortened(c *cobra.Command) bool {

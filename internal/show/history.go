@@ -18,7 +18,7 @@ func History(l trend.List) document.Document {
 		return d
 	}
 	command, what := texts("", "command"), texts("", "ratios to the baseline")
-	const leastCommand, leastRatios = 36, 12
+	const leastCommand, leastRatios = 26, 12
 	command.Cut, command.Least = document.CutEnd, leastCommand
 	what.Cut, what.Least = document.CutEnd, leastRatios
 	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},

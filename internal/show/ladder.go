@@ -32,8 +32,12 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	w, s := workload.Of(l), steps[0]
 	metric := w.Primary
 	unit, by := fitting(r, l.Kind, metric)
-	head := texts("adds", w.Adds)
-	if w.Adds == "" {
+	adds := w.Adds
+	if m := workload.MetricOf(metric, l); adds == "" && m.Unit == "s" {
+		adds = "µs"
+	}
+	head := texts("adds", adds)
+	if adds == "" {
 		head = texts("% of the", "mode above")
 	}
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), figures("", unit), head, texts("", "verdict")}}
@@ -48,7 +52,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
 			row.Style = styleOf(p.Verdict)
-			row.Cells[2], row.Cells[3] = pricedCell(p, w.Adds), document.Cell{Text: string(p.Verdict)}
+			row.Cells[2], row.Cells[3] = pricedCell(p, adds), document.Cell{Text: string(p.Verdict)}
 			if p.LimitedBy != "" {
 				row.Cells[2] = nothing
 				row.Cells[3].Text = p.LimitedBy + " full"

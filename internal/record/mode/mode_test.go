@@ -290,7 +290,8 @@ func TestParse(t *testing.T) {
 		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`, "did you mean remote-container?"},
 		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
-		{"target-localhost", target, "localhost", `unknown target "localhost"`, "targets are: loopback, loopback6, address, address6, container, container6"},
+		{"target-localhost", target, "localhost", `unknown target "localhost"`, "did you mean loopback?"},
+		{"target-moon", target, "moon", `unknown target "moon"`, "targets are: loopback, loopback6, address, address6, container, container6"},
 		{"target-container", target, "container6", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ var Said = map[string]map[string]string{
 	},
 	"backend": {
 		"engine": "docker", "dockerd": "docker", "moby": "docker", "local": "lab", "host": "lab", "namespaces": "lab", "netns": "lab",
-		"k8s": "kubernetes", "kube": "kubernetes", "kubectl": "kubernetes", "ssh": "peer", "remote": "peer", "openvswitch": "ovs",
+		"k8s": "kubernetes", "kube": "kubernetes", "kubectl": "kubernetes", "ssh": "peer", "remote": "peer",
 	},
 	"recipe": {
 		"postgres": "pgbench", "postgresql": "pgbench", "psql": "pgbench", "pg": "pgbench", "redis-benchmark": "redis", "valkey": "redis",
