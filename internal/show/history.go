@@ -17,7 +17,7 @@ func History(l trend.List) document.Document {
 			paragraph(0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.", document.Words)}}}
 		return d
 	}
-	command, what := texts("", "command"), texts("", "ratios to the baseline")
+	command, what := texts("", "command"), texts("", "ratios")
 	const leastCommand, leastRatios = 26, 12
 	command.Cut, command.Least = document.CutEnd, leastCommand
 	what.Cut, what.Least = document.CutEnd, leastRatios
@@ -31,7 +31,7 @@ func History(l trend.List) document.Document {
 		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), plural(l.Total, "run"), l.Dir)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
-		paragraph(0, said+". toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
+		paragraph(0, said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
 			"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
 	return d
 }
