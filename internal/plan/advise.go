@@ -8,9 +8,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Advice plans the first part of a search for what makes a mode faster: the mode as it is,
-// which is the baseline and its control, and beside it each lever alone, over the loads that
-// screened names. Further steps follow from what that shows.
+// Advice plans the first part of a search for what makes a mode faster: the baseline, which is the
+// unchanged mode, its control, and each lever alone, over the loads that screened returns. PairOf
+// plans the further steps.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Levers: levers}
@@ -61,8 +61,8 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// screened are the loads over which each lever is tried alone: those that are measured in
-// slices, which are many cells in little time; all if none is.
+// screened returns the loads over which each lever is tried alone: those measured in slices, which
+// take little time for many cells, or all if none is.
 func screened(p sample.Plan) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
@@ -77,9 +77,9 @@ func screened(p sample.Plan) []string {
 	return all
 }
 
-// like is a cell like base of another variant: at the same target if that has it, else
-// at its first one. ok is false if there is no way to it, or if another mode stands for the
-// baseline there and the variant is not of that.
+// like returns a cell like base of another variant: at the same target if the variant has it, else
+// at its first one. ok is false if no route leads to it, or if another mode replaces the baseline
+// there and the variant is not of that mode.
 func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
 	c = base
 	c.Control, c.Tune = false, v.Tune
@@ -105,9 +105,8 @@ func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok 
 	return c, true
 }
 
-// PairOf are the cells of a step that puts what is after in the place of what was before:
-// both and the baseline with its control, over all loads, from wherever the plan has the
-// baseline.
+// PairOf returns the cells of a step that replaces the variant before by after: both, and the
+// baseline with its control, over all loads, from each placement that has the baseline.
 func PairOf(p sample.Plan, before, after sample.Variant) []sample.Cell {
 	var out []sample.Cell
 	seen := map[sample.Cell]bool{}

@@ -11,33 +11,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// MeshRequest is what the user asked for of a mesh.
+// MeshRequest holds what the user asked for of a mesh.
 type MeshRequest struct {
 	Nodes  []sample.Node // at least two, of different names
 	Mode   mode.Name     // of the containers; "": host
-	Beside mode.Name     // that every visit is made in, too, to be held against; "": none
-	Labels []string      // keys of the nodes' labels, as they are shown
-	// NotWitnessed says which hops of a path of Mode nobody can read, and why.
+	Beside mode.Name     // a second mode for every visit, to compare with; "": none
+	Labels []string      // keys of the nodes' labels, as shown
+	// NotWitnessed names the hops of a path of Mode that nobody can read, and why.
 	NotWitnessed string
 	On           string        // the backend
 	Loads        []sample.Load // rr, bulk or both
 	Sweeps       int           // 0: until Precision or Budget
-	AtOnce       int           // pairs that are measured at a time, at most; 0: as many as a round has
+	AtOnce       int           // pairs measured at a time, at most; 0: as many as a round has
 	Budget       float64       // seconds
 	Precision    float64       // relative
 	Pin          string
 	Seed         uint64
 }
 
-// MinSweeps is how many sweeps a mesh needs before it can end by precision. The
-// budget may end it after the first.
+// MinSweeps is the number of sweeps before a mesh can end by precision. The budget may end it after
+// the first.
 const MinSweeps = 5
 
 // meshOverhead is what a visit takes beyond warm-up and window where the ends are
 // on other machines, in seconds. Only estimates use it.
 const meshOverhead = 0.25
 
-// Mesh is the plan of a mesh. It has no cells: see MeshRounds and MeshRound.
+// Mesh plans a mesh. The plan has no cells: see MeshRounds and MeshRound.
 func Mesh(r MeshRequest) (sample.Plan, error) {
 	if r.Mode == "" {
 		r.Mode = mode.Host
@@ -57,14 +57,14 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 	return p, nil
 }
 
-// sweepsError refuses more sweeps than a results file can hold.
+// sweepsError reports more sweeps than a results file can hold.
 type sweepsError struct{ Sweeps, Nodes, Most int }
 
 func (e *sweepsError) Error() string {
 	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
 }
 
-// Hint is what to do.
+// Hint returns the remedy.
 func (e *sweepsError) Hint() string {
 	return fmt.Sprintf("--sweeps %d, or fewer nodes or loads", e.Most)
 }
@@ -104,23 +104,23 @@ func (r MeshRequest) check() error {
 	return nil
 }
 
-// Phase is what is measured at once: a load over several pairs, the client of
-// each first; no two pairs have a node in common.
+// Phase is one load over several pairs at once, the client of each first. No two pairs have a node
+// in common.
 type Phase struct {
 	Load  sample.Load
 	Pairs []sample.Pair
-	// Beside says that it is measured in the mesh's second mode.
+	// Beside selects the mesh's second mode.
 	Beside bool
 }
 
-// MeshRounds is how many tournament rounds a sweep of the plan has.
+// MeshRounds returns the number of tournament rounds in a sweep of the plan.
 func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 
-// MeshRound is a tournament round of a sweep, both counted from 0: its phases,
-// one after the other, in an order shuffled by the seed. Each pair is in one phase
-// of each load, or of one that is measured both ways in two, with client and
-// server exchanged. With two modes each phase is made in both, one right after the
-// other, so that what drifts does so for both; they take turns in coming first.
+// MeshRound returns a tournament round of a sweep, both counted from 0: its phases, one after
+// another, in an order shuffled by the seed. Each pair is in one phase of each load, or in two if
+// the load is measured both ways, with client and server exchanged. With two modes each phase is
+// made in both, one right after the other, so that both drift alike; they take turns in coming
+// first.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
@@ -134,14 +134,14 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 			all = append(all, Phase{Load: l, Pairs: back})
 		}
 	}
-	const stream = 1 << 63 // not that of the schedule
+	const stream = 1 << 63 // a stream of random numbers apart from the schedule's
 	rng := rand.New(rand.NewPCG(p.Seed^stream, uint64(sweep)<<32|uint64(round)))
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = split(all, p.Mesh.AtOnce)
 	if p.Mesh.Beside == "" {
 		return all
 	}
-	// The phases are shuffled, so each load and direction is as often in an odd place.
+	// The phases are shuffled, so each load and direction is equally often in an odd place.
 	both := make([]Phase, 0, len(all)+len(all))
 	for i, ph := range all {
 		ph.Beside = (i+round+sweep)%2 == 0
@@ -152,7 +152,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	return both
 }
 
-// split makes phases of at most so many pairs; 0: as they are.
+// split makes phases of at most most pairs; 0 leaves them unchanged.
 func split(phases []Phase, most int) []Phase {
 	if most <= 0 {
 		return phases
@@ -189,8 +189,8 @@ func meshRoundTime(p sample.Plan) float64 {
 	return t * float64(batches)
 }
 
-// LeastTime estimates how long a run takes at least, in seconds: until it has the
-// rounds, or of a mesh the sweep, without which there is no result.
+// LeastTime estimates the least duration of a run in seconds: until it has the rounds, or the sweep
+// of a mesh, without which it has no result.
 func LeastTime(p sample.Plan) float64 {
 	switch {
 	case p.Mesh != nil:

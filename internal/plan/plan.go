@@ -1,7 +1,10 @@
-// Package plan turns a request into what a run will do: which cells, with
-// which loads, in which order. It is pure: no file, clock or kernel, so that
-// a dry run prints exactly what a run does, and the same seed gives the same
-// order.
+// Package plan turns a request into what a run will do: which cells, with which loads, in which
+// order. It is pure: no file, clock or kernel. So a dry run prints exactly what a run does, and the
+// same seed gives the same order.
+//
+// An epoch's timetable (Epoch) is complete before the epoch starts. Workers and agents receive it
+// in advance, as instants of CLOCK_MONOTONIC, and nothing is sent on any path or pipe while it
+// runs.
 package plan
 
 import (
@@ -15,50 +18,49 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// MinRounds is the number of rounds that a run with visits makes at least if it is not cut
-// short: with fewer, no interval of values by round is one of 95 %. See LeastRounds.
+// MinRounds is the least number of rounds of a run with visits that is not cut short: fewer have no
+// 95 % interval by rounds. See LeastRounds.
 const MinRounds = 6
 
-// Request is what the user asked for.
+// Request holds what the user asked for.
 type Request struct {
 	Study     string           // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
-	To        []mode.Target    // which targets, for modes that have several; empty: all but those over IPv6 that are measured on request
+	To        []mode.Target    // for modes that have several; empty: all but those over IPv6 that are measured on request
 	Loads     []sample.Load
-	Tunes     []mode.Tunes   // variants, besides the untuned modes
+	Tunes     []mode.Tunes   // variants, in addition to the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
-	Sweep     *sample.Sweep  // Loads are its points; nil: it is no sweep
-	Turn      float64        // of a crowd's process, seconds; see sample.Plan
+	Sweep     *sample.Sweep  // its points are in Loads; nil: not a sweep
+	Turn      float64        // seconds that each process of a crowd takes to start; see sample.Plan
 	Wire      sample.Wire
 	On        []string // backends
 	Rounds    int      // 0: until Precision or Budget
 	Budget    float64  // seconds
 	Precision float64  // relative
-	Same      float64  // relative difference that is called none
+	Same      float64  // relative difference that counts as none
 	Epoch     float64  // seconds that the slices of an epoch take; needed if a load has slices
 	Baseline  mode.Name
 	Pin       string           // --pin as it was given
 	Pins      []sample.Pinning // each cell is measured with each; empty: with CPUs
 	CPUs      sample.CPUs
 	// Unpaced is a tune under which the baseline and bridge are measured in bulk, too, because the
-	// machine's congestion control paces what it sends; "": they are not.
+	// machine's congestion control paces what it sends; "": none.
 	Unpaced mode.Tunes
 	Seed    uint64
 }
 
-// visitOverhead is what a visit takes beyond warm-up and window, in seconds:
-// starting two processes and reading counters. Only estimates use it. Each
-// further end of a crowd takes eachOverhead. An epoch takes epochOverhead beyond its
-// timetable.
+// visitOverhead is what a visit takes beyond warm-up and window, in seconds: starting two processes
+// and reading counters. Each further end of a crowd takes eachOverhead, and an epoch epochOverhead
+// beyond its timetable. Only estimates use them.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
 	epochOverhead = 0.25
 )
 
-// Make lists the cells of the request in the catalogue's order, one control
-// for each group, and what was asked for but cannot exist.
+// Make returns the plan of the request: its cells in the catalogue's order, one control for each
+// group, and in Skipped what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
@@ -87,8 +89,7 @@ func Make(r Request) (sample.Plan, error) {
 	return p, nil
 }
 
-// asked reports whether the cell is more than the baseline of a mode that was
-// named.
+// asked reports whether the cell is more than the baseline of a mode that was named.
 func (r Request) asked(c sample.Cell) bool {
 	return len(r.Modes) == 0 || slices.Contains(r.Modes, mode.Name(c.Mode))
 }
@@ -124,8 +125,8 @@ type routed struct {
 	route mode.Route
 }
 
-// routes lists the ways from a placement to the requested modes, and notes
-// in p what there is no way to.
+// routes returns the routes from a placement to the requested modes, and adds to p.Skipped the
+// modes that have none.
 func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
 	for _, m := range mode.All() {
@@ -136,13 +137,13 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		}
 		all := m.RoutesFrom(from)
 		chosen := r.chosen(all)
-		if !named && !usual && len(chosen) > 1 { // to be compared with: one family is enough
+		if !named && !usual && len(chosen) > 1 { // one family is enough to compare with
 			chosen = slices.DeleteFunc(chosen, mode.Route.OnRequest)
 		}
 		for _, route := range chosen {
 			out = append(out, routed{m, route})
 		}
-		if len(chosen) > 0 || !named { // what was not named is not missed
+		if len(chosen) > 0 || !named { // only what was named is listed as missing
 			continue
 		}
 		why, around := m.WhyNot(from)
@@ -158,8 +159,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
-// chosen are those of a mode's routes whose target was asked for. A mode that has one target
-// only is asked for by its name, in the family of the others.
+// chosen returns those of a mode's routes whose target was asked for. A mode with a single target
+// is asked for by its name, in the family of the others.
 func (r Request) chosen(all []mode.Route) []mode.Route {
 	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
 	otherFamily := mode.Route.OnRequest
@@ -178,7 +179,7 @@ func (r Request) chosen(all []mode.Route) []mode.Route {
 	return nil
 }
 
-// shapes are the crowds, or the one shape that is none.
+// shapes returns the crowds, or the zero shape.
 func (r Request) shapes() []sample.Shape {
 	if len(r.Shapes) == 0 {
 		return []sample.Shape{{}}
@@ -186,7 +187,7 @@ func (r Request) shapes() []sample.Shape {
 	return r.Shapes
 }
 
-// pins lists the names of the placements on CPUs, or the one that has none.
+// pins returns the names of the placements on CPUs, or "" alone.
 func (r Request) pins() []string {
 	if len(r.Pins) == 0 {
 		return []string{""}
@@ -198,8 +199,8 @@ func (r Request) pins() []string {
 	return names
 }
 
-// cells makes a group's cells, which are like the one given; the control comes right after the baseline, and
-// a mode's variants after the mode.
+// cells returns a group's cells, each like the given one; the control follows the baseline, and
+// variants follow their mode.
 func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled, relayed := false, false
@@ -231,16 +232,16 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	return out
 }
 
-// placebo reports whether a group like that has a placebo: where docker-proxy leaves threads, caches
-// and queues behind, and cells take turns in slices.
+// placebo reports whether a group needs a placebo: if its cells take turns in slices and
+// docker-proxy leaves threads, caches and queues behind.
 func (r Request) placebo(like sample.Cell) bool {
 	return r.Study == "" && like.Shape == (sample.Shape{}) && slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
 		return l.Kind == like.Load && l.Point == like.Point && l.Slice > 0
 	})
 }
 
-// Drop removes the cells for which reason gives one, and lists them as
-// skipped, once for each path.
+// Drop removes the cells for which reason returns a Skip, and lists them as skipped, once for each
+// path.
 func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 	kept := p.Cells[:0:0]
 	listed := map[sample.Skip]bool{}
@@ -253,7 +254,7 @@ func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 		}
 		plain := *s
 		plain.Tune = ""
-		if !listed[*s] && !listed[plain] { // variants of what is missing altogether are not listed
+		if !listed[*s] && !listed[plain] { // variants of a missing mode are not listed
 			listed[*s] = true
 			p.Skipped = append(p.Skipped, *s)
 		}
@@ -270,7 +271,7 @@ func RoundTime(p sample.Plan) float64 {
 	return roundTime(p, 1)
 }
 
-// roundTime is the same for epochs of that share of the plan's length.
+// roundTime is RoundTime for epochs of the given share of the plan's length.
 func roundTime(p sample.Plan, share float64) float64 {
 	t := 0.0
 	for _, turn := range unshuffled(p) {

@@ -6,24 +6,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Sweep is the schedule of one sweep: every pair of nodes once, in rounds in
-// which no node is in two pairs.
+// Sweep is the schedule of one sweep: every pair of nodes once, in rounds in which no node is in
+// two pairs.
 //
-// It is the circle method of round-robin tournaments (M. Reiss, Über eine
-// Steinersche kombinatorische Aufgabe, 1859): one node stands still, the others
-// move on by one seat around a table each round. Which node has which seat, the
-// order of the rounds and of the pairs in them, and who is the client are drawn
-// anew for each sweep: else each pair would be measured beside the same others
-// every time, and one fault could look like another.
+// It uses the circle method of round-robin tournaments (M. Reiss, Über eine Steinersche
+// kombinatorische Aufgabe, 1859): one node keeps its seat at a table, the others move on by one
+// each round. Each sweep draws the nodes' seats, the order of the rounds and of their pairs, and
+// the clients. Otherwise each pair would always be measured at the same time as the same others,
+// and one fault could look like another.
 type Sweep struct {
 	nodes  int
 	rounds []int // seats that the table has moved on, by round
-	seats  []int // the node on each; the last stands still; -1: none
+	seats  []int // the node on each; the last keeps its place; -1: none
 	seed   [2]uint64
 }
 
-// SweepRounds is how many rounds a sweep of n nodes has: one less than nodes, or if
-// their number is odd as many as nodes, and in each round one node rests.
+// SweepRounds returns the number of rounds in a sweep of n nodes: n-1, or n if n is odd, and in
+// each round one node rests.
 func SweepRounds(n int) int {
 	if n < 2 {
 		return 0
@@ -31,8 +30,8 @@ func SweepRounds(n int) int {
 	return n - 1 + n%2
 }
 
-// NewSweep is the schedule of a sweep, counted from 0, of n nodes. The same
-// arguments give the same schedule.
+// NewSweep returns the schedule of a sweep, counted from 0, of n nodes. The same arguments give the
+// same schedule.
 func NewSweep(n int, seed uint64, sweep int) *Sweep {
 	s := &Sweep{nodes: n, seed: [2]uint64{seed, uint64(sweep) << 32}}
 	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))
@@ -46,10 +45,10 @@ func NewSweep(n int, seed uint64, sweep int) *Sweep {
 	return s
 }
 
-// Rounds is how many rounds the sweep has.
+// Rounds returns the number of rounds in the sweep.
 func (s *Sweep) Rounds() int { return len(s.rounds) }
 
-// Round is the pairs of a round, counted from 0, each with its client first.
+// Round returns the pairs of a round, counted from 0, each with its client first.
 func (s *Sweep) Round(round int) []sample.Pair {
 	moved, circle := s.rounds[round], len(s.seats)-1
 	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]|uint64(round+1)))

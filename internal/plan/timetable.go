@@ -7,15 +7,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Timetable says which cell of an epoch works when. All instants are ns since the
-// epoch's first slot starts. It is known to all workers before that, so that
-// nothing is said while it runs.
+// Timetable assigns an epoch's time to its cells. All instants are ns since the start of the
+// epoch's first slot. All workers have it before that, so nothing is sent while it runs.
 type Timetable struct {
-	// Slots are in the order of time, one after another, and do not overlap.
+	// Slots are in order of time and do not overlap.
 	Slots []Slot
-	// Windows come after them, one for each cell.
+	// Windows follow them, one for each cell.
 	Windows []Slot
-	// Length is when all is over.
+	// Length is the end of the epoch.
 	Length int64
 }
 
@@ -23,37 +22,35 @@ type Timetable struct {
 type Slot struct {
 	Cell  int   // index into Plan.Cells
 	Start int64 // its load starts
-	// From and To bound what is measured; both are 0 in a run-in, which is discarded
-	// entirely.
+	// From and To bound what is measured; both are 0 in a run-in, which is discarded entirely.
 	From, To int64
 	End      int64 // its load stops
 }
 
-// Measured reports whether something is measured in the slot.
+// Measured reports whether the slot is measured, and not a run-in.
 func (s Slot) Measured() bool { return s.To > s.From }
 
 const (
-	// runIn is a cell's first slot, in which its connections leave slow start and
-	// find their buffers, in s.
+	// runIn is the length of a cell's first slot, in s, in which its connections leave slow start
+	// and their buffers grow.
 	runIn = 0.020
-	// leadShare is the part of a slice that is thrown away before what is measured, and
-	// leadMost what that is at most, in s: the caches are another cell's.
+	// leadShare is the share of a slice that is discarded before the measured part, and leadMost
+	// its limit in s: the caches still hold another cell's data.
 	leadShare = 0.25
 	leadMost  = 0.010
-	// sliceTail is how long a load works on after what is measured, so that both ends
-	// see its end pass, and rest how long all cells pause after that, in s.
+	// sliceTail is how long a load works on after the measured part, in s, so that both ends see
+	// its end pass. In the rest that follows, also in s, all cells pause.
 	sliceTail = 0.00025
 	rest      = 0.00125
-	// windowTail is the same for a window, for meters that are read late, and windowRest
-	// what follows.
+	// windowTail and windowRest are the same for a window. Meters may be read late.
 	windowTail = 0.006
 	windowRest = 0.003
-	// near is how many cells are between two slices of the baseline at most.
+	// near is the maximum number of cells between two slices of the baseline.
 	near = 3
-	// leastCycles is how many cycles an epoch has, however many cells it has.
+	// leastCycles is the least number of cycles in an epoch, however many cells it has.
 	leastCycles = 4
-	// seldom: a cell that is known well enough has slices in every so many-th cycle
-	// after the least that there are.
+	// seldom: after the least cycles, a cell that is known well enough has a slice in every third
+	// one.
 	seldom = 3
 )
 
@@ -63,23 +60,22 @@ func isSliced(p sample.Plan, cell int) bool {
 	return p.LoadAt(c).Slice > 0 && !c.Shape.Crowd()
 }
 
-// Pace is what earlier epochs have shown. The zero value is that of the first.
+// Pace holds what earlier epochs have shown. The zero value is for the first.
 type Pace struct {
-	// Length is how long the slices take, in s; 0: as the plan has it.
+	// Length is the duration of all slices, in s; 0: the plan's.
 	Length float64
-	// Known are cells, by index, that are known well enough: they get fewer slices.
+	// Known marks the cells, by index, that are known well enough: they get fewer slices.
 	Known []bool
-	// Drain is by cell how long what a slice has queued goes on after it, in s.
+	// Drain is how long a cell's queued data arrives after its slice, in s, by cell.
 	Drain []float64
-	// Unsure bounds by how much the ends' clocks differ, in s, and Tail is how much
-	// longer a window's load goes on where meters are on other machines.
+	// Unsure bounds the difference of the ends' clocks, in s. Tail is how much longer a window's
+	// load goes on if meters are on other machines.
 	Unsure, Tail float64
 }
 
-// Epoch makes the timetable of an epoch of the sliced cells, all of one load, of a sweep at
-// one point. Cells
-// of one group are close together, the baseline near each of them: its slices and
-// the control's alternate.
+// Epoch returns the timetable of an epoch of the sliced cells, all of one load and, in a sweep, one
+// point. Cells of one group are close together, with the baseline near each of them: its slices
+// alternate with the control's.
 func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)<<1|1))
 	l := p.LoadAt(p.Cells[cells[0]])
@@ -106,7 +102,7 @@ func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	return t.Timetable
 }
 
-// maker makes a timetable; now is where it is.
+// maker builds a timetable; now is the next free instant.
 type maker struct {
 	Timetable
 	slice float64
@@ -114,7 +110,7 @@ type maker struct {
 	now   int64
 }
 
-// rest is how long all cells pause after a slot of the cell.
+// rest returns how long all cells pause after a slot of the cell.
 func (t *maker) rest(cell int) int64 {
 	after := rest + t.pace.Unsure
 	if cell < len(t.pace.Drain) {
@@ -145,11 +141,11 @@ func (t *maker) window(cell int, l sample.Load) {
 	t.now = s.End + ns(windowRest) + t.rest(cell)
 }
 
-// grouped are the cells that are compared with one baseline.
+// grouped holds the cells that are compared with one baseline.
 type grouped struct {
-	bases  []int // the baseline and its control; none if there is no baseline
+	bases  []int // the baseline and its control; none without a baseline
 	others []int
-	turn   int // whose turn it is of bases
+	turn   int // index into bases of the next one
 }
 
 func groupsOf(p sample.Plan, cells []int) []*grouped {
@@ -177,8 +173,7 @@ func groupsOf(p sample.Plan, cells []int) []*grouped {
 	return out
 }
 
-// cycle gives each cell a slot, and the baseline or its control one before every
-// few of them.
+// cycle gives each cell a slot, and one to the baseline or its control before every near of them.
 func (g *grouped) cycle(t *maker, rng *rand.Rand, cycle int) {
 	var now []int
 	for _, i := range rng.Perm(len(g.others)) {

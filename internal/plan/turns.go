@@ -7,15 +7,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Turn is what is measured at a time: one cell in a visit, or in an epoch all sliced cells of
-// one load and one placement on CPUs, of a sweep at one point.
+// Turn is what is measured at a time: one cell in a visit, or all sliced cells of one load,
+// placement on CPUs and point of a sweep in an epoch.
 type Turn struct {
 	Cells []int // indexes into Plan.Cells; of a visit one
 	Epoch bool
 }
 
-// Turns are the turns of a round in their order, which is shuffled by the seed.
-// Each cell is in one of them.
+// Turns returns the turns of a round in an order shuffled by the seed. Each cell is in one of them.
 func Turns(p sample.Plan, round int) []Turn {
 	all := unshuffled(p)
 	out := make([]Turn, 0, len(all))
@@ -25,7 +24,7 @@ func Turns(p sample.Plan, round int) []Turn {
 	return out
 }
 
-// unshuffled are the turns of a round in the order of their first cells.
+// unshuffled returns the turns of a round in the order of their first cells.
 func unshuffled(p sample.Plan) []Turn {
 	var out []Turn
 	type workload struct{ load, point, pin string }
@@ -47,7 +46,7 @@ func unshuffled(p sample.Plan) []Turn {
 	return out
 }
 
-// Order is the order of the cells in a round, turn by turn: indexes into p.Cells.
+// Order returns the cells of a round, turn by turn, as indexes into p.Cells.
 func Order(p sample.Plan, round int) []int {
 	out := make([]int, 0, len(p.Cells))
 	for _, t := range Turns(p, round) {
@@ -56,11 +55,11 @@ func Order(p sample.Plan, round int) []int {
 	return out
 }
 
-// LeastRounds is how many rounds a run that is not cut short makes at least. An
-// epoch has many pairs to judge by, a round of visits has one.
+// LeastRounds returns the least number of rounds of a run that is not cut short. An epoch has many
+// pairs to judge by, a round of visits has one.
 //
-// A curve takes more: of few epochs the interval is wide, and by rounds the median of fewer than
-// this is nowhere known at the level at which a curve's points are judged.
+// A curve takes more rounds: its points are judged at a stricter level, at which few epochs have
+// wide intervals and few rounds have none.
 func LeastRounds(p sample.Plan) int {
 	sliced := true
 	for i := range p.Cells {
@@ -77,15 +76,15 @@ func LeastRounds(p sample.Plan) int {
 	return MinRounds
 }
 
-// curveEpochs is how many epochs each point of a sweep has at least.
+// curveEpochs is the least number of epochs of each point of a sweep.
 const curveEpochs = 3
 
-// FirstShare is the share of an epoch's slices that the first round's have: then
-// there is something to say of every cell after a few seconds.
+// FirstShare is the share of an epoch's slices that the first round has, so that every cell has a
+// figure after a few seconds.
 const FirstShare = 0.3
 
-// turnTime estimates how long a turn takes, in seconds, whose epochs have that share
-// of the plan's length.
+// turnTime estimates the duration of a turn in seconds, with epochs of the given share of the
+// plan's length.
 func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	const second = 1e9
 	if t.Epoch {
@@ -101,9 +100,7 @@ func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	return seconds
 }
 
-// farOverhead is what a visit takes besides where agents on other machines make it, in seconds:
-// clocks are compared before it, its ends are told in time, and late words are waited for (see
-// internal/measure/engine). On a Kubernetes whose nodes are on one machine it was 0.27 s of a visit on average.
+// farOverhead is the additional duration of a visit by agents on other machines, in seconds:
 const farOverhead = 0.25
 
 // farBackends are those that do so. Plans do not know who builds but by name.
