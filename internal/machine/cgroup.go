@@ -7,21 +7,19 @@ import (
 	"strings"
 )
 
-// Throttler returns a reader of how often the CPU limit has stopped this
-// process's cgroup or one that it is in, since they were made; the difference
-// between two readings counts. It is nil if the kernel does not say, which is
-// so where there can be no limit. The cgroups are found once, because the
-// reader is called while a load runs.
+// Throttler returns a function that reads how often the CPU limit has stopped this process's cgroup
+// or one above it since they were made; use the difference of two readings. It returns nil if the
+// kernel does not tell, as where no limit is possible. The cgroups are found once, because the
+// function is called while a load runs.
 //
-// Be aware: a container that the run started is in another cgroup and is not
-// counted.
+// Be aware: a container that the run started is in another cgroup and is not counted.
 func (m Machine) Throttler() func() int { return m.throttler(self) }
 
-// ThrottlerOf is the same of another process, such as a container's. Its cgroups must be
-// seen from here.
+// ThrottlerOf returns the same for another process, such as a container's. Its cgroups must be
+// visible from here.
 func (m Machine) ThrottlerOf(pid int) func() int { return m.throttler(strconv.Itoa(pid)) }
 
-// self is this process in /proc.
+// self names this process in /proc.
 const self = "self"
 
 func (m Machine) throttler(process string) func() int {
@@ -48,8 +46,8 @@ func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 	return throttled, ok
 }
 
-// cgroupCPUs is the smallest CPU limit on the way from this process's cgroup
-// to the root, in CPUs; 0: none.
+// cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, in CPUs,
+// or 0 if there is none.
 func (m Machine) cgroupCPUs() float64 {
 	smallest := 0.0
 	for _, dir := range m.cpuGroups(self) {
@@ -72,10 +70,9 @@ func (m Machine) cgroupCPUs() float64 {
 	return smallest
 }
 
-// cpuGroups returns the directories of this process's cgroups that can limit
-// its CPU time, each followed by its ancestors as far as they can be seen.
-// A machine may have both versions mounted; only one has the CPU controller,
-// and the other's files are then missing.
+// cpuGroups returns the directories of a process's cgroups that can limit its CPU time, each
+// followed by its ancestors as far as they are visible. A machine may have both versions mounted;
+// only one has the CPU controller, and the other's files are then missing.
 func (m Machine) cpuGroups(process string) []string {
 	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"))
 	var dirs []string
@@ -90,8 +87,8 @@ func (m Machine) cpuGroups(process string) []string {
 			continue
 		}
 		at := pickMount(mounts, v2, parts[2])
-		// A path outside of what is mounted starts with "/.."; cleaned, it
-		// stays below the mount, where nothing is found but the top.
+		// A path outside of the mount starts with "/.."; cleaned, it stays below the mount, where
+		// only the top exists.
 		rel := path.Clean("/" + strings.TrimPrefix(parts[2], at.root))
 		for {
 			dirs = append(dirs, path.Join(at.point, rel))
@@ -106,15 +103,14 @@ func (m Machine) cpuGroups(process string) []string {
 
 const maxPath = 4096 // the kernel's PATH_MAX
 
-// cgroupMount is a place where a hierarchy with the CPU controller can be
-// seen. Inside a container root is often the container's own cgroup.
+// cgroupMount is a mount of a hierarchy with the CPU controller. Inside a container root is often
+// the container's own cgroup.
 type cgroupMount struct {
 	v2          bool
 	root, point string
 }
 
-// pickMount returns the first mount that shows the cgroup, else the place
-// where everybody mounts it.
+// pickMount returns the first mount that shows the cgroup, or else the usual mount.
 func pickMount(mounts []cgroupMount, v2 bool, group string) cgroupMount {
 	for _, c := range mounts {
 		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {
@@ -155,7 +151,7 @@ func parseCgroupMounts(mountinfo string) []cgroupMount {
 	return mounts
 }
 
-// unescape undoes what mountinfo does to white space and backslashes.
+// unescape decodes white space and backslashes of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// userHz is the number of ticks per second in /proc/stat, on every architecture that Go has.
+// userHz is the number of ticks per second in /proc/stat, on every architecture that Go supports.
 const userHz = 100
 
-// Contention starts to watch what others take of the CPUs that this process may use. The function
-// that it returns reports that from the start until it is called. Own returns the CPU time in
-// seconds that toll itself has used; if it is nil, what others used is unknown.
+// Contention starts to watch what others take of the CPUs that this process may use. The returned
+// function reports that, from the start until the call. own returns the CPU time in seconds that
+// toll itself has used; if own is nil, what others used is unknown.
 func (m Machine) Contention(own func() float64) func() sample.Contention {
 	before := m.cpuUse()
 	used := 0.0
@@ -47,7 +47,7 @@ type cpuUse struct {
 	at           time.Time
 	cpus         int
 	busy, stolen float64 // of the CPUs that this process may use
-	stalled      float64 // -1: the kernel does not tell
+	stalled      float64 // -1: unknown
 }
 
 func (m Machine) cpuUse() cpuUse {
@@ -76,7 +76,7 @@ func (m Machine) cpuUse() cpuUse {
 	return u
 }
 
-// stalled returns for how many seconds a task has waited for a CPU since the machine started; -1 if
+// stalled returns the seconds in which a task waited for a CPU since the machine started, or -1 if
 // the kernel does not tell.
 func (m Machine) stalled() float64 {
 	for line := range strings.Lines(m.read("/proc/pressure/cpu")) {

@@ -13,9 +13,8 @@ import (
 // maxCPUs is the largest number of CPUs that Linux can be built for.
 const maxCPUs = 8192
 
-// CPU is where one CPU sits. Cores and caches are named by the
-// lowest-numbered CPU on them: the kernel's own core ids repeat from package
-// to package.
+// CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU, because the
+// kernel's own core ids repeat from package to package.
 type CPU struct {
 	ID      int
 	Core    int // physical core
@@ -23,11 +22,11 @@ type CPU struct {
 	Cache   int // last-level cache; -1: unknown
 }
 
-// Topology is the online CPUs, by ID.
+// Topology lists the online CPUs by ID.
 type Topology []CPU
 
-// Topology reads where the online CPUs sit. It is empty if the kernel does
-// not say which are online.
+// Topology reads where the online CPUs are. It is empty if the kernel does not tell which are
+// online.
 func (m Machine) Topology() Topology {
 	var t Topology
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
@@ -48,8 +47,8 @@ func (m Machine) Topology() Topology {
 	return t
 }
 
-// lastCache returns the lowest CPU that shares the highest cache level with
-// the CPU whose directory is dir, or -1.
+// lastCache returns the lowest CPU that shares the highest cache level with the CPU whose directory
+// is dir, or -1.
 func (m Machine) lastCache(dir string) int {
 	cache, highest := -1, 0
 	// No CPU has nearly as many caches; the kernel numbers them densely.
@@ -66,7 +65,7 @@ func (m Machine) lastCache(dir string) int {
 	return cache
 }
 
-// of returns where the CPU id sits; ok is false if it is not online.
+// of returns the CPU with the given id; ok is false if it is not online.
 func (t Topology) of(id int) (c CPU, ok bool) {
 	i := slices.IndexFunc(t, func(c CPU) bool { return c.ID == id })
 	if i < 0 {
@@ -75,8 +74,8 @@ func (t Topology) of(id int) (c CPU, ok bool) {
 	return t[i], true
 }
 
-// SameCore reports whether a CPU of a sits on the same physical core as one
-// of b, so that the two slow each other down.
+// SameCore reports whether a CPU of a is on the same physical core as one of b, so that the two
+// slow each other down.
 func (t Topology) SameCore(a, b []int) bool {
 	core := func(id int) int {
 		if c, ok := t.of(id); ok {
@@ -89,8 +88,8 @@ func (t Topology) SameCore(a, b []int) bool {
 	})
 }
 
-// threadsPerCore is the largest number of online CPUs on one core; 0 if
-// unknown. Machines with two kinds of cores have fewer on some.
+// threadsPerCore returns the largest number of online CPUs on one core, or 0 if unknown. Machines
+// with two kinds of cores have fewer on some.
 func (t Topology) threadsPerCore() int {
 	most, on := 0, make(map[int]int)
 	for _, c := range t {
@@ -112,12 +111,11 @@ func (m Machine) allowed() []int {
 	return parseList(field(m.read("/proc/self/status"), "Cpus_allowed_list"))
 }
 
-// getAffinity asks for the main thread, because the calling one may have been
-// pinned.
+// getAffinity returns the CPUs of the main thread, because the calling one may have been pinned.
 func getAffinity() ([]int, error) { return AffinityOf(os.Getpid()) }
 
-// governor is the frequency governor of the online CPUs, or all of them with
-// commas between if they differ.
+// governor returns the frequency governor of the online CPUs, or a comma-separated list if they
+// differ.
 func (m Machine) governor(t Topology) string {
 	var found []string
 	for _, c := range t {
@@ -130,8 +128,8 @@ func (m Machine) governor(t Topology) string {
 	return strings.Join(found, ",")
 }
 
-// mitigations are what the kernel does, or fails to do, about the CPU's
-// faults. Faults that the CPU does not have cost nothing and are left out.
+// mitigations returns what the kernel does, or fails to do, about each of the CPU's faults. Faults
+// that the CPU does not have are left out.
 func (m Machine) mitigations() map[string]string {
 	const dir = "/sys/devices/system/cpu/vulnerabilities"
 	entries, err := os.ReadDir(m.path(dir))
@@ -148,7 +146,7 @@ func (m Machine) mitigations() map[string]string {
 	return found
 }
 
-// cpuModel is the CPU's name without what its maker adds to it.
+// cpuModel returns the CPU's name without trademarks and speed.
 func cpuModel(cpuinfo string) string {
 	if name := fold(field(cpuinfo, "model name")); name != "" {
 		return shortModel(name)
@@ -171,7 +169,7 @@ func shortModel(name string) string {
 	return cmp.Or(short, name)
 }
 
-// armModel names the cores that servers and boards have; others by number.
+// armModel returns the name of an Arm core of servers and boards, or its number.
 func armModel(cpuinfo string) string {
 	maker, part := fold(field(cpuinfo, "CPU implementer")), fold(field(cpuinfo, "CPU part"))
 	if maker == "" || part == "" {
@@ -189,8 +187,7 @@ func armModel(cpuinfo string) string {
 	return cmp.Or(names[maker+" "+part], "ARM implementer "+maker+" part "+part)
 }
 
-// parseList reads a CPU list as the kernel writes them, "0-3,8". Nil if it is
-// not one.
+// parseList parses a CPU list as the kernel writes it, "0-3,8". It returns nil for anything else.
 func parseList(s string) []int {
 	var cpus []int
 	next := 0 // the kernel's lists ascend, so a garbled one cannot blow up

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// docker is "running" if a Docker Engine's process is there, "installed" if
-// its program is, else "". It does not connect: where systemd holds the
-// socket, that would start the daemon, bridges, rules and all.
+// docker returns "running" if a Docker Engine's process exists, "installed" if its program does,
+// else "". It does not connect: if systemd holds the socket, that would start the daemon with its
+// bridges and rules.
 func (m Machine) docker() string {
 	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
 		if pid := m.text(name); pid != "" && m.text(filepath.Join("/proc", filepath.Base(pid), "comm")) == "dockerd" {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Crowd is what a load needs at one time.
+// Crowd states what a load needs at one time.
 type Crowd struct {
 	Threads int    // of all processes together
 	Files   int    // open in this process
 	Memory  uint64 // bytes
 }
 
-// HeadroomError says that the machine has too little of something, and what to do.
+// HeadroomError reports what the machine has too little of, and the remedy.
 type HeadroomError struct {
 	What       string // "open files"
 	Need, Have uint64
-	Limit      string // whose it is, with its number: "ulimit -u is 20"; "" if nothing is known
+	Limit      string // with its number: "ulimit -u is 20"; "" if unknown
 	Remedy     string
 }
 
@@ -30,11 +30,11 @@ func (e *HeadroomError) Error() string {
 	return fmt.Sprintf("not enough headroom: %s: need about %d, have %d%s", e.What, e.Need, e.Have, limit)
 }
 
-// Hint is the remedy.
+// Hint returns the remedy.
 func (e *HeadroomError) Hint() string { return e.Remedy }
 
-// Headroom returns a *HeadroomError if the limits of this process, of its cgroups or of
-// the machine's memory leave too little for c, and nil if they do or are not known.
+// Headroom returns a *HeadroomError if the limits of this process, of its cgroups or of the
+// machine's memory leave too little for c, and nil if they suffice or are unknown.
 func (m Machine) Headroom(c Crowd) error {
 	const fewer = "measure less at a time, or "
 	limits := m.read("/proc/self/limits")
@@ -64,7 +64,7 @@ func (m Machine) Headroom(c Crowd) error {
 		}
 	}
 	checks[2].have, checks[2].known = m.left("pids.max", "pids.current")
-	// What is used of it counts for nothing: most may be cache.
+	// Used memory is not subtracted: most of it may be cache.
 	checks[3].have, checks[3].known = m.left("memory.max", "")
 	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
 	for _, k := range checks {
@@ -75,8 +75,8 @@ func (m Machine) Headroom(c Crowd) error {
 	return nil
 }
 
-// usedThreads counts the threads of this user's other processes: the kernel's limit
-// is for all of them. What a mount of /proc hides is not counted.
+// usedThreads counts the threads of this user's other processes, to which the kernel's limit
+// applies, too. Processes that a mount of /proc hides are not counted.
 func (m Machine) usedThreads() (n uint64) {
 	self := m.read("/proc/self/status")
 	id := func(status, key string) string { // the first: the real user
@@ -98,8 +98,7 @@ func (m Machine) usedThreads() (n uint64) {
 	return n
 }
 
-// softLimit reads a line of /proc/self/limits; ok is false if it is unlimited
-// or missing.
+// softLimit returns a soft limit of /proc/self/limits; ok is false if it is unlimited or missing.
 func softLimit(limits, name string) (n uint64, ok bool) {
 	for line := range strings.Lines(limits) {
 		rest, is := strings.CutPrefix(line, name)
@@ -116,12 +115,12 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// left is the least that this process's cgroup and those above it leave of a
-// resource; current is the file of what is used, "" if that does not count.
+// left returns the least that this process's cgroup and those above it leave of a resource. current
+// is the file with the use, or "" if that does not count.
 func (m Machine) left(most, current string) (least uint64, ok bool) {
 	for _, dir := range m.cpuGroups(self) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)
-		if err != nil { // "max", or there is none
+		if err != nil { // "max", or no such file
 			continue
 		}
 		used, err := uint64(0), error(nil)

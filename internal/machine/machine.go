@@ -1,20 +1,19 @@
-// Package machine reads the facts of the machine: those, besides the mode, that
-// decide a network benchmark's numbers, the CPUs that a run may use and how to
-// share them out, and the settings that forbid what the lab needs.
+// Package machine reads the facts of the machine that, besides the mode, decide a network
+// benchmark's numbers; the CPUs that a run may use and how to divide them; and the settings that
+// forbid what the lab needs.
 //
 //	env, doubts := machine.Machine{}.Read()
 //	cpus, err := machine.Machine{}.Place(sample.PinFar, 1)
 //
-// Facts come from /proc, /sys and /etc only; nothing is changed and no
-// program is started. Units are base units: bytes, CPUs, seconds.
+// Facts come from /proc, /sys and /etc only; nothing is changed and no program is started. Units
+// are base units: bytes, CPUs, seconds.
 //
-// Be aware: a fact that cannot be read is left empty, which is not the same
-// as absent. Inside a container the facts are those that the container is
-// shown, and the sysctls those of the calling network namespace.
+// Be aware: a fact that cannot be read is left empty, which does not mean that it is absent. Inside
+// a container the facts are those that the container is shown, and the sysctls those of the calling
+// network namespace.
 //
-// Note: procfs was tried on. Its parsers are chosen by GOARCH and give up a
-// whole file for one odd line, while here a fixture of any machine must read
-// on any other, each fact for itself.
+// Note: procfs does not fit. Its parsers are chosen by GOARCH and reject a whole file for one odd
+// line; here a fixture of any machine must be readable on any other, each fact on its own.
 package machine
 
 import (
@@ -33,23 +32,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Machine is where facts are read. The zero value is the machine that we run
-// on.
+// Machine says where facts are read. The zero value reads this machine's.
 type Machine struct {
-	// Root is the directory that stands for "/".
+	// Root replaces "/".
 	Root string
-	// Affinity returns the CPUs that this process may run on. Nil asks
-	// sched_getaffinity, which knows nothing of Root.
+	// Affinity returns the CPUs that this process may run on. If nil, sched_getaffinity is called,
+	// which ignores Root.
 	Affinity func() ([]int, error)
 }
 
-// Read returns the facts of the machine. The doubts name facts that every
-// machine has and that could not be read here; they are worth a footnote and
-// never a reason to stop.
+// Read returns the facts of the machine. The doubts name facts that every machine has and that
+// could not be read here; they are worth a footnote and never a reason to stop.
 //
-// Tool is left to the caller. Root is whether the process holds the
-// capabilities with which the lab does without a user namespace, and is not
-// in one already.
+// Tool is left to the caller. Root is set if the process has the capabilities that the lab needs
+// without a user namespace, and is not in one.
 func (m Machine) Read() (e sample.Environment, doubts []error) {
 	cpuinfo := m.read("/proc/cpuinfo")
 	topology := m.Topology()
@@ -91,7 +87,7 @@ func (m Machine) Read() (e sample.Environment, doubts []error) {
 	return e, doubts
 }
 
-// osName is the distribution as it calls itself.
+// osName returns the distribution's name for itself.
 func (m Machine) osName() string {
 	for _, name := range []string{"/etc/os-release", "/usr/lib/os-release"} {
 		for line := range strings.Lines(m.read(name)) {
@@ -103,19 +99,19 @@ func (m Machine) osName() string {
 	return ""
 }
 
-// memory is MemTotal in bytes.
+// memory returns MemTotal in bytes.
 func (m Machine) memory() uint64 {
 	n, _ := kibibytes(m.read("/proc/meminfo"), "MemTotal")
 	return n
 }
 
-// kibibytes is a line of /proc/meminfo in bytes.
+// kibibytes returns a line of /proc/meminfo in bytes.
 func kibibytes(meminfo, name string) (n uint64, ok bool) {
 	return units.ParseKiB(field(meminfo, name))
 }
 
-// loadAverage is that of the last minute. NaN is a number to ParseFloat and
-// none to JSON, so it is refused here.
+// loadAverage returns the load average of the last minute. It refuses NaN, which ParseFloat accepts
+// and JSON does not.
 func (m Machine) loadAverage() (l float64, ok bool) {
 	first, _, _ := strings.Cut(m.text("/proc/loadavg"), " ")
 	l, err := strconv.ParseFloat(first, 64)
@@ -125,18 +121,18 @@ func (m Machine) loadAverage() (l float64, ok bool) {
 	return l, true
 }
 
-// privileged reports whether the process may make and furnish network namespaces
-// as it is. User id 0 says nothing: a container's root often lacks both
-// capabilities, and the process that made a user namespace is root in it.
+// privileged reports whether the process may make and set up network namespaces. User id 0 does not
+// prove it: a container's root often lacks both capabilities, and the process that made a user
+// namespace is root in it.
 func (m Machine) privileged() bool {
 	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
 	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
-	uids := m.text("/proc/self/uid_map") // of the initial user namespace: all to themselves
+	uids := m.text("/proc/self/uid_map") // the initial user namespace has the identity map
 	return err == nil && effective&need == need && (uids == "" || uids == "0 0 4294967295")
 }
 
-// sysctls are the kernel settings that change what a network benchmark
-// reads; those that this kernel has.
+// sysctls returns the kernel settings that change what a network benchmark reads, as far as this
+// kernel has them.
 func (m Machine) sysctls() map[string]string {
 	found := make(map[string]string)
 	for _, name := range []string{
@@ -170,11 +166,11 @@ func (m Machine) path(name string) string {
 	return filepath.Join(m.Root, name)
 }
 
-// maxFile is more than any file that is read here holds on the largest
-// machines, and keeps a wrong one from filling memory.
+// maxFile limits what is read of a file, in bytes: more than any of these files has on the largest
+// machines.
 const maxFile = 8 << 20
 
-// read returns a file's contents, or "" if there is nothing to be had.
+// read returns a file's contents, or "" if it cannot be read.
 func (m Machine) read(name string) string {
 	f, err := os.Open(m.path(name))
 	if err != nil {
@@ -199,8 +195,8 @@ func (m Machine) exists(name string) bool {
 // maxFact is the longest fact that is kept, in characters.
 const maxFact = 400
 
-// fold makes one printable line with single spaces: facts end up in terminals
-// and some come from firmware, which ends its words with a zero byte.
+// fold returns one printable line with single spaces: facts are shown on terminals, and some come
+// from firmware, which ends its words with a zero byte.
 func fold(s string) string {
 	return strings.TrimSpace(printable.Limit(printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// PinError says why a placement on CPUs cannot be had here.
+// PinError reports why a placement on CPUs is impossible here.
 type PinError struct {
 	Pin string // sample.PinFar
 	Why string
@@ -17,12 +17,12 @@ type PinError struct {
 
 func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.Why) }
 
-// Hint names what can be had instead.
+// Hint returns the placements that are possible instead.
 func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
 
 // Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
-// use, for at most threads threads of each end. The error is a *PinError if the machine or the
-// CPU limit of this process's cgroup does not allow for it.
+// use, for at most threads threads of each end. The error is a *PinError if the machine or the CPU
+// limit of this process's cgroup does not allow the placement.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.Topology()
 	client, server, sameCore, err := t.Pin(m.allowed(), threads)
@@ -48,8 +48,8 @@ func (m Machine) Pinned(client, server int) sample.CPUs {
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
 }
 
-// distance returns what the closest CPUs of a and b share, as sample.CPUs has it; "" if the kernel
-// does not say where they are.
+// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "" if
+// unknown.
 func (t Topology) distance(a, b []int) string {
 	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket, sample.SharedMachine}
 	least := len(far)
@@ -78,16 +78,14 @@ func (t Topology) distance(a, b []int) string {
 	return far[least]
 }
 
-// Pin chooses CPUs for client and server from allowed: the same number
-// for each, as many as possible, at most threads. The ends never share a physical core
-// unless only one is allowed, which sameCore reports; with a single CPU both
-// get it. They share a package and a last-level cache where possible, and CPU
-// 0, where most interrupts land, is left alone when more than four CPUs are
-// allowed.
+// Pin chooses CPUs for client and server from allowed: the same number for each, as many as
+// possible, at most threads. The ends never share a physical core unless only one is allowed, which
+// sameCore reports; with a single CPU both get it. They share a package and a last-level cache
+// where possible, and CPU 0, where most interrupts arrive, is left alone when more than four CPUs
+// are allowed.
 //
-// An end gets a second CPU of a core only when the cores do not suffice.
-// Client and server cores alternate, so that the i-th CPU of each are close
-// to each other when there are several.
+// An end gets a second CPU of a core only when the cores do not suffice. Client and server cores
+// alternate, so the i-th CPUs of both are close to each other.
 func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCore bool, err error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
@@ -112,14 +110,14 @@ func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCor
 	return client[:n], server[:n], false, nil
 }
 
-// core is a physical core with the CPUs of it that may be used.
+// core is a physical core with its usable CPUs.
 type core struct {
 	CPU
 	cpus []int
 }
 
-// cores groups the allowed CPUs that are online, in the order of their lowest
-// CPU. Without a topology every CPU passes for a core.
+// cores groups the allowed CPUs that are online, ordered by their lowest CPU. Without a topology
+// every CPU counts as a core.
 func (t Topology) cores(allowed []int) []core {
 	var cores []core
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(allowed))) {
@@ -140,8 +138,8 @@ func (t Topology) cores(allowed []int) []core {
 	return cores
 }
 
-// leaveZero takes CPU 0 out if there are more than four CPUs and still two
-// cores without it; what is left of its core comes last.
+// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it; the
+// rest of its core comes last.
 func leaveZero(cores []core) []core {
 	total := 0
 	for _, c := range cores {
@@ -159,9 +157,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank sorts cores so that the first ones fit together best: the package that
-// has most of the cores that are needed comes first, within it the last-level
-// cache that has, and otherwise they stay in the order given.
+// rank sorts cores so that the first need of them are close together: first by the package that has
+// most of them, within it by the last-level cache that has, otherwise in the given order.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)
@@ -188,8 +185,7 @@ func rank(cores []core, need int) {
 	})
 }
 
-// spread lists the CPUs of cores so that every core's first comes before any
-// core's second.
+// spread lists the CPUs of cores: every core's first before any core's second.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {
@@ -203,7 +199,7 @@ func spread(cores []core) []int {
 	return cpus
 }
 
-// halves shares one core's CPUs out; a single CPU goes to both ends.
+// halves divides one core's CPUs between both ends; a single CPU goes to both.
 func halves(cpus []int, threads int) (client, server []int) {
 	if len(cpus) == 1 {
 		return cpus, slices.Clone(cpus)

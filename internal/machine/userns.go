@@ -7,21 +7,20 @@ import (
 	"syscall"
 )
 
-// ExplainUserNamespace explains why a process without privileges could not
-// make a user namespace with a network namespace in it: cause is the error
-// of the attempt. The error returned wraps cause, names the setting that
-// forbids it, and has a method Hint() string with the command to try. A nil
-// cause needs no explanation.
+// ExplainUserNamespace explains why a process without privileges could not make a user namespace
+// with a network namespace in it; cause is the error of the attempt. The returned error wraps
+// cause, names the setting that forbids it, and has a method Hint() string with the command to try.
+// A nil cause returns nil.
 //
-// Note: the settings are not read before an attempt. Security modules and
-// container runtimes forbid in ways that no file shows, so only trying tells.
+// Note: the settings are not read before an attempt. Security modules and container runtimes forbid
+// it without any readable setting, so only trying tells.
 func (m Machine) ExplainUserNamespace(cause error) error {
 	if cause == nil {
 		return nil
 	}
 	errno, known := errors.AsType[syscall.Errno](cause)
 	for _, o := range m.obstacles() {
-		// A setting that would have given another errno is not the reason.
+		// A setting that causes another errno is not the reason.
 		if (!known || slices.Contains(o.errnos, errno)) && o.stands() {
 			return &namespaceError{reason: o.reason, hint: o.hint, cause: cause}
 		}
@@ -38,26 +37,26 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 
 const runAsRoot = "run toll as root"
 
-// obstacle is something that keeps user namespaces from unprivileged
-// processes, with the errnos that show it.
+// obstacle is a setting that keeps user namespaces from unprivileged processes, with the errnos
+// that it causes.
 type obstacle struct {
 	errnos       []syscall.Errno
 	stands       func() bool
 	reason, hint string
 }
 
-// obstacles lists them in the order in which the kernel meets them.
+// obstacles lists them in the order in which the kernel checks them.
 func (m Machine) obstacles() []obstacle {
 	is := func(file, value string) func() bool {
 		return func() bool { return m.text(file) == value }
 	}
 	absent := func(file string) func() bool {
-		// Without /proc nothing can be said.
+		// Without /proc nothing is known.
 		return func() bool { return m.exists("/proc/self/ns") && !m.exists(file) }
 	}
 	missing := []syscall.Errno{syscall.EINVAL, syscall.ENOSYS}
 	denied := []syscall.Errno{syscall.EPERM, syscall.EACCES}
-	// Older kernels said EUSERS.
+	// Older kernels returned EUSERS.
 	full := []syscall.Errno{syscall.ENOSPC, syscall.EUSERS}
 	return []obstacle{
 		{missing, absent("/proc/self/ns/user"),
@@ -84,13 +83,13 @@ func (m Machine) obstacles() []obstacle {
 	}
 }
 
-// filtered reports whether we are in a container behind a seccomp filter.
-// What it forbids cannot be read.
+// filtered reports whether this process is in a container behind a seccomp filter. What the filter
+// forbids cannot be read.
 func (m Machine) filtered() bool {
 	return m.container() != "" && field(m.read("/proc/self/status"), "Seccomp") == "2"
 }
 
-// namespaceError says what forbids user namespaces.
+// namespaceError names what forbids user namespaces.
 type namespaceError struct {
 	reason, hint string
 	cause        error
@@ -102,5 +101,5 @@ func (e *namespaceError) Error() string {
 
 func (e *namespaceError) Unwrap() error { return e.cause }
 
-// Hint is the command to try.
+// Hint returns the command to try.
 func (e *namespaceError) Hint() string { return e.hint }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// virtualization says what stands between us and the hardware: the
-// hypervisor, the container, or both with a comma between. "" is bare metal.
+// virtualization returns what is between this process and the hardware: the hypervisor, the
+// container, or both, separated by a comma; "" on bare metal.
 func (m Machine) virtualization(cpuinfo string) string {
 	var layers []string
 	if h := m.hypervisor(cpuinfo); h != "" {
@@ -18,9 +18,9 @@ func (m Machine) virtualization(cpuinfo string) string {
 	return strings.Join(layers, ", ")
 }
 
-// hypervisor names the hypervisor. Firmware that bears a cloud's name is no
-// proof, because clouds rent out bare metal too: on x86 the CPU's flag
-// decides, elsewhere a vendor whose machine is not called metal.
+// hypervisor returns the hypervisor's name. A cloud's name in the firmware is no proof, because
+// clouds rent out bare metal too: on x86 the CPU's flag decides, elsewhere a vendor whose machine
+// is not called metal.
 func (m Machine) hypervisor(cpuinfo string) string {
 	product := m.text("/sys/class/dmi/id/product_name")
 	vendor := m.text("/sys/class/dmi/id/sys_vendor")
@@ -44,8 +44,8 @@ func (m Machine) hypervisor(cpuinfo string) string {
 	if m.text("/sys/hypervisor/type") == "xen" {
 		return "Xen"
 	}
-	// Small virtual machines, Firecracker's for one, have no DMI; the clock
-	// still tells who keeps the time.
+	// Small virtual machines, such as Firecracker's, have no DMI; their clock source still reveals
+	// the hypervisor.
 	clocks := m.text("/sys/devices/system/clocksource/clocksource0/available_clocksource")
 	switch {
 	case strings.Contains(clocks, "kvm-clock"):
@@ -58,8 +58,7 @@ func (m Machine) hypervisor(cpuinfo string) string {
 	return "virtual machine"
 }
 
-// firmware returns the hypervisor that goes by the vendor and product of the
-// firmware, or "".
+// firmware returns the hypervisor that has the given vendor and product in its firmware, or "".
 func firmware(vendor, product string) string {
 	both := vendor + " " + product
 	for _, known := range []struct{ text, name string }{
@@ -84,10 +83,10 @@ func firmware(vendor, product string) string {
 	return ""
 }
 
-// container names the kind of container that we run in, or "".
+// container returns the kind of container that this process runs in, or "".
 func (m Machine) container() string {
-	// Pods are told by their service account: with cgroup namespaces nothing
-	// in /proc gives them away.
+	// Pods are recognized by their service account: with cgroup namespaces nothing in /proc shows
+	// them.
 	for _, mark := range []struct{ file, name string }{
 		{"/var/run/secrets/kubernetes.io", "Kubernetes"},
 		{"/run/.containerenv", "Podman"},

@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's monotonic clock is CLOCK_MONOTONIC with an origin of its own. It is
-// read without a system call, unlike unix.ClockGettime, so loops use it and
-// the origin is found once.
+// Go's monotonic clock is CLOCK_MONOTONIC with another origin. It is read without a system call,
+// unlike unix.ClockGettime. The origin is found once.
 var origin, originNs = calibrate()
 
-// calibrate reads both clocks at as nearly the same instant as it gets: the
-// tightest of a few tries, because the first one faults pages in.
+// calibrate reads both clocks at nearly the same instant: the closest of a few tries, because the
+// first one faults pages in.
 func calibrate() (origin time.Time, ns int64) {
 	const tries = 5
 	best := int64(1<<63 - 1)
@@ -35,13 +34,13 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// Now is CLOCK_MONOTONIC in ns.
+// Now returns CLOCK_MONOTONIC in ns.
 func Now() int64 { return originNs + int64(time.Since(origin)) }
 
-// SleepUntil returns at t or, if t is past, at once.
+// SleepUntil sleeps until t, in ns of CLOCK_MONOTONIC. It returns at once if t is past.
 func SleepUntil(t int64) { time.Sleep(time.Duration(t - Now())) }
 
-// CPU reads a CPU-time clock in ns; 0 if the kernel has none.
+// CPU returns a CPU-time clock in ns, or 0 if the kernel does not have it.
 func CPU(clock int32) int64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(clock, &ts) != nil {

@@ -1,7 +1,9 @@
-// Package meter reads what a window cost the machine: CPU time by kind and
-// CPU from /proc/stat, and the CPU time of single processes from their own
-// clocks. Processes' clocks count in ns; /proc/stat counts in ticks of 10 ms,
-// so its sums only become exact over many windows.
+// Package meter reads what a window cost the machine: CPU time by kind and CPU from /proc/stat, and
+// the CPU time of single processes from their own clocks. Processes' clocks count in ns; /proc/stat
+// counts in ticks of 10 ms, so its sums only become exact over many windows.
+//
+// On loopback and veth the receiver's softirq work is charged to the sender's CPU time, so only the
+// sum of both ends is a mode's cost.
 package meter
 
 import (
@@ -15,11 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Reading is the state of the clocks at one instant.
+// Reading holds the clocks at one instant.
 type Reading struct {
 	At    time.Time
 	CPUs  []sample.CPU // cumulative, in the order of their numbers
-	Procs []float64    // cumulative CPU seconds of the processes that were asked for
+	Procs []float64    // cumulative CPU seconds of the requested processes
 }
 
 // Meter reads clocks. The zero value reads /proc.
@@ -36,8 +38,8 @@ func New() (*Meter, error) {
 	return &Meter{fs: &fs}, nil
 }
 
-// Read reads the machine's clocks and those of the processes pids. A process
-// that is gone reads 0.
+// Read reads the machine's clocks and those of the processes pids. A process that has ended reads
+// 0.
 func (m *Meter) Read(pids ...int) (Reading, error) {
 	st, err := m.fs.Stat()
 	if err != nil {
@@ -61,8 +63,7 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 	return r, nil
 }
 
-// Since is what the machine's CPUs did from a to b, those that were online at
-// both.
+// Since returns what the machine's CPUs did from a to b, for those online at both.
 func Since(a, b Reading) []sample.CPU {
 	before := map[int]sample.CPU{}
 	for _, c := range a.CPUs {
@@ -80,9 +81,9 @@ func Since(a, b Reading) []sample.CPU {
 	return out
 }
 
-// ProcessMemory is the memory of a process in bytes: its share of what it has in common
-// with others (PSS), since proxies of many ports share their program. Where that may not be
-// read it is all that is resident; 0 if the process is gone.
+// ProcessMemory returns the memory of a process in bytes: its proportional share of common pages
+// (PSS), because proxies of many ports share their program; if that may not be read, all that is
+// resident; 0 if the process has ended.
 func ProcessMemory(pid int) int64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -98,8 +99,8 @@ func ProcessMemory(pid int) int64 {
 	return int64(st.ResidentMemory())
 }
 
-// ProcessCPU is the CPU time of a process, all threads; 0 if it is gone. The
-// clock's number is made from the pid as clock_getcpuclockid(3) does.
+// ProcessCPU returns the CPU time of a process, all threads, or 0 if it has ended. The clock's
+// number is made from the pid as clock_getcpuclockid(3) does.
 func ProcessCPU(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, for the whole process
 	var ts unix.Timespec

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Pair is a client and its server: processes of this machine with all that they start.
+// Pair is a client and its server: processes of this machine, each with those that it starts.
 type Pair struct{ Client, Server int }
 
 const (
 	sampleStep = 10 * time.Millisecond
-	// renewEvery is after how many samples the busiest threads are looked for again.
+	// renewEvery is the number of samples after which the busiest threads are determined again.
 	renewEvery = 10
-	// leastSamples is the least number of samples that say anything.
+	// leastSamples is the least number of samples for a result.
 	leastSamples = 5
 )
 
-// Together samples on which CPUs the busiest threads of each pair run until stop is called. Stop
+// Together samples on which CPUs the busiest threads of each pair run until stop is called. stop
 // returns the share of the samples, 0 to 1, in which client and server were on one CPU, or nil if
-// that is not known: there were too few, or a process could not be read. A thread that sleeps is
-// where it ran last.
+// there were too few samples or a process could not be read. A sleeping thread counts where it ran
+// last.
 func (m *Meter) Together(pairs ...Pair) (stop func() *float64) {
 	done, result := make(chan struct{}), make(chan *float64, 1)
 	go func() { result <- together(pairs, done) }()
@@ -72,10 +72,10 @@ func together(pairs []Pair, done <-chan struct{}) *float64 {
 type end struct {
 	root    int
 	spent   map[string]int // CPU time of each thread, in ticks, by its directory
-	busiest string         // thread; "": none is known
+	busiest string         // thread; "": unknown
 }
 
-// renew finds the thread that was busiest since the last time, at first since its start.
+// renew finds the thread that was busiest since the last call, or since its start.
 func (e *end) renew() {
 	now := map[string]int{}
 	e.visit(e.root, now)
@@ -91,7 +91,7 @@ func (e *end) renew() {
 	e.spent = now
 }
 
-// visit notes the CPU time of all threads of a process and of those that it started.
+// visit records the CPU time of all threads of a process and of those that it started.
 func (e *end) visit(pid int, now map[string]int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil { // it has ended
@@ -137,7 +137,7 @@ func threadStat(dir string) (ticks, cpu int, ok bool) {
 
 // parseThread reads /proc/PID/task/TID/stat.
 func parseThread(stat string) (ticks, cpu int, ok bool) {
-	const user, system, processor = 11, 12, 36 // behind the name, which may contain anything
+	const user, system, processor = 11, 12, 36 // after the name, which may contain anything
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= processor {
 		return 0, 0, false
