@@ -2,7 +2,7 @@ package path
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// AddCards notes network cards of a place, and which of them, by name, all of the path's packets
+// AddCards adds network cards of a place to the path. crossed names those that all of its packets
 // cross there.
 func (p *Path) AddCards(where string, all []sample.Card, crossed []string) {
 	for _, c := range all {

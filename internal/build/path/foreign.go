@@ -7,17 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// WitnessForeign is Witness for a load that does not report what it moved: a
-// foreign program's. The hops are checked against each other: what one of them
-// proves to have been payload, all must have counted, and each rule and relay
-// must have seen a connection. A path without any packet is contradicted: the
-// program took another path, or none.
+// WitnessForeign is Witness for a load that does not report what it moved: a foreign program's. The
+// hops are checked against each other: what one of them proves to have been payload, all must have
+// counted, and each rule and relay must have seen a connection. A path without any packet is
+// contradicted: the program used another path, or none.
 //
-// What is lost and sent again is counted again by the hops before the loss, so
-// a tenth may be missing.
+// Lost and resent packets are counted twice by the hops before the loss, so a tenth may be missing.
 //
-// Arrived is how many connections and datagrams came to the server; NaN: nobody
-// knows. Devices alone would be witnesses of neighbour discovery, too.
+// arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
+// Without it, devices alone might only have counted neighbour discovery.
 func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64) sample.Witness {
 	seen := make([]sample.Counters, len(hops))
 	for i := range hops {
@@ -40,13 +38,12 @@ func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64
 
 const (
 	lostShare = 10 // a tenth
-	// maxHeader bounds a packet's headers without a tunnel's: Ethernet 14, IPv6 40,
-	// TCP 60.
+	// maxHeader bounds a packet's headers without a tunnel's: Ethernet 14, IPv6 40, TCP 60.
 	maxHeader = 114
 )
 
-// proven is the least that was moved each way, by the hop that proves most. A
-// hop that counts both ways as one proves only their sum.
+// proven returns the least that was moved each way, by the hop that proves most. A hop that counts
+// both ways as one proves only their sum.
 func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	for i, h := range hops {
 		if h.Expect == Carries {
@@ -57,8 +54,7 @@ func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	return m
 }
 
-// payload is the least of what so many packets carried that can have been
-// payload.
+// payload returns the least of the packets' bytes that must have been payload.
 func payload(bytes, packets uint64) int64 { return max(0, int64(bytes)-maxHeader*int64(packets)) }
 
 func (h Hop) judgeForeign(c sample.Counters, m Moved) string {

@@ -2,38 +2,36 @@ package path
 
 import "math"
 
-// Moved is what a load says that a client moved in a whole visit, warm-up
-// included.
+// Moved is what a load reports that a client moved in a whole visit, warm-up included.
 type Moved struct {
 	Forward     int64 // payload bytes, client to server, that arrived
 	Backward    int64 // payload bytes, server to client, that arrived
 	Trips       int64 // request/response pairs, one under way at a time
-	Resent      int64 // bytes that TCP sent again, or that were lost: a hop may have counted them or not
+	Resent      int64 // bytes that TCP sent again, or that were lost; a hop may or may not have counted them
 	Connections int   // opened
-	// Brief says that the connections ended with their trips, before the counters
-	// were read, and Failed how many more were asked for and came to nothing.
+	// Brief means that the connections ended with their trips, before the counters were read.
+	// Failed is the number of further connections that were tried in vain.
 	Brief  bool
 	Failed int
 
-	// The rest bounds how many packets that took. SentForward and SentBackward are
-	// what the ends gave to their sockets, where that is more than what arrived.
+	// The rest bounds the number of packets. SentForward and SentBackward are what the ends gave to
+	// their sockets, if that is more than what arrived.
 	SentForward, SentBackward int64
 	Shape
-	Segment int     // payload of a full packet, the least on the path; 0: the least that IPv4 has
+	Segment int     // payload of a full packet, the least on the path; 0: IPv4's least
 	Seconds float64 // between the readings of the counters
 }
 
-// Shape is what bounds the packets of a load's bytes.
+// Shape bounds the number of packets for a load's bytes.
 type Shape struct {
-	// Request and Reply are the bytes of a message each way, on the average, where
-	// the load sends messages that may each be a packet; 0: a stream of bytes, given
-	// to the kernel Write at a time.
+	// Request and Reply are the mean bytes of a message each way, if the load sends messages that
+	// may each be a packet; 0: a stream of bytes, written Write bytes at a time.
 	Request, Reply, Write int
-	Beside                bool // a stream of bytes goes beside the requests
+	Beside                bool // a stream of bytes accompanies the requests
 	Datagrams             bool // there are no acknowledgements
 }
 
-// plus adds up what two clients of one load moved.
+// plus returns the sum of what two clients of one load moved.
 func (m Moved) plus(o Moved) Moved {
 	segment := m.Segment
 	if segment == 0 || o.Segment != 0 && o.Segment < segment {
@@ -45,59 +43,56 @@ func (m Moved) plus(o Moved) Moved {
 		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
 }
 
-// Bounds of the witness. Below, there is no slack: every payload byte that
-// arrived must have been counted, and a packet each way for every trip. Above,
-// the load bounds its packets, and they the bytes.
+// Bounds of the witness. The lower bound has no slack: every payload byte that arrived must have
+// been counted, and a packet each way for every trip. Above, the load bounds its packets, and they
+// the bytes.
 const (
-	slackShare = 0.02 // what may be counted beyond that, as what a proxy's sockets sent again before they ended unseen
+	slackShare = 0.02 // allowed beyond the bounds, such as unseen retransmissions of a proxy
 
-	// headers bounds a packet's: Ethernet 14, IPv6 40, TCP 60, and a tunnel's:
-	// Ethernet, IPv6, UDP and VXLAN 70, ESP 44.
+	// headers bounds a packet's headers: Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet,
+	// IPv6, UDP and VXLAN 70, ESP 44.
 	headers = 228
-	// leastSegment is the least payload of a full TCP packet where it is not known
-	// (RFC 9293, 3.7.1).
+	// leastSegment is the least payload of a full TCP packet if unknown (RFC 9293, 3.7.1).
 	leastSegment = 536
-	// splits is into how many packets a segment's bytes may come apart: where the
-	// congestion window ends, a write, or a pipe of a proxy.
+	// splits bounds the number of packets that a segment's bytes may be split into: at the end of a
+	// congestion window, a write, or a proxy's pipe.
 	splits = 2
-	// Packets of a connection that carry none of its payload: the handshake and the
-	// end each way, and the acknowledgements that Linux sends at once at a
-	// connection's start and when it is woken by a timer: 16 (TCP_MAX_QUICKACKS),
-	// after each delay of at least 40 ms (TCP_DELACK_MIN).
+	// Packets of a connection without payload: the handshake and the end each way, and the
+	// acknowledgements that Linux sends at once at a connection's start and by timer: 16
+	// (TCP_MAX_QUICKACKS), after each delay of at least 40 ms (TCP_DELACK_MIN).
 	shake   = 8
 	quick   = 16
 	delayed = 0.040 // s
 
-	quietBytes   = 8 << 10 // what an untouched device may count all the same: ARP, neighbour discovery
+	quietBytes   = 8 << 10 // allowed on an untouched device: ARP, neighbour discovery
 	quietPackets = 64
-	eachBytes    = 512 // the same for each connection beyond the first
+	eachBytes    = 512 // the same, for each connection beyond the first
 	eachPacket   = 8
 	extraProbes  = 2 // connections a rule may see beyond the load's own (SYN sent again)
-	probesEach   = 4 // the same for one that failed, whose SYN is sent again and again
+	probesEach   = 4 // the same for a failed connection, whose SYN is sent several times
 )
 
-// flow is what went one way, or both ways over a hop that does not tell them
-// apart.
+// flow is what went in one direction, or in both over a hop that counts them as one.
 type flow struct {
 	arrived, trips int64
 	sent           float64 // bytes given to sockets, and sent again
-	data, bare     float64 // packets at most: with payload, and without
+	data, bare     float64 // most packets: with payload, and without
 }
 
 func (f flow) plus(o flow) flow {
 	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data, f.bare + o.bare}
 }
 
-// packets is how many a hop may have counted.
+// packets returns the most packets that a hop may have counted.
 func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
 
-// bytes is how many it may have counted in so many packets; a hop that counts no
-// packets counts no headers.
+// bytes returns the most bytes that a hop may have counted in the given number of packets. A hop
+// that counts no packets counts no headers.
 func (f flow) bytes(packets uint64) float64 {
 	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
 }
 
-// direction is one of a load.
+// direction is one direction of a load.
 type direction struct {
 	arrived int64 // bytes
 	sent    int64 // bytes that a hop may have counted
@@ -108,7 +103,7 @@ func (m Moved) ways() (there, back direction) {
 	return direction{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, direction{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
 }
 
-// forward is what went to the server, and backward what came back.
+// forward returns the flow to the server, and backward the one back.
 func (m Moved) forward() flow {
 	there, back := m.ways()
 	return m.flow(there, back)
@@ -119,27 +114,26 @@ func (m Moved) backward() flow {
 	return m.flow(back, there)
 }
 
-// flow is what one way carries, with the acknowledgements of the other.
+// flow returns what direction w carries, with the acknowledgements of the other.
 func (m Moved) flow(w, other direction) flow {
 	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w), bare: m.bare(other)}
 }
 
-// data is how many packets carry a way's bytes at most.
+// data returns the most packets that carry a direction's bytes.
 func (m Moved) data(w direction) float64 {
 	if w.message == 0 {
 		return m.cut(w.sent)
 	}
 	trips := float64(w.sent) / float64(w.message)
 	beside := 0.0
-	if m.Beside { // requests are known by their number, the rest is the stream
+	if m.Beside { // requests are known by number; the rest is the stream
 		trips = min(trips, float64(m.Trips)+float64(m.Connections))
 		beside = m.cut(w.sent - int64(trips)*int64(w.message))
 	}
 	return math.Ceil(trips)*math.Ceil(float64(w.message)/m.segment()) + beside
 }
 
-// cut is how many packets a stream of bytes may come in: with TCP_NODELAY each
-// write is one at least.
+// cut returns the most packets for a stream of bytes: with TCP_NODELAY at least one for each write.
 func (m Moved) cut(bytes int64) float64 {
 	each := m.segment()
 	if m.Write > 0 {
@@ -155,10 +149,9 @@ func (m Moved) segment() float64 {
 	return leastSegment
 }
 
-// bare is the most packets without payload that go in the opposite direction:
-// those of the connections, and acknowledgements. Acknowledgements of messages
-// travel with the answers, except for long messages, whose full packets may each
-// be acknowledged at once, and for those that are not answered.
+// bare returns the most packets without payload that go in the opposite direction: those of the
+// connections, and acknowledgements. Acknowledgements of messages travel with the answers, except
+// for long messages, whose full packets may each be acknowledged at once, and for unanswered ones.
 func (m Moved) bare(other direction) float64 {
 	connections := float64(m.Connections)
 	out := connections * (shake + quick)

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// mostSteps is how many steps that failed for one reason are named.
+// mostSteps is the number of steps that are named for one reason.
 const mostSteps = 3
 
-// reason is why steps failed.
+// reason is an error that steps failed with.
 type reason struct {
 	text  string
 	steps []string
-	times map[string]int // of each step; "" is none
+	times map[string]int // of each step; "" is the error without one
 }
 
-// OneLine folds joined errors into one line. A reason that several have is said
-// once, behind what failed for it: without its daemon, nothing can be removed.
+// OneLine joins errors into one line. Each reason appears once, after all steps that failed for it.
 func OneLine(err error) string {
 	var all []*reason
 	add := func(step, text string) {
@@ -63,7 +62,7 @@ func (r *reason) String() string {
 	return text + ": " + r.text
 }
 
-// repeated says how often something was, if it was not once.
+// repeated returns " (n times)" or the like, or "" for one.
 func repeated(times int) string {
 	if times < 2 {
 		return ""

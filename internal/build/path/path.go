@@ -1,7 +1,15 @@
-// Package path defines a live network mode for its users: two places where
-// processes can be started, an address to dial, and the hops in between with
-// counters that can be read. Backends implement Builder; the conformance suite in
-// pathtest checks that all of them behave the same.
+// Package path defines a live network mode: two places where processes can be started, an address
+// to dial, and the hops in between, with counters. Backends implement Builder; the conformance
+// suite in pathtest checks that all behave the same.
+//
+// The witness (Witness, WitnessForeign) proves from the hops' counters that a load crossed the
+// path. Some counters cannot prove it alone. A bridge and Open vSwitch's kernel datapath count
+// their ports, so whatever moves frames from port to port (tc, tcx, XDP, netdev chains, flow
+// tables) stays invisible. Rules see a connection's first packet only, and a program that learns
+// connections may take the rest. Devices count what they receive and send, but a program on them
+// may take what they counted past the next hop. So Undiverted refuses a path with programs or
+// filters on its devices. Proxies, IPVS, ESP and Open vSwitch in user space count their own work. A
+// counting rule in a bridge chain would be proof, too, but would cost time in the measured path.
 package path
 
 import (
@@ -22,24 +30,22 @@ type Spec struct {
 	From mode.Placement
 	To   mode.Target
 	Tune mode.Tunes
-	// Servers and Clients are how many containers there are of each, 0 is one;
-	// client i talks to server i mod Servers.
+	// Servers and Clients are the numbers of containers; 0 is one. Client i uses server i mod
+	// Servers.
 	Servers, Clients int
-	// UDP says that the load goes over UDP: rules and proxies are for one
-	// protocol.
+	// UDP means that the load goes over UDP: rules and proxies are for one protocol.
 	UDP bool
-	// Second asks for a second port of the (one) server, as some programs open
-	// one beside the first. It has the same number for both ends.
+	// Second asks for a second port of the (one) server, as some programs open. It has the same
+	// number at both ends.
 	Second bool
-	// Server and Client are the nodes of a cluster that the ends are on, by name;
-	// empty: as the backend chooses.
+	// Server and Client name the cluster's nodes that the ends are on; empty: the backend chooses.
 	Server, Client string
 }
 
-// Count is how many servers and clients the path has.
+// Count returns the number of servers and clients, at least 1 each.
 func (s Spec) Count() (servers, clients int) { return max(1, s.Servers), max(1, s.Clients) }
 
-// TalkTo are the clients of a server, as hops name them: nil is all.
+// TalkTo returns the indexes of the clients that use the given server, or nil if all do.
 func (s Spec) TalkTo(server int) []int {
 	n, m := s.Count()
 	if n == 1 {
@@ -52,7 +58,8 @@ func (s Spec) TalkTo(server int) []int {
 	return out
 }
 
-// Alone is a client, as hops that are its own name it: nil if there is no other.
+// Alone returns the client list of a hop that only this client crosses, or nil if the path has one
+// client.
 func (s Spec) Alone(client int) []int {
 	if _, m := s.Count(); m == 1 {
 		return nil
@@ -76,25 +83,23 @@ func (s Spec) String() string {
 
 // Builder builds paths.
 type Builder interface {
-	// Name is the backend's name, as `--on` takes it.
+	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check reports whether the path can be built here, without leaving
-	// anything behind: nil, an error that wraps ErrUnsupported and is an
-	// *UnsupportedError, or another error if it could not tell.
+	// Check reports whether the path can be built here, and leaves nothing behind. It returns nil,
+	// an *UnsupportedError, which wraps ErrUnsupported, or another error if it could not tell.
 	Check(ctx context.Context, s Spec) error
-	// Build builds the path. The caller closes it. If Build fails it has
-	// undone what it did.
+	// Build builds the path. The caller closes it. If Build fails, it has undone what it did.
 	Build(ctx context.Context, s Spec) (*Path, error)
 }
 
-// ErrUnsupported says that this machine cannot have the path.
+// ErrUnsupported means that this machine cannot have the path.
 var ErrUnsupported = errors.New("not supported here")
 
-// UnsupportedError says what is missing and what to do about it.
+// UnsupportedError names what is missing and the remedy.
 type UnsupportedError struct {
 	Missing string // kernel option, privilege or program
 	Remedy  string
-	Err     error // what was seen; may be nil
+	Err     error // the cause; may be nil
 }
 
 func (e *UnsupportedError) Error() string {
@@ -108,21 +113,21 @@ func (e *UnsupportedError) Error() string {
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
 func (e *UnsupportedError) Unwrap() error        { return e.Err }
 
-// Hint is the remedy.
+// Hint returns the remedy.
 func (e *UnsupportedError) Hint() string { return e.Remedy }
 
-// LeftError says that a node of a cluster has gone, and will not come back in this run.
+// LeftError reports that a node of a cluster has left, and will not come back in this run.
 type LeftError struct {
 	Node string
-	Err  error // how that was seen
+	Err  error // how that was noticed
 }
 
 func (e *LeftError) Error() string { return e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// CutError says that the channel to a machine broke. The machine and the path there may be as they
-// were: that cannot be told any more, and nothing says that what was measured before is wrong.
-type CutError struct{ Err error } // whose channel, and why
+// CutError reports that the channel to a machine broke. The machine and the path there may be
+// unchanged; what was measured before is not in doubt.
+type CutError struct{ Err error } // which channel, and why
 
 func (e *CutError) Error() string { return e.Err.Error() }
 func (e *CutError) Unwrap() error { return e.Err }
@@ -131,45 +136,45 @@ func (e *CutError) Unwrap() error { return e.Err }
 type Command struct {
 	Args []string // after the program's name
 	Env  []string // added to the environment
-	// Apart gives the process PID and mount namespaces of its own, in which it is
-	// the first: whatever it starts there dies with it.
+	// Apart gives the process PID and mount namespaces of its own. It is the first process there:
+	// whatever it starts dies with it.
 	Apart bool
 }
 
 // Process is a started process.
 type Process struct {
-	PID int // as the machine sees it
+	PID int // as the machine numbers it
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// Wait waits for the end and returns how it ended, with the last lines
-	// of the standard error if it ended badly. It is called once.
+	// Wait waits for the end and returns how the process ended, with the last lines of its standard
+	// error if it failed. It is called once.
 	Wait func() error
-	// Kill kills the process; one that has ended is no error.
+	// Kill kills the process. It returns nil if the process has ended.
 	Kill func() error
 }
 
 // Place is where a process can be started.
 type Place interface {
-	// Name says where it is in words, "container on machine A".
+	// Name returns where it is in words, "container on machine A".
 	Name() string
-	// Start starts c there. The process dies with the place and with the
-	// calling process, at the latest.
+	// Start starts c there. The process dies with the place and with the calling process, at the
+	// latest.
 	Start(c Command) (*Process, error)
 }
 
 // Server is the end that listens.
 type Server struct {
 	Place
-	Listen  netip.AddrPort // in its place
-	Machine Machine        // that it is on; nil: this one
+	Listen  netip.AddrPort // in the namespace of its place
+	Machine Machine        // nil: this machine
 }
 
 // Client is the end that dials.
 type Client struct {
 	Place
-	Dial    netip.AddrPort // in its place
-	Server  int            // the server that it reaches: an index into Path.Servers
-	Machine Machine        // that it is on; nil: this one
+	Dial    netip.AddrPort // in the namespace of its place
+	Server  int            // index into Path.Servers
+	Machine Machine        // nil: this machine
 }
 
 // Path is a live mode.
@@ -178,28 +183,26 @@ type Path struct {
 	Servers []Server
 	Clients []Client
 
-	// Hops are what the load's bytes cross, from client to server. Those of
-	// several clients stand together: the hops of each client are in order.
+	// Hops are what the load's bytes cross, from client to server. With several clients, the hops
+	// of each client are in order.
 	Hops []Hop
 	// Second is the second port, if Spec asks for one.
 	Second uint16
-	// Guards are what they must not touch: the rule or device that a wrong
-	// path would use.
+	// Guards are what the bytes must not touch: a rule or device that a wrong path would use.
 	Guards []Hop
 
-	// Arrived counts the TCP connections that were accepted, and the datagrams that
-	// came, where the (first) server is. Nil: the backend cannot tell.
+	// Arrived returns the number of accepted TCP connections and received datagrams where the
+	// (first) server is. Nil: the backend cannot tell.
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // user-space ones on the path
-	// Machines are the other machines that the path is on, each once: those of the
-	// ends and those that only relay. Nil: the path is on this machine alone. Channel
-	// is the way to them.
+	// Machines are the other machines that the path is on, each once, including those that only
+	// relay. Nil: the path is on this machine alone. Channel connects to them.
 	Machines []Machine
 	Channel  Channel
 
-	// Cards are network cards of the path's machines, and Crosses those that all of its
-	// packets cross.
+	// Cards are network cards of the path's machines, and Crosses those that all of its packets
+	// cross.
 	Cards   []sample.Card
 	Crosses []sample.CardName
 
@@ -207,15 +210,14 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
-	// Drain takes away what connections leave behind when they end, sockets in
-	// TIME_WAIT and entries of connection tables, and returns the headroom for
-	// new ones. What cannot be taken away is in the headroom, not an error. It is
-	// called while no load runs. Nil: the backend cannot.
+	// Drain removes what ended connections leave behind, sockets in TIME_WAIT and entries of
+	// connection tables, and returns the headroom for new ones. What cannot be removed is in the
+	// headroom, not an error. It is called while no load runs. Nil: the backend cannot.
 	Drain func() (sample.Headroom, error)
 
-	// Inspect reads the path's settings. Undisturbed they are the same as long as the
-	// path lives, whatever it carries. It is called while no load runs, and costs
-	// milliseconds. Nil: the backend cannot.
+	// Inspect reads the path's settings. Unless somebody changes them they stay the same while the
+	// path lives, whatever it carries. It is called while no load runs, and takes milliseconds.
+	// Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
 	Undo undo.Stack // run by Close
@@ -225,14 +227,14 @@ type Path struct {
 type Proxy struct {
 	Name    string // program and, if known, version
 	PID     int
-	Machine Machine // that it is on; nil: this one
+	Machine Machine // nil: this machine
 }
 
-// Close takes the path down. It never stops early; a second Close does
-// nothing.
+// Close removes the path. It does all of its steps even if some fail, and joins their errors. A
+// second Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Of are the hops that a client's bytes cross, in order.
+// Of returns the hops that a client's bytes cross, in order.
 func (p *Path) Of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
@@ -243,7 +245,7 @@ func (p *Path) Of(client int) []Hop {
 	return out
 }
 
-// Route is the way of a client's bytes, as the catalogue has it.
+// Route returns the catalogue's route of a client's bytes.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
 	for _, h := range p.Of(client) {
@@ -252,7 +254,7 @@ func (p *Path) Route(client int) mode.Route {
 	return r
 }
 
-// Kinds are the kinds of the first client's hops in order.
+// Kinds returns the kinds of the first client's hops in order.
 func (p *Path) Kinds() []string {
 	var out []string
 	for _, k := range p.Route(0).Hops {

@@ -8,27 +8,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Setting is something about a live path, as the kernel has it, that decides what
-// the path costs or where its bytes go.
+// Setting is a value in the kernel that decides what a path costs or where its bytes go.
 type Setting struct {
 	Where string `json:"where,omitempty"` // "machine A"
-	Of    string `json:"of,omitempty"`    // the thing there: a device, a chain of rules; "": the place itself
-	// What of the thing, "MTU"; "": the thing itself, whose other settings come and
-	// go with it.
+	Of    string `json:"of,omitempty"`    // a device, a chain of rules; "": the place itself
+	// What names the property, "MTU"; "": the thing itself, whose other settings come and go with
+	// it.
 	What  string `json:"what,omitempty"`
 	Value string `json:"value"` // not empty
-	// Diverts says that it may take packets past a hop that neighbours on both sides
-	// still count: nothing but the setting itself would show it.
+	// Diverts means that the thing may take packets past a hop without any counter showing it.
 	Diverts bool `json:"diverts,omitempty"`
 }
 
-// id tells settings apart.
+// id identifies a setting.
 type id struct{ where, of, what string }
 
 func (s Setting) id() id    { return id{s.Where, s.Of, s.What} }
 func (s Setting) thing() id { return id{s.Where, s.Of, ""} }
 
-// name is the setting in words, without its place.
+// name returns the setting's name in words, without its place.
 func (s Setting) name() string {
 	switch {
 	case s.What == "":
@@ -39,8 +37,8 @@ func (s Setting) name() string {
 	return s.What + " of " + s.Of
 }
 
-// Differences are the settings that are not what they were, in their order. Of
-// a thing that came or went only that is said.
+// Differences returns the settings that changed, in order. If a thing came or went, only that is
+// listed and not its properties.
 func Differences(was, is []Setting) []sample.Difference {
 	before, after := byID(was), byID(is)
 	var out []sample.Difference
@@ -72,8 +70,7 @@ func byID(all []Setting) map[id]string {
 	return out
 }
 
-// Undiverted refuses a path on which something may take packets past a hop's
-// counters.
+// Undiverted returns an error if something on the path may take packets past a hop's counters.
 func Undiverted(all []Setting) error {
 	var found []string
 	for _, s := range all {

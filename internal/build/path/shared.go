@@ -2,15 +2,14 @@ package path
 
 import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 
-// thing is a device or a rule of a machine that several paths are on: what is of one
-// kind and has one name in one place is one.
+// thing is a device or a rule of a machine that several paths are on. Things of one kind and name
+// in one place are the same.
 type thing struct {
 	kind        mode.HopKind
 	name, where string
 }
 
-// counter is a counter of a device or a rule in one place: of the device, or of what is of one
-// kind and has one name.
+// counter is a counter of a device, or of a thing of the given kind and name, in one place.
 type counter struct {
 	thing  any
 	where  string
@@ -18,8 +17,7 @@ type counter struct {
 	back   bool
 }
 
-// Share notes which of a path's hops and guards are those of a machine that other
-// paths are on, too.
+// Share marks those of a path's hops and guards that belong to a machine with other paths.
 func Share(p *Path, ofMachine func(Hop) bool) {
 	for _, hops := range [][]Hop{p.Hops, p.Guards} {
 		for i, h := range hops {
@@ -30,8 +28,8 @@ func Share(p *Path, ofMachine func(Hop) bool) {
 	}
 }
 
-// Counters returns what the hop's forward and backward counters are; hops of other paths that
-// have an equal one read the same. They are nil if the hop is this path's own.
+// Counters returns what identifies the hop's forward and backward counters; hops of other paths
+// with an equal one read the same counter. They are nil if the hop is this path's own.
 func (h Hop) Counters() (out [2]any) {
 	if h.Shared == nil {
 		return out
@@ -51,8 +49,8 @@ func (h Hop) Counters() (out [2]any) {
 	return out
 }
 
-// Takes returns which directions of a client's bytes that cross the hop its forward and backward
-// counters count.
+// Takes returns the directions of a client's bytes that the hop's forward and backward counters
+// count.
 func (h Hop) Takes() [2]Ways {
 	if h.Expect == CarriesBoth {
 		return [2]Ways{{true, true}, {}}

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Expect says what a hop must count when the load crosses it.
+// Expect is what a hop must count when the load crosses it.
 type Expect int
 
 const (
@@ -23,9 +23,8 @@ const (
 	Matches
 	// Untouched: nothing of the load.
 	Untouched
-	// Relays: as Carries, by the sockets of a process. Where they ended with the
-	// load's connections, their bytes are gone: then Hits counts those that the
-	// process relayed.
+	// Relays: as Carries, by the sockets of a process. If these ended with the load's connections,
+	// their bytes are gone; then Hits counts the relayed connections.
 	Relays
 )
 
@@ -35,33 +34,31 @@ type Hop struct {
 	Name   string // device, rule or process
 	Where  string // "machine A", "container"
 	Expect Expect
-	// Others says that it is a device of a machine on which others' traffic is usual: it must
-	// have counted the load, and may have counted more.
+	// Others means that the device usually has others' traffic: it must have counted the load, and
+	// may have counted more.
 	Others bool
-	// Clients are those whose bytes cross it: indexes into Path.Clients; nil is
-	// all.
+	// Clients are the indexes into Path.Clients of those whose bytes cross the hop; nil: all.
 	Clients []int
-	// Shared is what counts, where other paths may have it, too: hops with equal
-	// values are one thing. It can be compared; nil: it is this path's own.
+	// Shared identifies what counts if other paths may have it, too: hops with equal values are one
+	// thing. It is comparable; nil: this path's own.
 	Shared any
-	// Counts are the counters of a device that Read's forward and backward ones are, where other
-	// hops may read one of them, too; zero: the hop's name says what it is.
+	// Counts name the device's counters that Read returns as forward and backward, if other hops
+	// may read one of them, too; zero: the hop's name identifies it.
 	Counts [2]Counter
-	// Crossing says which bytes of which clients the counters of a hop that several cells share
+	// Crossing lists which bytes of which clients the counters of a hop shared by several cells
 	// have counted; nil: both directions of those in Clients.
 	Crossing []Crossing
-	// Read reads the counters now. It costs the load nothing: the counters
-	// are the kernel's own and run anyway.
+	// Read reads the counters now. It costs the load nothing: the kernel counts anyway.
 	Read func() (sample.Counters, error)
 }
 
-// Counter is one of a device's counters: of what it sent or of what it received.
+// Counter selects one of a device's counters: sent or received.
 type Counter struct {
 	Device string
 	Sent   bool
 }
 
-// Crossing is what a hop's forward and backward counters have of a client's bytes.
+// Crossing is what a hop's forward and backward counters count of a client's bytes.
 type Crossing struct {
 	Client int
 	Takes  [2]Ways
@@ -76,8 +73,8 @@ func (w Ways) Or(o Ways) Ways { return Ways{w.Forward || o.Forward, w.Backward |
 // Carry reports whether the client's bytes cross the hop.
 func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
 
-// ReadAll reads the counters of hops. A hop that cannot be read is an error,
-// because its path cannot be proved.
+// ReadAll reads the counters of hops. It returns an error if one cannot be read, because its path
+// cannot be proved.
 func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	out := make([]sample.Counters, len(hops))
 	var errs []error
@@ -91,8 +88,8 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	return out, errors.Join(errs...)
 }
 
-// Witness compares what the hops counted with what each client moved, and says
-// which hop contradicts the path.
+// Witness compares what the hops counted with what each client moved, and names the hop that
+// contradicts the path.
 func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
 	var against []string
 	for i, h := range hops {
@@ -114,8 +111,8 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// relaysResent is what the relays of clients, numbered from 0, that cross the hop
-// sent again, in bytes: no end of the load knows of it.
+// relaysResent returns the bytes that the relays of the given clients that cross the hop sent
+// again: no end of the load knows them.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -131,8 +128,8 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 	return bytes
 }
 
-// flows returns what the hop's forward and backward counters must have counted, if m is what
-// its clients moved, and their relays sent bytes again.
+// flows returns what the hop's forward and backward counters must have counted, if its clients
+// moved m and their relays resent again bytes.
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth {
@@ -167,7 +164,7 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 			return matched("relayed connections", c.Hits, m)
 		}
 	case Untouched:
-		if m.Brief { // of one client, however many they are
+		if m.Brief { // for each client, whatever their number
 			return untouched(c, 0)
 		}
 		return untouched(c, max(0, m.Connections-1))
@@ -184,7 +181,7 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if s := h.carried("to the client", c.BackwardBytes, c.BackwardPackets, flows[1]); s != "" {
 		return s
 	}
-	// Even if all payload goes one way, its acknowledgements come back.
+	// Even if all payload goes one way, acknowledgements come back.
 	if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
 		return fmt.Sprintf("counted %d packets to the server and %d back: one direction took another path",
 			c.ForwardPackets, c.BackwardPackets)
@@ -192,8 +189,8 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	return ""
 }
 
-// carried checks one direction. A hop that counts no packets, as a proxy's
-// sockets, is judged by its bytes alone.
+// carried checks one direction. A hop that counts no packets, such as a proxy's sockets, is judged
+// by its bytes alone.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	most := f.packets()
 	switch {
@@ -212,8 +209,8 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	return ""
 }
 
-// matched checks a count of connections. Of thousands a few may be counted
-// again, whose SYN was lost beyond the hop.
+// matched checks a count of connections. Of thousands, a few whose SYN was lost beyond the hop may
+// be counted again.
 func matched(what string, hits uint64, m Moved) string {
 	most := m.Connections + extraProbes + probesEach*m.Failed
 	if m.Brief {

@@ -5,17 +5,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Described is a namespace with devices that a result describes.
+// Described is a namespace with devices to describe in the result.
 type Described struct {
 	Space
 	Where   string
 	Devices []string // nil: all
 }
 
-// noted are the settings of the machine that results have.
+// noted are the machine's sysctls that results contain.
 var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
 
-// Describe notes what a result says of the path's devices, and of its machine's settings.
+// Describe adds to the path what a result has of its devices and of its machine's sysctls.
 func Describe(p *path.Path, machine Space, spots []Described) error {
 	for _, at := range spots {
 		links, err := Links(at, at.Where, at.Devices...)

@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Device reads a device. ForwardRx says that what the device receives is on its
-// way to the server.
+// Device returns a reader of a device's counters. forwardRx means that what the device receives is
+// on its way to the server.
 func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error) {
 	return func() (out sample.Counters, err error) {
 		err = ns.Do(func() error {
@@ -26,8 +26,7 @@ func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error
 	}
 }
 
-// Links describes devices of a namespace in a place called where; all if none is
-// named.
+// Links describes devices of a namespace, in a place called where; all if no name is given.
 func Links(ns Space, where string, names ...string) (out []sample.Link, err error) {
 	err = ns.Do(func() (err error) {
 		if len(names) == 0 {
@@ -50,8 +49,8 @@ func Links(ns Space, where string, names ...string) (out []sample.Link, err erro
 	return out, nil
 }
 
-// OneWay keeps what a reader counted as forward: a device that sees both
-// directions of the load that way.
+// OneWay returns a reader that counts all as forward: for a device that sees both directions of the
+// load in one.
 func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		c, err := read()
@@ -60,8 +59,8 @@ func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error
 	}
 }
 
-// SentBy joins what some ports sent to the servers and others to the clients,
-// each counted as forward.
+// SentBy returns a reader of what some ports sent to the servers and others to the clients, each
+// counted as forward.
 func SentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		f, err := toServer()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// settle is how long connections may take from their process's end to
-	// TIME_WAIT, where they can be swept; after that they are left.
+	// settle limits the wait for connections to reach TIME_WAIT, where they can be swept, after
+	// their process's end.
 	settle     = 200 * time.Millisecond
 	settleStep = 2 * time.Millisecond
 )
@@ -29,21 +29,23 @@ const portRange = "net.ipv4.ip_local_port_range"
 type Swept struct {
 	Space
 	Where string
-	// Ours reports whether an end of a connection is the path's: nothing else is
-	// swept. Nil: all is, because the namespace has nothing but the path in it.
+	// Ours reports whether an end of a connection is the path's; others are not swept. Nil: all are
+	// swept, because the namespace belongs to the path.
 	Ours func(netip.AddrPort) bool
 }
 
-// leavings are what ended connections left in a namespace.
+// leavings counts what ended connections left in a namespace.
 type leavings struct {
 	ports, timeWait int
 	table           conntrack.Use
-	over            bool // nothing is left, or the rest stays
+	over            bool // nothing is left, or the rest cannot be removed
 }
 
-// Drain sweeps what ended connections left in the namespaces of a path: clients,
-// servers and, for a proxy, the machine between them. Relayed says that a proxy
-// makes two connections of one.
+// Drain sweeps what ended connections left in the namespaces of a path: clients, servers and, for a
+// proxy, the machine between them. relayed means that a proxy makes two connections of one.
+//
+// Sweeping, by sock_diag and ctnetlink, replaces waiting and tuning: sysctls would change what is
+// measured.
 func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	began := time.Now()
 	var (
@@ -53,7 +55,7 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	)
 	for _, at := range spots {
 		l, err := at.sweep(func(err error) {
-			// Of many namespaces and tries, once.
+			// One error of many namespaces and tries is reported once.
 			if text := path.OneLine(err); !slices.Contains(unswept, text) {
 				unswept = append(unswept, text)
 			}
@@ -71,15 +73,15 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	}
 	entries := 1
 	if relayed {
-		entries = 2 // of one table: up to the proxy, and on from it
+		entries = 2 // of one table: to the proxy, and from it to the server
 	}
 	r := sample.NewHeadroom(fewest, timeWait, fullest.Entries, fullest.Max, entries)
 	r.Took, r.Error = time.Since(began).Seconds(), strings.Join(unswept, "; ")
 	return r, nil
 }
 
-// sweep sweeps one namespace and reads what is left; what the kernel refuses is
-// told to refused.
+// sweep sweeps one namespace and reads what is left; refused is called with what the kernel
+// refuses.
 func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	once := func() error {
 		swept := sock.Sweep(s.ends())
@@ -96,7 +98,7 @@ func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 			return err
 		}
 		if swept != nil {
-			refused(swept) // and will be again
+			refused(swept) // and the kernel will refuse it again
 		}
 		l.over = swept != nil || l.timeWait == 0
 		return nil
@@ -116,7 +118,7 @@ func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	return l, err
 }
 
-// ends are the sockets to sweep.
+// ends returns the sockets to sweep.
 func (s Swept) ends() sock.Ends {
 	if s.Ours == nil {
 		return nil
@@ -124,7 +126,7 @@ func (s Swept) ends() sock.Ends {
 	return func(local, remote netip.AddrPort) bool { return s.Ours(local) || s.Ours(remote) }
 }
 
-// untrack takes entries out of the connection table.
+// untrack removes entries from the connection table.
 func (s Swept) untrack() error {
 	if s.Ours == nil {
 		return conntrack.Flush()
@@ -132,8 +134,7 @@ func (s Swept) untrack() error {
 	return conntrack.Remove(s.Ours)
 }
 
-// ephemeral is how many ports the calling thread's namespace has for those who
-// dial.
+// ephemeral returns the number of ephemeral ports in the calling thread's namespace.
 func ephemeral() (int, error) {
 	text, err := sysctl.Get(portRange)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Fast leads a path's clients past docker-proxies, as toll fast does. It ends with the path
+// Fast redirects a path's clients past docker-proxies, as toll fast does. It ends with the path
 // and, because nothing is pinned, with this process.
 type Fast struct {
 	path  *path.Path
@@ -19,9 +19,9 @@ type Fast struct {
 	table *shortcut.Table
 }
 
-// NewFast makes it, for clients in that namespace.
+// NewFast attaches the programs for clients in the given namespace.
 func NewFast(p *path.Path, space Space) (*Fast, error) {
-	const forever = 365 * 24 * time.Hour // nobody renews it
+	const forever = 365 * 24 * time.Hour // nobody renews the lease
 	f := &Fast{path: p, space: space}
 	err := space.Do(func() (err error) {
 		if f.table, err = shortcut.Load(); err != nil {
@@ -36,8 +36,8 @@ func NewFast(p *path.Path, space Space) (*Fast, error) {
 	return f, nil
 }
 
-// Lead gives a published port its shortcut, and guards the proxy, given as its hop and by
-// its PID: it must have no connection, and no client may use docker-proxy.
+// Lead redirects clients of a published port, and makes its proxy, given as its hop and PID, a
+// guard: it must have no connection.
 func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
 	err := f.space.Do(func() error {
 		l, err := shortcut.ListenerOf(pid, dial.Port())

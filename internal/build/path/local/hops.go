@@ -9,15 +9,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Reader reads what was counted.
+// Reader reads counters.
 type Reader = func() (sample.Counters, error)
 
-// LoopbackHop is a namespace's loopback device, which counts both directions as one.
+// LoopbackHop returns the hop of a namespace's loopback device, which counts both directions as
+// one.
 func LoopbackHop(ns Space, where string) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, "lo", true))}
 }
 
-// ContainerHop is a container's own device, a half of a pair if port names the other one.
+// ContainerHop returns the hop of a container's own device; port names the other half of a veth
+// pair, if it is one.
 func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toServer bool) path.Hop {
 	h := path.Hop{Kind: kind, Name: device, Where: where, Read: Device(ns, device, toServer)}
 	if port != "" {
@@ -26,36 +28,36 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 	return h
 }
 
-// BridgeHop is a bridge as its machine's own device: it counts what goes between the
-// machine's stack and the containers.
+// BridgeHop returns the hop of a bridge's own device, which counts what goes between the machine's
+// stack and the containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where, Read: Device(ns, bridge, !toServer),
 		Counts: [2]path.Counter{{Device: bridge, Sent: toServer}, {Device: bridge, Sent: !toServer}}}
 }
 
-// SwitchHop is a bridge as a switch: what it sent out of the ports towards the clients
-// and out of those towards the servers. (A bridge's own counters do not count frames
-// that it only forwards.)
+// SwitchHop returns the hop of a bridge as a switch: what it sent out of the ports towards the
+// clients and of those towards the servers. A bridge's own counters do not count frames that it
+// only forwards.
 func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where, Read: SentBy(toServers, toClients)}
 }
 
-// BridgeLegHop is a bridge that the load crosses twice, up to the proxy and down to the
-// server: what the machine took in from the bridge ("in"), and what it sent out to it
-// ("out"). Each counts both directions of the load, once a leg.
+// BridgeLegHop returns the hop of a bridge that the load crosses twice, to the proxy and to the
+// server: leg "in" counts what the machine received from the bridge, "out" what it sent to it. Each
+// counts both directions of the load.
 func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where, Expect: path.CarriesBoth,
 		Read: OneWay(Device(ns, bridge, leg == "in")), Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
 }
 
-// ReflectedHop is a card as the path to a switch that reflects, and back: what the card
-// sent has both directions of the load, and so has what came back.
+// ReflectedHop returns the hop of a card whose switch reflects frames: both what it sent and what
+// it received contain both directions of the load.
 func ReflectedHop(ns Space, where, card string) path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, card, false))}
 }
 
-// ProxyHop is a docker-proxy of a path: its sockets or, of UDP, what it read and wrote.
-// It is noted as the path's proxy.
+// ProxyHop returns the hop of a docker-proxy: its sockets or, for UDP, what it read and wrote. It
+// adds the proxy to the path.
 func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
 	p.Facts["proxy"] = name
@@ -69,9 +71,9 @@ func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	return h
 }
 
-// Quiet makes the proxy that was noted last, given as its hop, a guard: it listens to the
-// dialled port, and must have no connection. (The TCP of its machine, which tells of ended
-// ones, is others', too.)
+// Quiet makes the proxy that was added last, given as its hop, a guard: it listens on the dialled
+// port, and must have no connection. Its machine's TCP, which counts ended connections, has
+// others', too, and is not read.
 func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	pid := p.Proxies[len(p.Proxies)-1].PID
 	p.Proxies = p.Proxies[:len(p.Proxies)-1]
@@ -92,7 +94,7 @@ func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	p.Guards = append(p.Guards, proxy)
 }
 
-// Sum adds up what several readers count.
+// Sum returns a reader of the sum of several.
 func Sum(all ...Reader) Reader {
 	return func() (sum sample.Counters, err error) {
 		for _, read := range all {

@@ -18,29 +18,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Inspected is a namespace of a path.
+// Inspected is a namespace of a path whose settings are read.
 type Inspected struct {
 	Space
 	Where string
-	// Devices are those that are the path's. Nil: all, with all rules, routes and
-	// addresses, because the namespace has nothing but the path in it.
+	// Devices names the path's devices. Nil: all, with all rules, routes and addresses, because the
+	// namespace belongs to the path.
 	Devices []string
-	// To are the addresses that the path's packets go to, on a machine with other
-	// traffic: only routes to them are the path's, and none of its addresses. Empty: all
-	// of the devices.
+	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
+	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
 	To []netip.Addr
-	// PID is a process in whose control group the place's processes run; 0: they run in the
-	// caller's.
+	// PID is a process in the control group of the place's processes; 0: they are in the caller's.
 	PID int
-	// Rules are the settings that the packet filter's rules are, of a namespace that
-	// the path shares with others. Nil: they are none of the path's.
+	// Rules returns the packet filter's rules that belong to the path, for a namespace shared with
+	// others. Nil: none.
 	Rules func() ([]path.Setting, error)
 
-	watch *link.Watch // of its namespace; nil: there is none
+	watch *link.Watch // nil: none
 }
 
-// deciding are the sysctls that decide how the traffic of a namespace is made and
-// passed on. Those that the kernel does not have, or not there, are left out.
+// deciding are the sysctls that determine how a namespace's traffic is made and forwarded. Missing
+// ones are skipped.
 var deciding = []string{
 	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
 	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
@@ -57,11 +55,12 @@ var deciding = []string{
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
-// bridging are those of namespaces with a bridge. They come with a module, which
-// others may load, and say nothing where there is none.
+// bridging are those of namespaces with a bridge. They come with a module that others may load.
 var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
-// Inspect reads the settings of a path's namespaces, in their order.
+// Inspect reads the settings of a path's namespaces, in their order. What the kernel changes by
+// itself is left out: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
+// connection tables.
 func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	for _, at := range spots {
 		err := at.Do(func() error {
@@ -77,8 +76,8 @@ func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	return append(out, more...), err
 }
 
-// ofMachine reads the BPF programs that run for a path's packets and sockets, but belong to
-// none of its namespaces.
+// ofMachine reads the BPF programs that run for a path's packets and sockets but belong to none of
+// its namespaces.
 func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	groups := map[int]bool{}
 	for i, at := range spots {
@@ -100,7 +99,7 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	return out, nil
 }
 
-// programs adds a list of BPF programs, which may be unreadable: only root may ask.
+// programs adds a list of BPF programs, which only root may read.
 func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
 	if errors.Is(err, bpf.ErrUnreadable) {
 		value, err = bpf.ErrUnreadable.Error(), nil
@@ -108,8 +107,8 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
-// watch has Inspect tell of what is changed from now on, and changed back before it is read. The
-// watches end with the path.
+// watch makes Inspect report what is changed from now on, even if it is changed back before it is
+// read. The watches end with the path.
 func watch(p *path.Path, spots []Inspected) error {
 	for i := range spots {
 		at := &spots[i]
@@ -128,8 +127,8 @@ func watch(p *path.Path, spots []Inspected) error {
 // idle reports whether nothing of the namespace is the path's.
 func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
 
-// Guard lets a path be inspected, and refuses it if something is there already that
-// may take packets past its hops.
+// Guard sets the path's Inspect. It returns an error if something is there already that may take
+// packets past the path's hops.
 func Guard(p *path.Path, spots []Inspected) error {
 	spots = slices.Clone(spots)
 	if err := watch(p, spots); err != nil {
@@ -194,7 +193,7 @@ func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// routes are those by the path's devices, and policies where all is the path's.
+// routes returns the routes by the path's devices, and policies if the namespace is the path's.
 func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := link.Routes()
 	if err != nil {
@@ -217,8 +216,8 @@ func (at Inspected) leadsOn(r link.Routed) bool {
 	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
-// filters are the rules of a namespace that is the path's, and of others what gets
-// the frames of the path's devices before they go their way.
+// filters returns the rules of a namespace that is the path's, and in others what gets the frames
+// of the path's devices first.
 func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := nft.List()
 	if err != nil {
@@ -240,7 +239,7 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 	return out, err
 }
 
-// changes are the numbers of changes since the watch began.
+// changes returns the numbers of changes since the watch began.
 func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err error) {
 	if at.watch == nil {
 		return nil, nil
@@ -257,7 +256,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 		add(d.Name, "the link", c.Links[d.Name])
 	}
 	add("", "routes", c.Routes)
-	if at.Devices == nil { // elsewhere policies are others', and others' changes may be many
+	if at.Devices == nil { // elsewhere others' changes may be many
 		add("", "routing policies", c.Policies)
 		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
 		filters, err := nft.Generation()
@@ -269,8 +268,8 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// ipsec are the policies and states of IPsec of a namespace that is the path's. Elsewhere others'
-// come and go, and keys are exchanged.
+// ipsec returns the policies and states of IPsec in a namespace that is the path's. Elsewhere,
+// others' come and go.
 func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
 	if at.Devices != nil {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package local has what backends share if their places are network namespaces of
-// this machine: starting this program in one, reading its devices and what a
-// docker-proxy relayed, and sweeping up what connections left.
+// Package local has what backends share whose places are network namespaces of this machine:
+// starting this program in one, reading devices and what a docker-proxy relayed, and sweeping up
+// what connections left.
 package local
 
 import (
@@ -26,17 +26,17 @@ type Space interface {
 	Start(cmd *exec.Cmd) error
 }
 
-// Self is this program, also after its file was replaced.
+// Self is this program's file, even after it was replaced.
 const Self = "/proc/self/exe"
 
-// StartSelf starts this program with other arguments in the namespace, as Start
-// does.
+// StartSelf starts this program with other arguments in the namespace.
 func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	cmd, said := Again(c)
 	return Start(ns, name, cmd, said)
 }
 
-// Again is this program with other arguments, for Start, and what keeps its last words.
+// Again returns the command of this program with other arguments, for Start, and what keeps its
+// last words.
 func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
@@ -49,14 +49,14 @@ func Again(c path.Command) (*exec.Cmd, *Tail) {
 	return cmd, said
 }
 
-// Start starts cmd in the namespace, in a place called so, with its input and
-// output on pipes. Said keeps what it says on its standard error.
+// Start starts cmd in the namespace, in a place called name, with its input and output on pipes.
+// said keeps the end of its standard error.
 func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
 	}
-	// Not StdoutPipe: Wait would close it under the reader.
+	// StdoutPipe would be closed by Wait under its reader.
 	out, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
@@ -74,7 +74,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	}, nil
 }
 
-// Kill kills a process; one that has ended is no error.
+// Kill kills a process. It returns nil if the process has ended.
 func Kill(cmd *exec.Cmd) error {
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -82,12 +82,12 @@ func Kill(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Tail keeps the last bytes that were written to it.
+// Tail keeps the last TailBytes bytes that were written to it.
 type Tail struct{ b bytes.Buffer }
 
 var _ io.Writer = (*Tail)(nil)
 
-// TailBytes is how many it keeps.
+// TailBytes is the number of bytes that a Tail keeps.
 const TailBytes = 2 << 10
 
 func (t *Tail) Write(p []byte) (int, error) {
@@ -98,10 +98,10 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the kept text on one line.
+// String returns the kept text on one line.
 func (t *Tail) String() string { return printable.Words(t.b.String()) }
 
-// Err is the kept text as an error; nil if there is none.
+// Err returns the kept text as an error, or nil if there is none.
 func (t *Tail) Err() error {
 	if s := t.String(); s != "" {
 		return errors.New(s)
@@ -109,7 +109,7 @@ func (t *Tail) Err() error {
 	return nil
 }
 
-// Explain adds the kept text to an error, if there is one.
+// Explain appends the kept text, if any, to an error.
 func (t *Tail) Explain(err error) error {
 	if s := t.String(); err != nil && s != "" {
 		return fmt.Errorf("%w: %s", err, s)

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
-// FreePort is a port of a network namespace's that is free at the moment.
+// FreePort returns a port that is free now in the network namespace.
 func FreePort(ns *netns.NS, at netip.Addr, udp bool) (port uint16, err error) {
 	addr := netip.AddrPortFrom(at, 0).String()
 	err = ns.Do(func() error {

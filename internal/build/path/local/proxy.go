@@ -21,15 +21,15 @@ type Proxy struct {
 	PID     int
 	Listens uint16         // the published port
 	Target  netip.AddrPort // the container's
-	// Beside says that the client is on the proxy's machine, too: it dials once for
-	// each connection that is accepted.
+	// Beside means that the client is on the proxy's machine, too: it dials once for each accepted
+	// connection.
 	Beside bool
 }
 
-// Relayed are the proxy's own sockets: what it received from clients and sent
-// on to the server, and the other way round, and what they sent again either way.
-// Sockets end with their connections, so the last that was seen of each is kept; of those that ended
-// unseen there is at least their number.
+// Relayed returns a reader of the proxy's own sockets: bytes from clients to the server and back,
+// and what was sent again either way. They are read by sock_diag, because docker-proxy splices and
+// /proc/PID/io does not count spliced bytes. Sockets end with their connections, so the last
+// reading of each is kept; of those that ended unread, at least the number is known.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
 		toServer bool
@@ -63,11 +63,10 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 	}
 }
 
-// passed is how many connections were accepted on the proxy's machine and dialled
-// on from there, by the counters of its TCP: what NAT sends on to a server in a
-// container never meets the machine's TCP. A client on the machine itself dials
-// once for each that is accepted; a dial beyond that which comes to nothing is
-// not counted, because it is not accepted.
+// passed returns the number of connections that were accepted and then dialled on the proxy's
+// machine, by the counters of its TCP; connections that NAT forwards never reach these. A client on
+// the machine itself dials once for each accepted connection; a dial that fails is not counted,
+// because nothing was accepted.
 func (p Proxy) passed() (uint64, error) {
 	var dialled, accepted uint64
 	err := p.Do(func() (err error) {
@@ -80,13 +79,11 @@ func (p Proxy) passed() (uint64, error) {
 	return min(dialled, accepted), err
 }
 
-// ProcessIO is what a process has written by write(2), as forward, and read by
-// read(2), of /proc/PID/io. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8) writes
-// a client's datagrams to the server's socket so and reads the server's so, and
-// talks to clients by recvmsg(2) and sendmsg(2) or their like, which are not counted
-// there. So every byte that came to the server through it is counted once, also if
-// it was lost later, and it wrote none that it had not got from a client. UDP
-// sockets have no byte counters of their own.
+// ProcessIO returns what a process wrote by write(2), as forward, and read by read(2), from
+// /proc/PID/io: UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8)
+// uses these calls on the server's side only, and recvmsg(2) and sendmsg(2), which are not counted
+// there, for clients. So every byte that reached the server through it is counted once, even if it
+// was lost later.
 func ProcessIO(pid int) (c sample.Counters, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -101,8 +98,8 @@ func ProcessIO(pid int) (c sample.Counters, err error) {
 
 var versionWord = regexp.MustCompile(`version (\S+)`)
 
-// ProxyVersion asks a docker-proxy for its version: " 28.5.2", or "" (before 23.0 it
-// could not tell).
+// ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0, which could not
+// tell.
 func ProxyVersion(file string) string {
 	const limit, most = time.Second, 64 << 10 // bytes
 	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"), exchange.Limits{Time: limit, Output: most})

@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// TryTune tries what a tune of that kind needs of the kernel, or of the user's rights. It is
-// called once for each kind in a namespace for trials, in which it leaves devices. Tunes that
-// every kernel has need none.
+// TryTune tries whether the kernel and the user's rights allow tunes of a kind. It is called once
+// for each kind in a namespace for trials, in which it leaves devices. Tunes that every kernel has
+// are not tried.
 func TryTune(k mode.Key) error {
 	switch k {
 	case mode.RPS:
@@ -32,8 +32,7 @@ func TryTune(k mode.Key) error {
 	return nil
 }
 
-// TryCongestion sets a congestion control in a namespace for trials, and what there was
-// again.
+// TryCongestion sets a congestion control in a namespace for trials, and restores the previous one.
 func TryCongestion(name string) error {
 	before, err := sysctl.Get(TCPCongestion)
 	if err != nil {

@@ -19,8 +19,7 @@ const (
 	TCPCongestion = "net.ipv4.tcp_congestion_control"
 )
 
-// tunable says which hops have devices that a tune sets: those that belong to
-// the mode, not the wire.
+// tunable lists the hops whose devices a tune sets: those of the mode, not the wire.
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
@@ -50,8 +49,7 @@ var whyUntunable = map[mode.Key]string{
 	mode.BigTCPLoopback:  "the path does not cross a loopback device",
 }
 
-// Sets are the kinds of the route's hops whose devices a tune sets; none if it sets no
-// devices, or has none to set there.
+// Sets returns the kinds of the route's hops whose devices a tune sets, or none.
 func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
 	for _, h := range r.Hops {
 		if slices.Contains(tunable[k], h) {
@@ -61,7 +59,7 @@ func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
 	return out
 }
 
-// RefuseTune refuses a setting of the spec that the route has nothing for, or that
+// RefuseTune returns an error for a setting of the spec that the route has no device for, or that
 // cannot have an effect there.
 func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if _, ofDevices := tunable[t.Key]; !ofDevices {
@@ -101,9 +99,9 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	return nil
 }
 
-const minMTU6 = 1280 // the kernel takes IPv6 off a device with less
+const minMTU6 = 1280 // the kernel disables IPv6 on a device with less
 
-// RefuseQueues refuses more queues than a veth pair can have.
+// RefuseQueues returns an error for more queues than a veth pair can have.
 func RefuseQueues(t mode.Tune, most int) error {
 	if t.Key != mode.Queues || t.Number() <= most {
 		return nil
@@ -114,8 +112,8 @@ func RefuseQueues(t mode.Tune, most int) error {
 	}
 }
 
-// RefuseSubInterfaceMTU refuses an MTU that is more than the card's of a path's macvlan or
-// ipvlan devices; remedy gives the card that much.
+// RefuseSubInterfaceMTU returns an error for an MTU larger than that of the card of a path's
+// macvlan or ipvlan devices; remedy tells how to raise the card's.
 func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) error {
 	if t.Key != mode.MTU || t.Number() <= card || !slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
 		return nil
@@ -123,25 +121,25 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card), Remedy: remedy}
 }
 
-// tunnelled reports whether the mode's bridges have a VXLAN port, also on routes that do
-// not cross it: those of an overlay, and of the routing mesh.
+// tunnelled reports whether the mode's bridges have a VXLAN port, also on routes that do not cross
+// it: an overlay's, and the routing mesh's.
 func tunnelled(m mode.Mode) bool {
 	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
 		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
 	})
 }
 
-// TunedDevice is a network device that a hop is made of.
+// TunedDevice is a network device of a hop.
 type TunedDevice struct {
 	Space Space
 	Name  string
-	// Inside says that it is a container's own.
+	// Inside means that the device is a container's own.
 	Inside bool
-	// SetMTU sets the device's MTU if another program manages it; else nil.
+	// SetMTU sets the device's MTU if another program manages it; nil otherwise.
 	SetMTU func(mtu int) error
 }
 
-// hopID tells a path's hops apart.
+// hopID identifies a hop of a path.
 type hopID struct {
 	kind        mode.HopKind
 	name, where string
@@ -149,17 +147,17 @@ type hopID struct {
 
 func idOf(h path.Hop) hopID { return hopID{h.Kind, h.Name, h.Where} }
 
-// Tuned are the devices that the hops of a path are made of, for tunes.
+// Tuned maps a path's hops to their devices, for tunes.
 type Tuned map[hopID][]TunedDevice
 
-// MadeOf remembers a hop's devices. It returns the hop.
+// MadeOf records a hop's devices and returns the hop.
 func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 	d[idOf(h)] = devices
 	return h
 }
 
-// Tune puts the variant's settings on the path that was built: on its devices, and on the
-// spaces that its ends are in, which have TCP's.
+// Tune applies the variant's settings to the path: to its devices, and to the namespaces of its
+// ends, which have TCP's.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	for _, t := range p.Spec.Tune.List() {
 		if err := d.Set(p, t, spaces); err != nil {
@@ -169,7 +167,7 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	return nil
 }
 
-// Set puts one setting on it.
+// Set applies one setting to the path.
 func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 	switch t.Key {
 	case mode.Rmem:
@@ -180,7 +178,7 @@ func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 		return everywhere(spaces, func() error { return SetCongestion(t.Value) })
 	}
 	set, ofDevices := setters[t.Key]
-	if !ofDevices { // the load's own
+	if !ofDevices { // it is an option of the load
 		return nil
 	}
 	return d.each(p, t.Key, func(d TunedDevice) error { return set(d, t) })
@@ -210,7 +208,7 @@ func (d Tuned) each(p *path.Path, k mode.Key, f func(TunedDevice) error) error {
 	return nil
 }
 
-// setters set a tune on one device.
+// setters apply a tune to one device.
 var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	mode.MTU: func(d TunedDevice, t mode.Tune) error {
 		if d.SetMTU != nil {
@@ -229,7 +227,7 @@ var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	mode.BigTCPLoopback:  func(d TunedDevice, t mode.Tune) error { return link.SetMaxSize(d.Name, t.Number()) },
 }
 
-// maxSizeOf sets it of devices inside containers, or of the others.
+// maxSizeOf returns a setter for devices inside containers, or for the others.
 func maxSizeOf(inside bool) func(TunedDevice, mode.Tune) error {
 	return func(d TunedDevice, t mode.Tune) error {
 		if d.Inside != inside {
@@ -249,8 +247,7 @@ func everywhere(spaces []Space, f func() error) error {
 	return nil
 }
 
-// setMemory sets the most that the kernel lets a TCP socket of the calling thread's
-// namespace queue, in bytes.
+// setMemory sets the most bytes that a TCP socket of the calling thread's namespace may queue.
 func setMemory(key string, most int) error {
 	now, err := sysctl.Get(key)
 	if err != nil {

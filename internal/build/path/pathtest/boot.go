@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// NeedsDaemons skips the test, or fails it, where it cannot start Docker daemons of
-// its own: it takes root, dockerd, and the programs that are named.
+// NeedsDaemons skips the test, or fails it under CI=true, if it cannot start Docker daemons: that
+// needs root, dockerd, and the named programs.
 func NeedsDaemons(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range append([]string{"dockerd", "docker", "unshare", "nsenter", "ip"}, programs...) {
@@ -25,12 +25,12 @@ func NeedsDaemons(t testing.TB, programs ...string) {
 	}
 }
 
-// Machine is a machine of namespaces of its own, of network, mounts and PIDs. All
-// that is in them ends with its first process, at the end of the test.
+// Machine is a machine made of new network, mount and PID namespaces. Everything in them ends with
+// its first process, at the end of the test.
 type Machine struct{ unshare int }
 
-// Boot starts a machine whose first process is bash with a script. With tells the
-// command where its output goes. It is not waited for.
+// Boot starts a machine whose first process is bash with a script. with sets the command's output.
+// Boot does not wait for the script.
 func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Machine {
 	t.Helper()
 	cmd := exec.Command("unshare", append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", script, "boot"}, args...)...)
@@ -52,7 +52,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		first := m.First()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		// Until its processes have ended its files cannot be removed.
+		// Its files can be removed only after its processes have ended.
 		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if _, err := os.Stat("/proc/" + first); err != nil {
 				break
@@ -62,8 +62,8 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	return m
 }
 
-// First is the PID of the machine's first process, as this process sees it; "" if
-// it is not there yet.
+// First returns the PID of the machine's first process, as this process sees it, or "" before it
+// exists.
 func (m *Machine) First() string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", m.unshare, m.unshare))
 	return strings.TrimSpace(string(b))

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// enginesEnv says which Docker Engines are tested: "installed", as if it were not
-// set, or "all", also those that are fetched or built; see make test-docker.
+// enginesEnv selects the Docker Engines to test: "installed", the default, or "all", including
+// fetched and built ones; see make test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
-// AllEngines reports whether all were asked for, in whatever time it takes.
+// AllEngines reports whether all engines were asked for, however long that takes.
 func AllEngines() bool { return os.Getenv(enginesEnv) == "all" }
 
 // Engine is a Docker Engine whose daemons a test may start.
 type Engine struct {
 	Name string
-	root string // "": it is the installed one
+	root string // "": the installed one
 }
 
-// others are the engines beside the installed one, and what of test/docker brings
-// them: those of Debian's suites, 26.1.5 and 28.5.2 as of this writing, and 29.
+// others lists the engines other than the installed one, and the scripts of test/docker that fetch
+// or build them: those of Debian's suites, 26.1.5 and 28.5.2 as of this writing, and 29.
 var others = []struct {
 	name, script string
 	args         []string
@@ -33,8 +33,8 @@ var others = []struct {
 	{"29", "build", nil},
 }
 
-// Engines are those that are to be tested. If all were asked for, one that cannot be
-// had fails the test, which goes on with the rest.
+// Engines returns the engines to test. If all were asked for, an engine that cannot be fetched
+// fails the test, which goes on with the rest.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	engines := []Engine{{Name: "installed"}}
@@ -54,8 +54,8 @@ func Engines(t testing.TB) []Engine {
 	return engines
 }
 
-// brought is the folder of an engine that a script of test/docker brings here,
-// once: it is the script's last argument.
+// brought returns the folder of an engine that a script of test/docker fetches, once; the folder is
+// the script's last argument.
 func brought(script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -75,7 +75,7 @@ func brought(script, name string, args ...string) (root string, err error) {
 	return filepath.Join(dir, "root"), nil
 }
 
-// module is the folder of the module that the test is of, whose packages are at several depths.
+// module returns the folder of the module that the test belongs to.
 func module() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -93,8 +93,8 @@ func module() (string, error) {
 	}
 }
 
-// Env is what a process must find in its environment, after all else, to start this
-// engine as dockerd. The docker command is the installed one with all engines.
+// Env returns the variables to append to a process's environment to start this engine as dockerd.
+// The docker command is the installed one for all engines.
 func (e Engine) Env() []string {
 	if e.root == "" {
 		return nil
@@ -102,10 +102,10 @@ func (e Engine) Env() []string {
 	return []string{"PATH=" + e.root + "/usr/sbin:" + e.root + "/usr/bin:" + os.Getenv("PATH")}
 }
 
-// Root is the folder that its programs are in, as /; "": it is the installed one.
+// Root returns the folder that contains the engine's programs as /, or "" for the installed one.
 func (e Engine) Root() string { return e.root }
 
-// Says is what its dockerd prints.
+// Says returns what its dockerd prints.
 func (e Engine) Says(args ...string) string {
 	program := "dockerd"
 	if e.root != "" {

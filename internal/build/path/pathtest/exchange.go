@@ -21,21 +21,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Arg is the argument that makes a test binary an end of an exchange.
+// Arg is the argument that makes a test binary one end of an exchange.
 const Arg = "pathtest-end"
 
-// exchanged is how many bytes the first client moves each way; each further one
-// moves a third of that more.
+// exchanged is the number of bytes that the first client moves each way; each further one moves a
+// third of that more.
 var exchanged = 1 << 20
 
-// ExchangeLess has all exchanges of this process move so many times fewer bytes, where the machine is emulated.
+// ExchangeLess divides the bytes of all exchanges of this process by times, for emulated machines.
 func ExchangeLess(times int) { exchanged /= times }
 
-// exchangeMax bounds an exchange. It is waited out only by one that hangs.
+// exchangeMax bounds an exchange that hangs.
 const exchangeMax = time.Minute
 
-// Main runs an end of an exchange if this process was started as one; call
-// it first in TestMain.
+// Main runs an end of an exchange if this process was started as one. Call it first in TestMain.
 func Main() {
 	if len(os.Args) < 5 || os.Args[1] != Arg {
 		return
@@ -47,9 +46,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// end sends n random bytes and checks that the other end received the same:
-// the server sends back each byte and then the checksum of what it saw, to n
-// clients.
+// end sends n random bytes and checks that the other end received the same: the server returns each
+// byte and then a checksum to its n clients.
 func end(role, addr, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -91,13 +89,13 @@ func end(role, addr, number string) error {
 	return linger(c)
 }
 
-// linger says that the exchange is done, on demand what TCP sent again, and keeps
+// linger reports that the exchange is done, replies on demand with what TCP sent again, and keeps
 // the connections until the input ends.
 func linger(connections ...net.Conn) error {
 	fmt.Println("done")
 	in := bufio.NewReader(os.Stdin)
 	if _, err := in.ReadString('\n'); err != nil {
-		return nil // nobody asks
+		return nil // no further demand
 	}
 	resent := uint64(0)
 	for _, c := range connections {
@@ -150,15 +148,15 @@ func answer(c net.Conn) error {
 	return err
 }
 
-// Traffic is an exchange whose connections are still open, so that counters
-// which end with them can be read. Stop ends it.
+// Traffic is an exchange whose connections are still open, so that counters which end with them can
+// be read. Stop ends it.
 type Traffic struct {
 	Moved []path.Moved // by client
 	Stop  func()
 }
 
-// Exchange moves checksummed bytes both ways over p, between each client and its
-// server; each client moves another number of them.
+// Exchange moves checksummed bytes both ways over p, between each client and its server; each
+// client moves a different number.
 func Exchange(t *testing.T, p *path.Path) Traffic {
 	t.Helper()
 	return exchange(t, p, func(i int) netip.AddrPort { return p.Clients[i].Dial })
@@ -209,8 +207,8 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 	return tr
 }
 
-// addResent asks all ends, the servers first, what they sent again. Of a server
-// it may have been for any of its clients.
+// addResent adds what all ends sent again, the servers first. A server's may have been for any of
+// its clients.
 func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
 	t.Helper()
 	for i, e := range ends {
@@ -238,7 +236,7 @@ func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, 
 	return &running{proc, bufio.NewReader(proc.Out), role}
 }
 
-// isProcess checks that an end on this machine is the process that its PID says.
+// isProcess checks that the PID of an end on this machine belongs to that end.
 func (r *running) isProcess(t *testing.T, on path.Machine) {
 	t.Helper()
 	if on != nil {
@@ -250,7 +248,7 @@ func (r *running) isProcess(t *testing.T, on path.Machine) {
 	}
 }
 
-// stop ends the end by its input, as it should end.
+// stop closes the end's input and waits for a good exit.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(r.proc.In.Close(), r.proc.Wait(), r.proc.Out.Close()); err != nil {

@@ -1,6 +1,5 @@
-// Package pathtest is the conformance suite: what every backend promises for
-// every mode. A backend's test is a TestMain that calls Main and a test that
-// calls Run.
+// Package pathtest is the conformance suite, which tests what every backend promises for every
+// mode. A backend's test has a TestMain that calls Main and a test that calls Run.
 package pathtest
 
 import (
@@ -24,38 +23,36 @@ import (
 type Options struct {
 	// Only is the mode to test; "" is all.
 	Only mode.Name
-	// Modes are those to choose from; nil is what Modes says.
+	// Modes are the modes to choose from; nil is what the function Modes returns.
 	Modes []mode.Mode
 	// Models adds the modes of a cluster that the lab builds.
 	Models bool
-	// Truth reads the kernel's truth of a built path back. May be nil.
+	// Truth checks a built path against the kernel. May be nil.
 	Truth func(t *testing.T, p *path.Path)
-	// Around moves traffic from the client's place to the server around the
-	// path; false if the mode has no way around within the same machines.
-	// May be nil.
+	// Around moves traffic from the client's place to the server without using the path; false if
+	// the mode has no other route within the same machines. May be nil.
 	Around func(t *testing.T, p *path.Path) (Traffic, bool)
-	// Lacks finds out in another way whether the machine lacks what a refusal
-	// names: then the refusal is right, and the route is skipped also where
-	// all routes should be there. May be nil.
+	// Lacks checks independently that the machine lacks what a refusal names. Then the refusal is
+	// right, and the route is skipped even where all routes are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short leaves out several servers and clients, the second path of a kind but on a mode's
-	// last route over TCP, and all routes of a mode that are measured on request but the
-	// first, where they take their time. Otherwise the last of them stands for those of a mode that is
-	// brief or has no rules of its own.
+	// Short limits slow tests: no test with several servers and clients, a second path of the same
+	// kind only on a mode's last route over TCP, and of routes measured on request only the first.
+	// Otherwise the last such route represents those of a mode that is brief or has no rules of its
+	// own.
 	Short bool
-	// Brief are modes built as others are: their last route stands for the mode over UDP and
-	// with several servers and clients.
+	// Brief lists modes built like others: their last route represents the mode over UDP and with
+	// several servers and clients.
 	Brief []mode.Name
-	// Leave reports whether another mode's test has all that the route is made of. May be nil.
+	// Leave reports whether another mode's test covers everything of the route. May be nil.
 	Leave func(m mode.Name, r mode.Route) bool
-	// Common reports whether all paths of the backend cross the hop, because there
-	// is one machine: then another path's traffic is counted there too. May be nil.
+	// Common reports whether all paths of the backend cross the hop, because there is one machine:
+	// another path's traffic is counted there, too. May be nil.
 	Common func(h path.Hop) bool
 
-	second bool // build a second path of the kind, whose traffic the first must not count
+	second bool // build a second path of the same kind, whose traffic the first must not count
 }
 
-// Run holds b to the promises of every route of the modes to test.
+// Run checks b's promises on every route of the modes to test.
 func Run(t *testing.T, b path.Builder, o Options) {
 	if o.Modes == nil {
 		o.Modes = Modes(t)
@@ -81,7 +78,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			o.second = i == usual || !o.Short && (!r.OnRequest() || last && m.PerPort)
 			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, o) })
 			if i != usual && (Emulated() || brief) || r.OnRequest() && (!last || brief || !m.PerPort) {
-				continue // the longest route stands for the mode with UDP and with a crowd, and for its family; make test-kernels has all
+				continue // the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
 			}
 			if m.PerPort {
 				udp := spec
@@ -96,7 +93,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 	}
 }
 
-// lastUsual is the index of the mode's last route that is not on request, or of its last one.
+// lastUsual returns the index of the mode's last route that is not on request, or of its last one.
 func lastUsual(m mode.Mode) int {
 	for i, r := range slices.Backward(m.Routes) {
 		if !r.OnRequest() {
@@ -106,21 +103,20 @@ func lastUsual(m mode.Mode) int {
 	return len(m.Routes) - 1
 }
 
-// Longest is that route: the mode's last one that is not measured on request only.
+// Longest returns the mode's last route that is not measured on request only.
 func Longest(m mode.Mode) mode.Route { return m.Routes[lastUsual(m)] }
 
-// modesEnv chooses the modes to test: "rare" are those that some kernels lack parts for
-// (see test/vm/run), "" is all.
+// modesEnv selects the modes to test: "rare" for those that some kernels lack parts of (see
+// test/vm/run), "" for all.
 const (
 	modesEnv = "BRIDGETOLL_MODES"
 	rare     = "rare"
 )
 
-// Emulated reports whether these are the modes that run in a VM, where every instruction takes
-// its time.
+// Emulated reports whether the tests run in a VM, where every instruction is slow.
 func Emulated() bool { return os.Getenv(modesEnv) == rare }
 
-// Modes are the modes to test.
+// Modes returns the modes to test.
 func Modes(t testing.TB) []mode.Mode {
 	t.Helper()
 	switch which := os.Getenv(modesEnv); which {
@@ -154,8 +150,8 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	SkipOrFail(t, "%s: %v", spec, err)
 }
 
-// crowd checks what b promises for several servers and clients: each client
-// reaches its server, and its bytes are told from the others'.
+// crowd checks what b promises for several servers and clients: each client reaches its server, and
+// its bytes are distinguished from the others'.
 func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	before := Observe(t)
 	check(t, b, spec, o)
@@ -187,7 +183,7 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
 	}
 	swapped := slices.Clone(v.moved)
-	swapped[1], swapped[2] = swapped[2], swapped[1] // they have different servers
+	swapped[1], swapped[2] = swapped[2], swapped[1] // they use different servers
 	if w := v.witness(swapped); w.OK && own {
 		t.Errorf("witnessed with two clients swapped:\n%s", strings.Join(v.readings, "\n"))
 	}
@@ -244,8 +240,8 @@ func known(s path.Spec, got mode.Route) bool {
 	return m.Fits(s.From, s.To, got.Hops)
 }
 
-// SkipOrFail skips the test on a laptop and fails it where CI=true says that
-// the machine should have what is missing.
+// SkipOrFail skips the test, or fails it under CI=true, where the machine should have what is
+// missing.
 func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -254,16 +250,15 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// RightWay moves checksummed bytes both ways over the path, which must be
-// witnessed.
+// RightWay moves checksummed bytes both ways over the path, which must be witnessed.
 func RightWay(t *testing.T, p *path.Path) {
 	t.Helper()
-	for range 2 { // counters must also work from where a visit left them
+	for range 2 { // counters need not start at zero
 		Carries(t, p)
 	}
 }
 
-// Carries is a single visit of RightWay.
+// Carries makes a single visit of RightWay.
 func Carries(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
@@ -272,8 +267,8 @@ func Carries(t *testing.T, p *path.Path) {
 	}
 }
 
-// unchanged holds a path to settings that are the same after what f does, which is
-// traffic and other paths that come and go.
+// unchanged checks that the path's settings stay the same while f runs traffic and other paths come
+// and go.
 func unchanged(t *testing.T, p *path.Path, f func()) {
 	t.Helper()
 	read := func() []path.Setting {
@@ -290,8 +285,8 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	}
 }
 
-// elsewhere moves the same bytes over another path of the same kind: this
-// path's hops must contradict.
+// elsewhere moves the same bytes over another path of the same kind: this path's hops must
+// contradict.
 func elsewhere(t *testing.T, b path.Builder, p *path.Path, o Options) {
 	t.Helper()
 	var own []path.Hop
@@ -344,7 +339,7 @@ type visit struct {
 	readings      []string
 }
 
-// move reads the counters around some traffic, which it ends.
+// move reads the counters before and after some traffic, which it ends.
 func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	t.Helper()
 	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}
@@ -366,7 +361,7 @@ func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	return v
 }
 
-// witness judges the counters by what the clients are said to have moved.
+// witness judges the counters, given what the clients moved.
 func (v visit) witness(moved []path.Moved) sample.Witness {
 	return path.Witness(v.hops, v.before, v.after, moved...)
 }
@@ -377,9 +372,8 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 	return v.witness(v.moved), v.readings
 }
 
-// NothingLeft compares this process and the machine with what they were, until
-// they are the same or it has waited long enough: the kernel ends threads and
-// namespaces in its own time.
+// NothingLeft compares this process and the machine with an earlier state, until they are the same
+// or a timeout: the kernel ends threads and namespaces in its own time.
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string

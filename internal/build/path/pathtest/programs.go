@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TollEnv names a static toll that is already there: `make test` links one for all packages.
+// TollEnv names a static toll that exists already: `make test` links one for all packages.
 const TollEnv = "BRIDGETOLL_TEST_TOLL"
 
 var linked struct {
@@ -20,10 +20,10 @@ var linked struct {
 	err  error
 }
 
-// Toll is a static toll in a directory that every user may enter: the one that the
-// environment names, or one that is linked once in a process. RemoveToll removes that one.
-// Its version is devel, as that of a test's program: agents and who asks them must be of one.
-// It keeps no history in the home of who tests, and does not wait for free CPUs.
+// Toll returns the file of a static toll in a directory that every user may enter: the one that the
+// environment names, or one that is linked once per process and removed by RemoveToll. Its version
+// is devel, like that of a test's program, because agents and hub must have the same. It keeps no
+// history in the user's home, and does not wait for free CPUs.
 func Toll(t testing.TB) string {
 	t.Helper()
 	if err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes")); err != nil {
@@ -44,15 +44,15 @@ func Toll(t testing.TB) string {
 	return filepath.Join(linked.dir, "toll")
 }
 
-// RemoveToll removes what Toll linked; TestMain calls it when the tests have ended.
+// RemoveToll removes what Toll linked. TestMain calls it after the tests.
 func RemoveToll() {
 	if linked.dir != "" {
 		_ = os.RemoveAll(linked.dir)
 	}
 }
 
-// StaticSelf is this test's program where it is static, as with CGO_ENABLED=0; else a static one
-// of the package is linked. It runs where there are no libraries.
+// StaticSelf returns this test's program if it is static, as with CGO_ENABLED=0, or links a static
+// one of the package. It runs where there are no libraries.
 func StaticSelf(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -81,7 +81,7 @@ func static(program string) bool {
 	return true
 }
 
-// BuildStatic runs the go command to build a static program.
+// BuildStatic builds a static program with the go command.
 func BuildStatic(t testing.TB, args ...string) {
 	t.Helper()
 	if err := goStatic(args...); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// SecondPort checks what b promises for a second port: both are reached over the
-// path, alone and together, each alone proves it, and no rule and no relay counts
-// what is on another path of the kind.
+// SecondPort checks what b promises for a second port: both ports are reached over the path, alone
+// and together, each alone proves it, and no rule and no relay counts what is on another path of
+// the same kind.
 func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	spec.Second = true
 	check(t, b, spec, o)
@@ -45,7 +45,7 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	}
 }
 
-// built builds a path for the time of the test.
+// built builds a path for the duration of the test.
 func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
 	t.Helper()
 	p, err := b.Build(context.Background(), spec)
@@ -60,7 +60,7 @@ func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
 	return p
 }
 
-// SecondOf is the way to the path's second port.
+// SecondOf returns a copy of the path that uses its second port.
 func SecondOf(p *path.Path) *path.Path {
 	s, c := p.Servers[0], p.Clients[0]
 	s.Listen = netip.AddrPortFrom(s.Listen.Addr(), p.Second)
@@ -68,8 +68,7 @@ func SecondOf(p *path.Path) *path.Path {
 	return &path.Path{Spec: p.Spec, Servers: []path.Server{s}, Clients: []path.Client{c}}
 }
 
-// Seen is what the path's hops and guards say of traffic that they are not told
-// about.
+// Seen returns how the path's hops and guards judge traffic that they do not expect.
 func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
 	t.Helper()
 	hops := slices.Concat(p.Hops, p.Guards)
@@ -87,8 +86,8 @@ func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
 	return path.WitnessForeign(hops, before, after, 1)
 }
 
-// counts reports whether a hop counts connections and nothing else: devices see
-// neighbour discovery, and masquerading multicast, whatever the load does.
+// counts reports whether a hop counts connections and nothing else: devices also count neighbour
+// discovery, and masquerading multicast.
 func counts(h path.Hop) bool {
 	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// State is what a path may leave behind.
+// State is what a path could leave behind.
 type State struct {
 	Namespaces []string // network namespaces that this process's threads are in
 	Children   []string // processes that it started
@@ -55,8 +55,8 @@ func Observe(t testing.TB) State {
 	return s
 }
 
-// fill adds what before had and s has no more: what an earlier test left to the
-// kernel may have ended since.
+// fill adds what before had and s lacks: what an earlier test left to the kernel may have ended
+// since.
 func (s *State) fill(before State) {
 	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces}, {&s.Children, &before.Children}} {
 		for _, x := range *l.then {

@@ -17,19 +17,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// The ends of an exchange over UDP.
+// Roles of the ends of an exchange over UDP.
 const (
 	udpServer = "udp-server"
 	udpClient = "udp-client"
 )
 
 const (
-	datagrams     = 200 // one after the other: more than a hop may count of other traffic
+	datagrams     = 200 // one after another: more than a hop may count of other traffic
 	datagramBytes = 1300
-	answerTime    = time.Second // of a busy machine: what is sent again is more than the path has to carry
+	answerTime    = time.Second // for a busy machine: resent datagrams would be more than the path has to carry
 )
 
-// serveUDP sends back what comes, until its input ends.
+// serveUDP returns what it receives, until its input ends.
 func serveUDP(addr string) error {
 	c, err := net.ListenPacket("udp", addr)
 	if err != nil {
@@ -56,8 +56,8 @@ func serveUDP(addr string) error {
 	}
 }
 
-// askUDP sends n random datagrams, each once the last one is back unchanged. One
-// that gets lost is sent again.
+// askUDP sends n random datagrams, each after the last one has returned unchanged. Lost ones are
+// sent again.
 func askUDP(addr string, n int) error {
 	c, err := net.DialTimeout("udp", addr, exchangeMax)
 	if err != nil {
@@ -92,7 +92,7 @@ func askUDP(addr string, n int) error {
 				switch {
 				case k < 8 || binary.BigEndian.Uint64(back) > uint64(i):
 					return errors.New("a datagram came that nobody sent")
-				case binary.BigEndian.Uint64(back) < uint64(i): // an answer that was given up
+				case binary.BigEndian.Uint64(back) < uint64(i): // a late answer to one that was sent again
 				case !bytes.Equal(back[:k], data):
 					return errors.New("the bytes changed on the way")
 				default:
