@@ -8,22 +8,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Size is what links are raised to, in bytes: what was measured to help, see
+// Size is the size that links are raised to, in bytes: the one that measurably helps, see
 // docs/commands/advise.md.
 const Size = 180000
 
 // Outcome is the result of an Apply.
 type Outcome struct {
 	Raised  []string // links by name
-	Lowered []string // taken back
-	Kept    []string // not taken back: somebody else changed them since
+	Lowered []string // restored
+	Kept    []string // not restored: somebody else changed them since
 	Failed  map[string]error
 }
 
-// errNoIPv4 says that the kernel has no BIG TCP over IPv4.
+// errNoIPv4 means that the kernel has no BIG TCP over IPv4.
 var errNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
 
-// Supported says what the kernel lacks.
+// Supported returns an *path.UnsupportedError if the kernel lacks BIG TCP.
 func Supported() error {
 	all, err := link.AllSizes()
 	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 { // the loopback device
@@ -32,9 +32,9 @@ func Supported() error {
 	return err
 }
 
-// Apply raises the links with these indexes, and takes back all others that are noted. No
-// size is made smaller by raising; a link that has as much already is not noted. What st
-// says is what is in the store at every moment.
+// Apply raises the links with the given indexes and restores all others in st. Raising never makes
+// a size smaller; a link that has as much already is not noted. The store has st's content at every
+// moment.
 func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	out.Failed = map[string]error{}
 	all, err := link.AllSizes()
@@ -49,10 +49,10 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		now, ok := have[l.Index]
 		if !ok || now.Kind != l.Kind {
-			return true // it is gone
+			return true // it no longer exists
 		}
 		_, others := l.Back(now.Sizes)
-		return !l.Done && others // a killed toll did not come to it, and somebody else did
+		return !l.Done && others // a killed toll had not reached it, and somebody else changed it
 	})
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		return !slices.Contains(want, l.Index) && out.takeBack(l, have[l.Index].Sizes)
@@ -95,7 +95,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	return out, s.Save(st)
 }
 
-// failed notes an error, with which a link has what it had.
+// failed notes an error and reports that the link was not changed.
 func (o *Outcome) failed(l Link, err error) bool {
 	if err == nil {
 		return false
@@ -106,8 +106,8 @@ func (o *Outcome) failed(l Link, err error) bool {
 	return true
 }
 
-// takeBack has the link be as it was, but for what somebody else set since; false if the
-// kernel refused that, and it must be tried again.
+// takeBack restores the link, except for what somebody else set since. It returns false if the
+// kernel refused, and it must be tried again.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.Back(now)
 	if others {
@@ -124,8 +124,8 @@ func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	return true
 }
 
-// Back is what the link is to have when it is taken back, where it has these sizes now;
-// others says that some of them are neither what it had nor what was set.
+// Back returns the sizes to restore, given the link's present ones. others means that some of these
+// are neither what it had nor what was set.
 func (l Link) Back(now link.Sizes) (to link.Sizes, others bool) {
 	to = now
 	for i := range to {

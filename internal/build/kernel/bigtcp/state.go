@@ -1,12 +1,12 @@
-// Package bigtcp puts BIG TCP on links and takes it back, exactly to what was there before.
+// Package bigtcp raises links to BIG TCP and restores them exactly.
 //
-// What a link had is noted in a file before it is changed, so that nothing is lost when the
-// process is killed at any moment: whoever comes next, by Apply with no link wanted, takes
-// back what was set and drops the note. A value that somebody else changed meanwhile is
-// theirs, and left.
+// The kernel does not restore a device's sizes when a process ends. So a link's sizes are written
+// to a file before they are changed, and nothing is lost when the process is killed at any moment:
+// the next Apply without this link restores it and drops the note. A value that somebody else
+// changed meanwhile is left alone.
 //
-// Be aware: a Store has no lock of its own. Who changes it holds one (shortcut.Lock), in the
-// network namespace whose links are meant.
+// Be aware: a Store has no lock of its own. Callers that change it hold shortcut.Lock, in the
+// network namespace of the links.
 package bigtcp
 
 import (
@@ -24,34 +24,34 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// Store is a directory with the note, which need not be there. Only root may write to it.
+// Store is the directory of the note, which need not exist. Only root may write to it.
 type Store string
 
-// Default is the machine's.
+// Default is the machine's store.
 const Default Store = "/run/bridgetoll"
 
-// ErrNone says that nothing is noted.
+// ErrNone means that there is no note.
 var ErrNone = errors.New("no links are noted")
 
-// State is what is noted.
+// State is the content of the note.
 type State struct {
-	Boot  string `json:"boot"`  // the kernel's number of this boot
-	Netns uint64 `json:"netns"` // the cookie of the namespace whose links are meant
-	// Until is when the lease ends, in ns of CLOCK_MONOTONIC.
+	Boot  string `json:"boot"`  // the kernel's id of this boot
+	Netns uint64 `json:"netns"` // the cookie of the links' namespace
+	// Until is the end of the lease, in ns of CLOCK_MONOTONIC.
 	Until  uint64   `json:"until"`
-	Keeper string   `json:"keeper,omitempty"` // the mark of the process that ends it then
-	Ports  []uint16 `json:"ports"`            // that were asked for; none: all
+	Keeper string   `json:"keeper,omitempty"` // the mark of the process that ends the lease
+	Ports  []uint16 `json:"ports"`            // the ports asked for; none: all
 	Links  []Link   `json:"links"`
 }
 
-// Link is one that was changed, or is about to be.
+// Link is a link that was changed, or is about to be.
 type Link struct {
 	Index  int        `json:"index"`
 	Name   string     `json:"name"`
 	Kind   string     `json:"kind"`
 	Before link.Sizes `json:"before"`
 	Set    link.Sizes `json:"set"`
-	// Done says that it was set: without it, the link may have what it had before.
+	// Done means that the sizes were set; without it, the link may still be unchanged.
 	Done bool `json:"done"`
 }
 
@@ -60,7 +60,7 @@ const (
 	onlyRoot  = 0o700
 )
 
-// Load reads the note; ErrNone if there is none of this boot.
+// Load reads the note. It returns ErrNone if there is none of this boot.
 func (s Store) Load() (*State, error) {
 	file := filepath.Join(string(s), stateFile)
 	b, err := os.ReadFile(file)
@@ -78,12 +78,12 @@ func (s Store) Load() (*State, error) {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	if st.Boot != boot() {
-		return nil, ErrNone // the links are gone with it
+		return nil, ErrNone // the links disappeared with that boot
 	}
 	return st, nil
 }
 
-// Save notes it, whole or not at all.
+// Save writes the note, whole or not at all.
 func (s Store) Save(st *State) error {
 	st.Boot = boot()
 	b, err := json.Marshal(st)
@@ -111,7 +111,7 @@ func (s Store) Save(st *State) error {
 	return nil
 }
 
-// Drop removes the note, and what a killed process left of one. The links are not touched.
+// Drop removes the note, and temporary files of a killed process. It does not change the links.
 func (s Store) Drop() error {
 	var errs []error
 	for _, name := range []string{stateFile, stateFile + ".new"} {
@@ -122,7 +122,7 @@ func (s Store) Drop() error {
 	return errors.Join(errs...)
 }
 
-// trusted refuses what somebody else could have written.
+// trusted returns an error for a file that somebody else could have written.
 func trusted(name string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(name, &st); err != nil {
@@ -139,10 +139,10 @@ func boot() string {
 	return id
 }
 
-// Renew has the lease end so long from now.
+// Renew sets the lease to end after the given time.
 func (st *State) Renew(lease time.Duration) { st.Until = now() + uint64(max(lease, 0)) }
 
-// Lease is how long it lasts; 0: it ran out.
+// Lease returns the rest of the lease, or 0 if it has expired.
 func (st *State) Lease() time.Duration {
 	if n := now(); st.Until > n {
 		return time.Duration(st.Until - n)

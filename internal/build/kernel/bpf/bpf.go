@@ -1,5 +1,5 @@
 // Package bpf lists the BPF programs that the kernel runs for packets and sockets. Only the
-// machine's root may ask.
+// machine's root may ask for them.
 package bpf
 
 import (
@@ -26,7 +26,7 @@ const (
 	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
 )
 
-// ErrUnreadable says that the caller may not ask, or that the kernel cannot answer.
+// ErrUnreadable means that the caller lacks the right to ask, or that the kernel cannot answer.
 var ErrUnreadable = errors.New("not readable")
 
 // None is the text of an empty list.
@@ -41,13 +41,13 @@ type query struct {
 	ids         uint64
 	count       uint32
 	_           uint32
-	attached    uint64 // three lists that are not asked for
+	attached    uint64 // three lists that are not requested
 	links       uint64
 	linkFlags   uint64
 	revision    uint64
 }
 
-// call is bpf(2).
+// call is the system call bpf(2).
 func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
 	if errno != 0 {
@@ -56,9 +56,9 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	return int(n), nil
 }
 
-// Attached returns the IDs of the programs that are attached to a device, by its index, at a
-// place (enum bpf_attach_type). A kernel that does not have the place, or a device that is the
-// peer of the one that has the programs, has none. If the caller may not ask, it returns none.
+// Attached returns the IDs of the programs that are attached to a device, by its index, at a place
+// (enum bpf_attach_type). It returns none if the kernel does not have the place, if the device is
+// the peer of the one with the programs, or if the caller may not ask.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {
@@ -69,9 +69,9 @@ func Attached(index int, at uint32) ([]uint32, error) {
 
 // programs returns the IDs of the programs of a target, a descriptor or a device's index.
 func programs(target int, at, flags uint32) ([]uint32, error) {
-	const most = 64 // the kernel's
+	const most = 64 // the kernel's limit
 	ids := make([]uint32, most)
-	var pin runtime.Pinner // the kernel gets its address as a number
+	var pin runtime.Pinner // the kernel receives its address as a number
 	pin.Pin(&ids[0])
 	defer pin.Unpin()
 	q := query{target: uint32(target), attachType: at, flags: flags, ids: uint64(uintptr(unsafe.Pointer(&ids[0]))), count: most}
@@ -88,23 +88,23 @@ func programs(target int, at, flags uint32) ([]uint32, error) {
 	return nil, err
 }
 
-// place is where programs are attached (enum bpf_attach_type).
+// place is a kind of attachment (enum bpf_attach_type).
 type place struct {
 	name string
 	at   uint32
 }
 
-// ofCgroup are the places of a control group that packets, sockets and their options pass.
+// ofCgroup lists the places of a control group that packets, sockets and their options pass.
 var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3}, {"bind4", 8}, {"bind6", 9},
 	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14}, {"sendmsg6", 15},
 	{"sysctl", 18}, {"recvmsg4", 19}, {"recvmsg6", 20}, {"getsockopt", 21}, {"setsockopt", 22},
 	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32}, {"sock_release", 34}}
 
-// ofNamespace are the places of a network namespace.
+// ofNamespace lists the places of a network namespace.
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
-// OfCgroup returns, in words, the programs that run for sockets of a process: those of its
-// control group (version 2) and of those above it, but for toll's own. A pid of 0 is the caller.
+// OfCgroup returns, in words, the programs that run for sockets of a process: those of its control
+// group (version 2) and those above it, without toll's own. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {
@@ -116,7 +116,7 @@ func OfCgroup(pid int) (string, error) {
 // OfNamespace returns, in words, the programs of the calling thread's network namespace.
 func OfNamespace() (string, error) { return attachedTo("/proc/thread-self/ns/net", ofNamespace, 0) }
 
-// attachedTo returns the programs at the places of what is opened by name.
+// attachedTo returns the programs at the places of the object with the given file name.
 func attachedTo(name string, places []place, flags uint32) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -146,7 +146,7 @@ func attachedTo(name string, places []place, flags uint32) (string, error) {
 func nameOf(id uint32) (string, error) {
 	var info progInfo
 	err := read(progByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
-	if errors.Is(err, unix.ENOENT) { // it has gone
+	if errors.Is(err, unix.ENOENT) { // it was removed
 		return "", nil
 	}
 	name, _, _ := strings.Cut(string(info.name[:]), "\x00")
@@ -160,7 +160,7 @@ func text(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Kinds of links (enum bpf_link_type) that run for packets and belong to no device and no
+// Kinds of links (enum bpf_link_type) that run for packets and belong to neither a device nor a
 // control group.
 var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
 
@@ -172,11 +172,12 @@ type progInfo struct {
 	name [16]byte
 }
 
-// ownPrefix begins the names of toll's own programs (build/kernel/shortcut). They redirect only
-// connections that they were told of, and whether the load is among them its hops witness.
+// ownPrefix is the prefix of the names of toll's own programs (build/kernel/shortcut). They
+// redirect only connections that they were given; whether the load is among these shows in its
+// hops.
 const ownPrefix = "toll_"
 
-// linkInfo is the head of struct bpf_link_info, with what netfilter's have.
+// linkInfo is the head of struct bpf_link_info, with netfilter's part.
 type linkInfo struct {
 	kind, id, program, _ uint32
 	family, hook         uint32
@@ -210,7 +211,7 @@ func links(kinds map[uint32]string) (out []string, err error) {
 		}
 		id = next.next
 		info, err := readLink(id)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // it has gone, or is not attached yet
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // removed, or not attached yet
 			continue
 		}
 		if err != nil {
@@ -243,7 +244,7 @@ func read(command uintptr, id uint32, info unsafe.Pointer, size uintptr) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only read
-	var pin runtime.Pinner                // the kernel gets its address as a number
+	var pin runtime.Pinner                // the kernel receives its address as a number
 	pin.Pin(info)
 	defer pin.Unpin()
 	ask := struct {

@@ -23,11 +23,10 @@ const (
 // Use is how full the table is.
 type Use struct {
 	Entries int
-	Max     int // 0: not known
+	Max     int // 0: unknown
 }
 
-// Read reads how full the table is. A namespace that shows no table has the zero
-// value.
+// Read returns how full the table is. A namespace without a visible table has the zero value.
 func Read() (u Use, err error) {
 	if u.Entries, err = number(countFile); err == nil {
 		u.Max, err = number(maxFile)
@@ -59,12 +58,11 @@ func Flush() error {
 	return nil
 }
 
-// Ends picks connections by an end of theirs: an address and port as a client or
-// a server has it, before or after translation.
+// Ends picks connections by one of their ends: an address and port as a client or a server sees it,
+// before or after translation.
 type Ends func(netip.AddrPort) bool
 
-// Remove takes the picked connections out of the table and leaves the others
-// there. It needs what Flush needs.
+// Remove removes the picked connections from the table. It needs what Flush needs.
 func Remove(of Ends) error {
 	h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 	if err != nil {

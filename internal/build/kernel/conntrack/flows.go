@@ -16,8 +16,8 @@ type Flow struct {
 	Now   netip.AddrPort // where it went
 }
 
-// Translated lists such connections, of TCP those that are established. It needs CONFIG_NF_CT_NETLINK and
-// CAP_NET_ADMIN over the namespace.
+// Translated lists connections with a translated destination; of TCP, established ones. It needs
+// CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
 func Translated() ([]Flow, error) {
 	var out []Flow
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
@@ -45,7 +45,7 @@ func Translated() ([]Flow, error) {
 	return out, nil
 }
 
-// ended reports whether the table only remembers a TCP connection.
+// ended reports whether a TCP connection has ended and only its entry is left.
 func ended(f *netlink.ConntrackFlow) bool {
 	const establishedTCP = 3 // TCP_CONNTRACK_ESTABLISHED
 	tcp, ok := f.ProtoInfo.(*netlink.ProtoInfoTCP)

@@ -8,25 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocols by their names.
+// protocols maps names to numbers.
 var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
 
-// Rewrite says which connections to count, by what the rules made of them.
+// Rewrite selects connections by how rules rewrote them.
 type Rewrite struct {
 	Proto string         // tcp or udp
-	To    netip.AddrPort // that was dialled
-	Now   netip.AddrPort // that answers: To, if the destination was left alone
-	// From is the address that dialled, and As the one that the answers go to;
-	// invalid addresses are any.
+	To    netip.AddrPort // the dialled address
+	Now   netip.AddrPort // the address that answers: To, if the destination was not translated
+	// From is the client's address, and As the one that answers are sent to; invalid addresses
+	// match any.
 	From, As netip.Addr
-	// Source says what is to have become of the client's own address.
+	// Source is how the client's own address must have been rewritten.
 	Source Source
 }
 
-// Source is what rules made of a client's address.
+// Source is what rules did with a client's address.
 type Source string
 
-// Any is whatever they did.
+// Any matches all.
 const (
 	Any     Source = ""
 	Kept    Source = "kept"
@@ -37,9 +37,8 @@ func (s Source) is(f *netlink.ConntrackFlow) bool {
 	return s == Any || f.Reverse.DstIP.Equal(f.Forward.SrcIP) == (s == Kept)
 }
 
-// Rewritten lists the connections that rules rewrote, also those that have ended
-// and are still remembered, by who dialled. It needs CONFIG_NF_CT_NETLINK and
-// CAP_NET_ADMIN over the namespace.
+// Rewritten returns the clients of the connections that rules rewrote, including ended ones that
+// the table still has. It needs CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
 func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	to, now := r.To, r.Now
 	number, ok := protocols[r.Proto]
@@ -65,7 +64,7 @@ func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-// is reports whether ip is want, or want is any.
+// is reports whether ip equals want, or want matches any.
 func is(ip []byte, want netip.Addr) bool {
 	a, _ := netip.AddrFromSlice(ip)
 	return !want.IsValid() || a.Unmap() == want.Unmap()

@@ -1,11 +1,13 @@
-// Package netns holds network namespaces that have no name: a namespace is
-// an operating system thread that lives in it. While the thread lives the
-// kernel keeps the namespace; when the thread ends, or the whole process is
-// killed, the kernel removes the namespace and everything in it. There is
-// nothing to clean up and nothing that another program could find.
+// Package netns holds network namespaces that have no name: a namespace is an operating system
+// thread that lives in it. While the thread lives the kernel keeps the namespace; when the thread
+// ends, or the whole process is killed, the kernel removes the namespace and everything in it.
+// There is nothing to clean up and nothing that another program could find.
 //
-// Be aware: a goroutine started inside Do runs on another thread and is not
-// in the namespace. Child processes started inside Do are.
+// A child process gets its parent-death signal from the thread that started it. The alternative,
+// file descriptors and setns, would tie that signal to a thread that moves on to other namespaces.
+//
+// Be aware: a goroutine started inside Do runs on another thread and is not in the namespace. Child
+// processes started inside Do are.
 package netns
 
 import (
@@ -19,15 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that has left the machine's namespace must never be the process's
-// first one, whose namespace is what /proc/self shows: keep it to main.
+// A thread that has left the machine's namespace must never be the process's first one, whose
+// namespace /proc/self shows: main keeps that thread.
 func init() { runtime.LockOSThread() }
 
-// errClosed is returned by Do on a namespace that was closed.
+// errClosed is returned by Do on a closed namespace.
 var errClosed = errors.New("network namespace is closed")
 
-// NS is a network namespace. Its methods may be called from any goroutine;
-// calls run one after another.
+// NS is a network namespace. Its methods may be called from any goroutine; calls run one after
+// another.
 type NS struct {
 	calls chan func()
 	done  chan struct{}
@@ -36,9 +38,8 @@ type NS struct {
 	closed bool
 }
 
-// New makes an empty network namespace: a loopback device that is down and
-// nothing else. The caller closes it. Without CAP_SYS_ADMIN in the user
-// namespace it returns an error that wraps EPERM.
+// New makes an empty network namespace, with only a loopback device that is down. The caller closes
+// it. Without CAP_SYS_ADMIN in the user namespace it returns an error that wraps EPERM.
 func New() (*NS, error) {
 	n, err := start(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
@@ -47,10 +48,9 @@ func New() (*NS, error) {
 	return n, nil
 }
 
-// Join enters the network namespace that file stands for, such as
-// /proc/PID/ns/net. The caller closes it; the namespace itself may live on. It
-// needs CAP_SYS_ADMIN over the namespace, and without it returns an error that
-// wraps EPERM.
+// Join enters the network namespace of a file such as /proc/PID/ns/net. The caller closes the NS;
+// the namespace itself may live on. Join needs CAP_SYS_ADMIN over the namespace, and without it
+// returns an error that wraps EPERM.
 func Join(file string) (*NS, error) {
 	n, err := start(func() error {
 		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -65,8 +65,8 @@ func Join(file string) (*NS, error) {
 	return n, nil
 }
 
-// Here is the network namespace that the process is in, for what is started in it.
-// It needs no privilege. The caller closes it.
+// Here returns the network namespace that the process is in. It needs no privilege. The caller
+// closes it.
 func Here() (*NS, error) { return start(func() error { return nil }) }
 
 func start(enter func() error) (*NS, error) {
@@ -79,8 +79,8 @@ func start(enter func() error) (*NS, error) {
 	return n, nil
 }
 
-// live is the namespace's thread. It never unlocks, so that the runtime ends
-// the thread with the goroutine and no other goroutine ever runs on it.
+// live is the namespace's thread. It never unlocks, so the runtime ends the thread with the
+// goroutine, and no other goroutine ever runs on it.
 func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()
@@ -111,10 +111,9 @@ func (n *NS) Do(f func() error) error {
 	return err
 }
 
-// Start starts cmd as a process in the namespace. The process is killed by
-// the kernel when the namespace is closed or this process dies, because its
-// parent is the namespace's thread; it is in a process group of its own, so
-// that a terminal's Ctrl-C reaches this process only.
+// Start starts cmd as a process in the namespace. The kernel kills the process when the namespace
+// is closed or this process dies, because its parent is the namespace's thread. It is in a process
+// group of its own, so a terminal's Ctrl-C reaches this process only.
 func (n *NS) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -124,16 +123,15 @@ func (n *NS) Start(cmd *exec.Cmd) error {
 	return n.Do(cmd.Start)
 }
 
-// TID returns the thread's id, by which `ip link set … netns` and
-// /proc/TID/ns/net name the namespace.
+// TID returns the thread's id, by which `ip link set … netns` and /proc/TID/ns/net name the
+// namespace.
 func (n *NS) TID() (tid int, err error) {
 	err = n.Do(func() error { tid = unix.Gettid(); return nil })
 	return tid, err
 }
 
-// Close ends the thread. Processes started in the namespace are killed; the
-// kernel removes the namespace when the last of them is gone. A second Close
-// does nothing.
+// Close ends the thread. Processes started in the namespace are killed; the kernel removes the
+// namespace after the last of them. A second Close does nothing.
 func (n *NS) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File stands for the network namespace of process pid.
+// File returns the file of the network namespace of process pid.
 func File(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/net" }
 
-// ID names the network namespace of process pid, as /proc shows it. Of other
-// users' processes only root may know it.
+// ID returns the name of the network namespace of process pid, as /proc shows it. Only root may
+// read it for other users' processes.
 func ID(pid int) (string, error) {
 	return os.Readlink(File(pid))
 }
 
-// Visit runs f in the network namespace of process pid. It needs CAP_SYS_ADMIN.
-// The thread ends with f: none comes back from another namespace.
+// Visit runs f in the network namespace of process pid, on a thread that ends with f. It needs
+// CAP_SYS_ADMIN.
 func Visit(pid int, f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -13,23 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tally is what the kernel counted on TCP connections to an address, of those that ended
-// and of those that were still open.
+// Tally is what the kernel counted on TCP connections to an address, ended ones and open ones.
 type Tally struct {
 	Connections int   `json:"connections"`
 	Sent        int64 `json:"sent"`         // payload bytes, each counted once
-	Received    int64 `json:"received"`     // one more of each connection that the other end closed
+	Received    int64 `json:"received"`     // one more for each connection that the other end closed
 	Resent      int64 `json:"resent"`       // segments
 	OutOfOrder  int64 `json:"out_of_order"` // segments that came before others that were due
 	RTT         int64 `json:"rtt_us"`       // smoothed, mean over the connections
-	// Lost says that the kernel told more of connections than was read: there were more.
+	// Lost means that messages of the kernel were lost: there were more connections.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Groups of linux/sock_diag.h, as bits: connections of each family that are destroyed.
+// Groups of linux/sock_diag.h, as bits: destroyed connections of each family.
 const destroyedTCP = 1<<0 | 1<<2
 
-// More offsets in struct tcp_info, and of the cookie in struct inet_diag_sockid.
+// More offsets in struct tcp_info, and that of the cookie in struct inet_diag_sockid.
 const (
 	infoRTT         = 68
 	infoResent      = 100
@@ -40,16 +39,16 @@ const (
 )
 
 const (
-	// followBuffer holds what the kernel tells of some thousand connections.
+	// followBuffer holds the kernel's messages of some thousand connections.
 	followBuffer = 4 << 20
-	// settleTime is how long the kernel may take to tell of a connection that has ended. It
-	// does so in its own time: longer, up to lateTime, if there is one that it has not told of.
+	// settleTime is how long Stop waits for the kernel's messages of ended connections. If one is
+	// known to be missing, Stop waits up to lateTime.
 	settleTime = 20 * time.Millisecond
 	lateTime   = time.Second
 )
 
-// open are the states of connections that have a socket, and waiting are those of what may
-// be left of others.
+// open are the states of connections that have a socket, and waiting those of what may be left of
+// others.
 const (
 	open    = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck | 1<<closing
 	waiting = 1<<finWait2 | 1<<timeWait
@@ -57,31 +56,31 @@ const (
 
 const synSent, closeWait = 2, 8
 
-// Follower counts the TCP connections to one address, from wherever they are in the network
-// namespace, that are made after Follow. Short ones count too: the kernel tells of each
-// socket when it is destroyed (as ss -E shows).
+// Follower counts the TCP connections to one address that are made after Follow, anywhere in the
+// network namespace. Short ones count too: the kernel reports each socket when it is destroyed (as
+// ss -E shows).
 //
 // Be aware: this costs the kernel a message for each connection that ends there.
 type Follower struct {
 	to     netip.AddrPort
 	conn   *netlink.Conn
 	before map[uint64]bool         // cookies of connections that are not new
-	old    map[netip.AddrPort]bool // local ends of what was left of others
+	old    map[netip.AddrPort]bool // local ends of what was left of ended ones
 	seen   map[uint64]bool
-	ended  map[netip.AddrPort]bool // local ends of those that the kernel told of
+	ended  map[netip.AddrPort]bool // local ends of those that the kernel reported
 	done   chan struct{}           // closed when the reader has ended
 	tally  Tally
 	rtt    int64 // sum, in µs
 }
 
-// Follow begins, in the calling thread's network namespace. The caller calls Stop there. It
-// needs no privilege, but CONFIG_INET_DIAG.
+// Follow starts counting, in the calling thread's network namespace. The caller calls Stop there.
+// It needs no privilege, but CONFIG_INET_DIAG.
 func Follow(to netip.AddrPort) (*Follower, error) {
 	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
 	if err != nil {
 		return nil, fmt.Errorf("follow connections: %w", err)
 	}
-	_ = c.SetReadBuffer(followBuffer) // what it is allowed is enough, or Lost tells
+	_ = c.SetReadBuffer(followBuffer) // if the permitted size does not suffice, Lost reports it
 	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{}, seen: map[uint64]bool{},
 		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
 	err = f.dump(open|waiting, func(cookie uint64, s Socket, state byte, _ []byte) {
@@ -100,7 +99,7 @@ func Follow(to netip.AddrPort) (*Follower, error) {
 	return f, nil
 }
 
-// read notes what the kernel tells, until the deadline.
+// read notes the kernel's messages, until the deadline.
 func (f *Follower) read() {
 	for {
 		messages, err := f.conn.Receive()
@@ -123,7 +122,7 @@ func (f *Follower) read() {
 	}
 }
 
-// Stop ends it, and counts the connections that are open still.
+// Stop ends the counting, after it has added the connections that are still open.
 func (f *Follower) Stop() (t Tally, err error) {
 	defer func() { err = errors.Join(err, f.conn.Close()) }()
 	began := time.Now()
@@ -161,7 +160,8 @@ func (f *Follower) Stop() (t Tally, err error) {
 	return f.tally, err
 }
 
-// smallest is less than a struct tcp_info has: what is left of a connection comes without.
+// smallest is less than the size of a struct tcp_info: what is left of an ended connection has
+// none.
 const smallest = 96
 
 // note counts a connection to the address, if it is new.
@@ -173,7 +173,7 @@ func (f *Follower) note(s Socket, m []byte) {
 	f.seen[cookie] = true
 	f.tally.Connections++
 	f.tally.Received += int64(s.Received)
-	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none of one that is cut off
+	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none, if it is cut off
 	for _, a := range attributes {
 		if a.Attr.Type != attrInfo {
 			continue
@@ -185,8 +185,8 @@ func (f *Follower) note(s Socket, m []byte) {
 	}
 }
 
-// once is what went out, without what went out again; before Linux 4.19 what was
-// acknowledged, which comes close.
+// once returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,
+// which is close.
 func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged
@@ -194,7 +194,7 @@ func once(info []byte, acknowledged int64) int64 {
 	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(info[infoBytesResent:]))
 }
 
-// counter is one of struct tcp_info; 0 where the kernel's is too short to have it.
+// counter returns a field of struct tcp_info, or 0 if the kernel's is too short to have it.
 func counter(info []byte, at int) int64 {
 	if len(info) < at+4 {
 		return 0
@@ -206,7 +206,7 @@ func (f *Follower) leadsThere(s Socket) bool {
 	return netip.AddrPortFrom(s.Remote.Addr().Unmap(), s.Remote.Port()) == f.to
 }
 
-// dump calls do for each connection to the address that is in one of the states.
+// dump calls do for each connection to the address in one of the states.
 func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte, m []byte)) error {
 	for _, family := range families {
 		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1), states: states}

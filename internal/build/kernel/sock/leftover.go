@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What connections leave behind: sockets without a process, which wait out
-// the end of their connection, most of them for a minute in TIME_WAIT.
+// What connections leave behind: sockets without a process that wait out the end of their
+// connection, most of them for a minute in TIME_WAIT.
 
 // Numbers of linux/sock_diag.h and linux/inet_diag.h, and of the states of
 // net/tcp_states.h.
@@ -32,15 +32,15 @@ const (
 )
 
 const (
-	// destroyAtOnce is how many sockets are named at once: as many as may each be
-	// answered by an error without filling the socket's buffer.
+	// destroyAtOnce is the number of sockets in one message: each may be answered by an error
+	// without filling the socket's buffer.
 	destroyAtOnce = 64
-	// answerTimeout bounds the wait for an answer that was lost.
+	// answerTimeout bounds the wait for a lost answer.
 	answerTimeout = time.Second
 )
 
-// request is a struct inet_diag_req_v2: about sockets of a family and protocol, in
-// these states, or about the one with this id.
+// request is a struct inet_diag_req_v2: for sockets of a family and protocol in the given states,
+// or for the one with the given id.
 type request struct {
 	family, protocol, attributes byte
 	states                       uint32
@@ -50,10 +50,10 @@ type request struct {
 
 var _ nl.NetlinkRequestData = request{}
 
-// Len is the struct's size.
+// Len returns the struct's size in bytes.
 func (request) Len() int { return 8 + idSize }
 
-// Serialize is the struct as the kernel takes it.
+// Serialize returns the struct in the kernel's form.
 func (r request) Serialize() []byte {
 	b := make([]byte, r.Len())
 	b[0], b[1], b[2] = r.family, r.protocol, r.attributes
@@ -62,8 +62,8 @@ func (r request) Serialize() []byte {
 	return b
 }
 
-// dump calls f for each struct inet_diag_msg, and the attributes behind it, of the
-// sockets in the calling thread's network namespace.
+// dump calls f for each socket in the calling thread's network namespace, with its struct
+// inet_diag_msg and the attributes that follow.
 func (r request) dump(f func(message []byte)) error {
 	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
 	q.AddData(r)
@@ -85,7 +85,7 @@ func (r request) dump(f func(message []byte)) error {
 // Ends picks sockets by their two ends; nil picks all.
 type Ends func(local, remote netip.AddrPort) bool
 
-// pick reports whether a struct inet_diag_msg is of a picked socket.
+// pick reports whether a struct inet_diag_msg belongs to a picked socket.
 func (e Ends) pick(m []byte) bool {
 	if e == nil {
 		return true
@@ -95,8 +95,8 @@ func (e Ends) pick(m []byte) bool {
 	return e(unmapped(s.Local), unmapped(s.Remote))
 }
 
-// leftovers are the ids, as the kernel gave them, of a family's sockets that no
-// process has and that wait for their end.
+// leftovers returns the ids, in the kernel's form, of a family's sockets that have no process and
+// wait for their end.
 func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	err = request{family: family, protocol: unix.IPPROTO_TCP, states: ending}.dump(func(m []byte) {
 		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 && of.pick(m) {
@@ -106,7 +106,7 @@ func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	return ids, err
 }
 
-// destroy ends sockets of a family. One that is gone already is no error.
+// destroy ends sockets of a family. Sockets that no longer exist are ignored.
 func destroy(family byte, ids [][]byte) error {
 	s, err := nl.Subscribe(unix.NETLINK_INET_DIAG)
 	if err != nil {
@@ -118,12 +118,12 @@ func destroy(family byte, ids [][]byte) error {
 		return fmt.Errorf("open sock_diag: %w", err)
 	}
 	for some := range slices.Chunk(ids, destroyAtOnce) {
-		// The library sends one request at a time; the kernel takes many in a message.
+		// The library sends one request at a time; the kernel accepts many in a message.
 		var batch []byte
 		var last uint32
 		for i, id := range some {
 			flags := 0
-			if i == len(some)-1 { // one answer tells that all have been worked through
+			if i == len(some)-1 { // its answer means that all have been processed
 				flags = unix.NLM_F_ACK
 			}
 			q := nl.NewNetlinkRequest(diagDestroy, flags)
@@ -140,9 +140,8 @@ func destroy(family byte, ids [][]byte) error {
 	return nil
 }
 
-// acknowledged reads the answers up to that to the last request. Without
-// CONFIG_INET_DIAG_DESTROY, and where the kernel cannot end a socket in
-// TIME_WAIT, they are EOPNOTSUPP.
+// acknowledged reads the answers up to the last request's. They are EOPNOTSUPP without
+// CONFIG_INET_DIAG_DESTROY, and if the kernel cannot end sockets in TIME_WAIT.
 func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	var failed error
 	for {
@@ -165,8 +164,8 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	}
 }
 
-// Leftover counts the picked sockets, in the calling thread's network namespace,
-// that no process has and that wait for their end.
+// Leftover counts the picked sockets, in the calling thread's network namespace, that have no
+// process and wait for their end.
 func Leftover(of Ends) (n int, err error) {
 	for _, family := range families {
 		ids, err := leftovers(family, of)
@@ -180,10 +179,9 @@ func Leftover(of Ends) (n int, err error) {
 
 var families = []byte{unix.AF_INET, unix.AF_INET6}
 
-// Sweep ends those sockets, as `ss -K` does, so that their ports are free. It
-// needs CONFIG_INET_DIAG_DESTROY in a kernel that ends sockets in TIME_WAIT so
-// (older ones only end open ones), and CAP_NET_ADMIN over the namespace; else it
-// returns an error that wraps EOPNOTSUPP or EPERM.
+// Sweep ends those sockets, as `ss -K` does, so that their ports are free. It needs CAP_NET_ADMIN
+// over the namespace and CONFIG_INET_DIAG_DESTROY in a kernel that can end sockets in TIME_WAIT;
+// otherwise it returns an error that wraps EPERM or EOPNOTSUPP.
 func Sweep(of Ends) error {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

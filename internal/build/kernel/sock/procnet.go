@@ -12,21 +12,21 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ListenersOf lists the sockets that listen in the network namespace of
-// process pid, from its /proc/PID/net: that needs no privilege and does not
-// enter the namespace. Whether an IPv6 wildcard takes IPv4 is not told there.
+// ListenersOf lists the listening sockets in the network namespace of process pid, from its
+// /proc/PID/net: that needs no privilege and does not enter the namespace. It does not tell whether
+// an IPv6 wildcard accepts IPv4.
 func ListenersOf(pid int) ([]Socket, error) {
 	all, err := inProc(strconv.Itoa(pid), "tcp", "udp")
 	return slices.DeleteFunc(all, func(s Socket) bool { return !s.Listening }), err
 }
 
-// Bound reports whether a port of "tcp" or "udp" is bound in this process's network
-// namespace, for TCP by a socket that listens. Nothing is sent.
+// Bound reports whether a port of "tcp" or "udp" is bound in this process's network namespace, for
+// TCP by a listening socket. It sends nothing.
 func Bound(proto string, port uint16) (bool, error) {
-	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, and who waits for a server asks often
+	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, too slow for polling
 		if all, err := Listeners(); err == nil {
 			return slices.ContainsFunc(all, func(s Socket) bool { return s.Local.Port() == port }), nil
-		} // else a kernel without CONFIG_INET_DIAG
+		} // or a kernel without CONFIG_INET_DIAG
 	}
 	all, err := inProc("self", proto)
 	return slices.ContainsFunc(all, func(s Socket) bool {
@@ -34,7 +34,7 @@ func Bound(proto string, port uint16) (bool, error) {
 	}), err
 }
 
-// inProc lists the sockets of these protocols in /proc/DIR/net.
+// inProc lists the sockets of the given protocols in /proc/DIR/net.
 func inProc(dir string, protos ...string) ([]Socket, error) {
 	p, err := procfs.NewFS("/proc/" + dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		more, err := six()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // ErrNotExist: a kernel without IPv6
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		for _, l := range slices.Concat(lines, more) {
@@ -59,7 +59,7 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 	return out, nil
 }
 
-// tables read a protocol's sockets of IPv4 and of IPv6.
+// tables returns readers of a protocol's sockets of IPv4 and of IPv6.
 func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, error)) {
 	if proto == "udp" {
 		return as(p.NetUDP), as(p.NetUDP6)
@@ -69,7 +69,7 @@ func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, er
 	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
 }
 
-// as gives what procfs has for each protocol one type.
+// as converts procfs's types of both protocols to one.
 func as[T procfs.NetTCP | procfs.NetUDP](read func() (T, error)) func() (procfs.NetIPSocket, error) {
 	return func() (procfs.NetIPSocket, error) {
 		lines, err := read()
@@ -78,6 +78,6 @@ func as[T procfs.NetTCP | procfs.NetUDP](read func() (T, error)) func() (procfs.
 }
 
 func addrPort(ip net.IP, port uint64) netip.AddrPort {
-	a, _ := netip.AddrFromSlice(ip) // procfs takes no other lengths
+	a, _ := netip.AddrFromSlice(ip) // procfs returns no other lengths
 	return netip.AddrPortFrom(a, uint16(port))
 }

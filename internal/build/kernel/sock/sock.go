@@ -1,6 +1,6 @@
-// Package sock reads what the kernel counted on the TCP sockets of a process,
-// without touching the process: by sock_diag, as `ss -ti` does, in the
-// calling thread's network namespace. Call it inside netns.NS.Do.
+// Package sock reads what the kernel counted on the TCP sockets of a process, without touching the
+// process: by sock_diag, as `ss -ti` does, in the calling thread's network namespace. Call it
+// inside netns.NS.Do.
 package sock
 
 import (
@@ -26,7 +26,7 @@ type Conn struct {
 	Resent     uint64 // payload bytes that were sent again
 }
 
-// Of lists the TCP connections, not the listeners, of process pid.
+// Of lists the TCP connections of process pid, without its listeners.
 func Of(pid int) ([]Conn, error) {
 	inodes, err := sockets(pid)
 	if err != nil || len(inodes) == 0 {
@@ -53,8 +53,8 @@ func Of(pid int) ([]Conn, error) {
 	return out, nil
 }
 
-// sent is what went out, without what went out again. Before Linux 4.19 the
-// kernel does not count it; what was acknowledged comes close.
+// sent returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,
+// which is close.
 func sent(t *netlink.TCPInfo) uint64 {
 	if t.Bytes_sent == 0 {
 		return t.Bytes_acked
@@ -62,7 +62,7 @@ func sent(t *netlink.TCPInfo) uint64 {
 	return t.Bytes_sent - t.Bytes_retrans
 }
 
-// Supported reports whether the kernel has sock_diag for TCP: nil if so.
+// Supported returns nil if the kernel has sock_diag for TCP.
 func Supported() error {
 	if _, err := netlink.SocketDiagTCPInfo(unix.AF_INET); err != nil {
 		return fmt.Errorf("read sockets: %w", err)
@@ -70,8 +70,8 @@ func Supported() error {
 	return nil
 }
 
-// sockets lists the inodes of the process's open sockets. Unlike procfs's
-// FileDescriptorTargets it tells that some may not be read.
+// sockets returns the inodes of the process's open sockets. Unlike procfs's FileDescriptorTargets
+// it returns an error if some may not be read.
 func sockets(pid int) (map[uint32]bool, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	fds, err := os.ReadDir(dir)

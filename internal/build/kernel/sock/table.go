@@ -12,12 +12,12 @@ import (
 type Socket struct {
 	Proto         string // "tcp" or "udp"
 	Local, Remote netip.AddrPort
-	Listening     bool // of udp: bound and not connected
-	V6Only        bool // of an IPv6 wildcard: it takes no IPv4
+	Listening     bool // for udp: bound and not connected
+	V6Only        bool // for an IPv6 wildcard: it does not accept IPv4
 	Device        uint32
 	UID           uint32
 	Inode         uint32
-	Received      uint64 // payload bytes, of TCP connections
+	Received      uint64 // payload bytes, for TCP connections
 	Sent          uint64
 }
 
@@ -30,8 +30,8 @@ const (
 	infoBytesReceived = 128
 )
 
-// Table lists the sockets of the calling thread's network namespace that
-// listen, and TCP connections that are established. It needs no privilege.
+// Table lists the listening sockets and the established TCP connections of the calling thread's
+// network namespace. It needs no privilege.
 func Table() ([]Socket, error) {
 	tcp, err := list("tcp", unix.IPPROTO_TCP, 1<<established|1<<listen)
 	if err != nil {
@@ -44,7 +44,7 @@ func Table() ([]Socket, error) {
 	return append(tcp, udp...), nil
 }
 
-// list lists those of a protocol, called name, in some states.
+// list lists a protocol's sockets, labelled name, in the given states.
 func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	var out []Socket
 	for _, family := range families {
@@ -56,12 +56,11 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	return out, nil
 }
 
-// Listeners lists the TCP sockets of the calling thread's network namespace that listen. It
-// needs no more of the kernel than TCP's part of sock_diag.
+// Listeners lists the listening TCP sockets of the calling thread's network namespace. It needs
+// only TCP's part of sock_diag.
 func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
-// parseSocket reads a struct inet_diag_msg, which has at least messageSize
-// bytes, and its attributes.
+// parseSocket parses a struct inet_diag_msg of at least messageSize bytes, and its attributes.
 func parseSocket(proto string, b []byte) Socket {
 	id := b[idOffset:]
 	addr := func(at []byte) netip.Addr {
@@ -79,7 +78,7 @@ func parseSocket(proto string, b []byte) Socket {
 		UID:       binary.NativeEndian.Uint32(b[inodeOffset-4:]),
 		Inode:     binary.NativeEndian.Uint32(b[inodeOffset:]),
 	}
-	attributes, _ := nl.ParseRouteAttr(b[messageSize:]) // none of one that is cut off
+	attributes, _ := nl.ParseRouteAttr(b[messageSize:]) // none, if it is cut off
 	for _, a := range attributes {
 		switch {
 		case a.Attr.Type == attrV6Only:
@@ -92,5 +91,5 @@ func parseSocket(proto string, b []byte) Socket {
 	return s
 }
 
-// Inodes lists the sockets that a process has open.
+// Inodes returns the sockets that a process has open.
 func Inodes(pid int) (map[uint32]bool, error) { return sockets(pid) }

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file is a key's place. /proc/thread-self would not do: /proc/sys/net shows
-// the namespace of the thread that opens it.
+// file returns a key's file. /proc/thread-self would not do: /proc/sys/net shows the namespace of
+// the thread that opens it.
 func file(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, ".", "/") }
 
-// Get returns the value of key, "net.ipv4.ip_forward" say, with runs of
-// white space folded.
+// Get returns the value of key, "net.ipv4.ip_forward" for example, with runs of white space folded.
 func Get(key string) (string, error) {
 	b, err := read(file(key))
 	if err != nil {
@@ -25,8 +24,8 @@ func Get(key string) (string, error) {
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-// read is os.ReadFile without what that does for files that are large or can be waited for: an inspection reads
-// hundreds of keys.
+// read is os.ReadFile without its support for large or blocking files: an inspection reads hundreds
+// of keys.
 func read(name string) ([]byte, error) {
 	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -55,8 +54,8 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 	}
 }
 
-// Set writes value and reads it back: some keys accept a write and ignore it
-// outside the first namespace.
+// Set writes value and reads it back: some keys accept a write and ignore it outside the first
+// namespace.
 func Set(key, value string) error {
 	if err := os.WriteFile(file(key), []byte(value), 0); err != nil {
 		return fmt.Errorf("set sysctl %s=%s: %w", key, value, err)

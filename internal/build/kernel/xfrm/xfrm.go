@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Transform is one direction of ESP in transport mode, authenticated and
-// encrypted by AES-GCM (RFC 4106) with a tag of 64 bits.
+// Transform is one direction of ESP in transport mode, authenticated and encrypted by AES-GCM (RFC
+// 4106) with a tag of 64 bits.
 type Transform struct {
 	Src, Dst netip.Addr
 	SPI      uint32
@@ -26,8 +26,7 @@ type Transform struct {
 
 const tagBits = 64
 
-// Add lets the machine use t, to send if it is t's source and to receive if
-// it is its destination.
+// Add lets the machine use t, to send if it is t's source and to receive if it is its destination.
 func Add(t Transform) error {
 	err := netlink.XfrmStateAdd(&netlink.XfrmState{
 		Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TRANSPORT,
@@ -40,7 +39,7 @@ func Add(t Transform) error {
 	return nil
 }
 
-// Encrypt sends UDP packets to port that bear mark through t.
+// Encrypt sends UDP packets to port that have mark through t.
 func Encrypt(t Transform, port uint16, mark uint32) error {
 	err := netlink.XfrmPolicyAdd(&netlink.XfrmPolicy{
 		Src: host(t.Src), Dst: host(t.Dst), Proto: unix.IPPROTO_UDP, DstPort: int(port),
@@ -67,8 +66,7 @@ func Stats(t Transform) (Count, error) {
 	return Count{s.Statistics.Bytes, s.Statistics.Packets}, nil
 }
 
-// Unsupported reports whether err is the kernel's way of saying that it lacks
-// IPsec, ESP or AES-GCM.
+// Unsupported reports whether err means that the kernel lacks IPsec, ESP or AES-GCM.
 func Unsupported(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.ENOENT)
@@ -78,9 +76,9 @@ func host(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// Between sums what all ESP states from one machine to another have carried,
-// whatever their keys: there are several while keys are exchanged. That there is
-// none, or that the kernel could have none, is ErrNone.
+// Between returns the sum of what all ESP states from one machine to another have carried: there
+// are several while keys are exchanged. It returns ErrNone if there is none, or the kernel has no
+// IPsec.
 func Between(src, dst netip.Addr) (sum Count, err error) {
 	family := netlink.FAMILY_V4
 	if src.Unmap().Is6() {
@@ -109,11 +107,11 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	return sum, nil
 }
 
-// ErrNone says that machines have no ESP state between them.
+// ErrNone means that there is no ESP state between the machines.
 var ErrNone = errors.New("no ESP state")
 
-// List returns the policies and states of the namespace in words, without keys and counters.
-// It is nil if the kernel has no IPsec. It needs CAP_NET_ADMIN over the namespace.
+// List returns the policies and states of the namespace in words, without keys and counters, or nil
+// if the kernel has no IPsec. It needs CAP_NET_ADMIN over the namespace.
 func List() (policies, states []string, err error) {
 	policies, err = listPolicies()
 	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
@@ -136,7 +134,7 @@ func List() (policies, states []string, err error) {
 	return policies, states, nil
 }
 
-// listPolicies returns the policies in words. The library's list loses networks of IPv6.
+// listPolicies returns the policies in words. The library's list loses IPv6 networks.
 func listPolicies() (out []string, err error) {
 	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(unix.NETLINK_XFRM, 0)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 // Table is a table of one family.
 type Table struct {
 	Name string // "ip6tables-legacy filter"
-	// Text says what the table holds, without counters: the number of entries, chains'
-	// policies among them, and a checksum.
+	// Text describes the content without counters: the number of entries, including chains'
+	// policies, and a checksum.
 	Text string
 }
 
-// family has the numbers by which a family's tables are read (linux/netfilter_ipv4/ip_tables.h,
+// family holds the numbers by which a family's tables are read (linux/netfilter_ipv4/ip_tables.h,
 // linux/netfilter_ipv6/ip6_tables.h).
 type family struct {
 	program string
@@ -56,12 +56,12 @@ type info struct {
 	size       uint32
 }
 
-// List lists the tables of both families in a fixed order. A table that the caller may not
-// read, for lack of CAP_NET_ADMIN, says so in its Text.
+// List lists the tables of both families in a fixed order. A table that the caller may not read,
+// for lack of CAP_NET_ADMIN, has that as its Text.
 func List() (out []Table, err error) {
 	for _, f := range families {
 		names, err := os.ReadFile(f.names)
-		if err != nil { // the kernel has no such tables, or does not name them to this user
+		if err != nil { // the kernel has no such tables, or hides them from this user
 			continue
 		}
 		tables := strings.Fields(string(names))
@@ -82,8 +82,8 @@ func List() (out []Table, err error) {
 	return out, nil
 }
 
-// Loaded reports whether the namespace has a table, of IPv6 if six, or does not tell. A program
-// that asks for the rules of any other table creates it.
+// Loaded reports whether the namespace has a table, of IPv6 if six, or cannot tell. A program that
+// asks for the rules of any other table creates it.
 func Loaded(table string, six bool) bool {
 	f := families[0]
 	if six {
@@ -124,7 +124,7 @@ func (f family) read(table string) (string, error) {
 	return "", err
 }
 
-// text summarises a table's entries.
+// text describes a table's entries.
 func (f family) text(entries []byte) string {
 	n, sum := 0, uint32(0)
 	for len(entries) >= f.counts+countSize {
@@ -140,7 +140,7 @@ func (f family) text(entries []byte) string {
 	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
 }
 
-// getsockopt is getsockopt(2), which for these options also reads what value points to.
+// getsockopt is the system call, which for these options also reads what value points to.
 func getsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
 	length := uint32(size)
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),
