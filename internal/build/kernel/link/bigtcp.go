@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetMaxSize sets the largest packet, in bytes, that the stack gives the device to segment and
-// that GRO makes of what it receives, over IPv4 and IPv6, and reads them back: a kernel before
-// 6.3 ignores the attributes of IPv4.
+// SetMaxSize sets, over IPv4 and IPv6, the largest packet in bytes that the stack gives the device
+// to segment and that GRO makes of received packets. It reads them back: a kernel before 6.3
+// ignores the attributes of IPv4.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
@@ -30,11 +30,12 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-// errKept says that the kernel took a setting and did not set it: it does not know it.
+// errKept means that the kernel accepted a setting but did not change it, because it does not know
+// it.
 var errKept = fmt.Errorf("the kernel kept what it had")
 
-// Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size,
-// in bytes; the last two are 0 where the kernel does not know them (before 6.3).
+// Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size, in
+// bytes; the last two are 0 if the kernel does not have them (before 6.3).
 type Sizes [4]uint32
 
 // Sized is a device with its sizes.
@@ -45,7 +46,7 @@ type Sized struct {
 	Sizes Sizes
 }
 
-// MaxSizes are the sizes of the device with that name.
+// MaxSizes returns the sizes of the device with that name.
 func MaxSizes(name string) (Sizes, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -54,7 +55,7 @@ func MaxSizes(name string) (Sizes, error) {
 	return sizesOf(l), nil
 }
 
-// AllSizes lists the namespace's devices.
+// AllSizes returns the sizes of the namespace's devices.
 func AllSizes() ([]Sized, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -72,8 +73,8 @@ func sizesOf(l netlink.Link) Sizes {
 	return Sizes{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}
 }
 
-// SetSizes sets the sizes of the device with that index, all or, if the kernel refuses one,
-// those before it. One that is not there is ErrGone.
+// SetSizes sets the sizes of the device with that index: all or, if the kernel refuses one, those
+// before it. It returns ErrGone if the device does not exist.
 func SetSizes(index int, s Sizes) error {
 	if err := setSizes(index, s); err != nil {
 		return fmt.Errorf("set gso_max_size and gro_max_size of link number %d: %w", index, err)
@@ -81,8 +82,9 @@ func SetSizes(index int, s Sizes) error {
 	return nil
 }
 
-// setSizes is one message, so that nobody sees half of it. The kernel takes the attributes in
-// this order: a size that it had before BIG TCP also sets its IPv4 form, which therefore follows.
+// setSizes sends one message, so nobody sees half of the change. The kernel processes the
+// attributes in this order: a size that is older than BIG TCP also sets its IPv4 form, which
+// therefore follows.
 func setSizes(index int, s Sizes) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
@@ -95,5 +97,5 @@ func setSizes(index int, s Sizes) error {
 	return err
 }
 
-// ErrGone says that a device is not there any more.
+// ErrGone means that the device no longer exists.
 var ErrGone error = unix.ENODEV

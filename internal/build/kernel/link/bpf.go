@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf"
 )
 
-// Places of a device at which BPF programs are attached that no queueing discipline
-// shows (enum bpf_attach_type): Linux 6.6 and 6.7.
+// Places of a device at which BPF programs are attached that no queueing discipline shows (enum
+// bpf_attach_type): Linux 6.6 and 6.7.
 const (
 	tcxIngress    = 46
 	tcxEgress     = 47
@@ -15,8 +15,8 @@ const (
 	netkitPeer    = 55
 )
 
-// attached are the BPF programs of a device. Only the machine's root may ask, and
-// only it may attach any; for others there are none.
+// attached returns the BPF programs of a device. Only the machine's root may ask, and only it may
+// attach any; for others it returns none.
 func attached(index int, netkit bool) ([]string, error) {
 	places := []struct {
 		name string

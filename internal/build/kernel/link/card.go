@@ -17,12 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards reads the network cards that carry a device of the calling thread's network namespace:
-// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). Crossed
-// are those of them, by name, that all of the device's packets cross: of a bond the bond, whose
-// speed is that of its members; of several below a bridge none, because one of them has the
-// packets. A device without a card has none, as a veth. What a driver or the kernel does not
-// tell is left out.
+// Cards returns the network cards that carry a device of the calling thread's network namespace:
+// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). crossed
+// names those that all of the device's packets cross: for a bond the bond, whose speed is that of
+// its members; for several below a bridge none, because one of them has the packets. A device
+// without a card, such as a veth, has none. What a driver or the kernel does not tell is left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -50,7 +49,7 @@ func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	return all, crossed, nil
 }
 
-// decisive are the cards that all packets cross.
+// decisive returns the names of the cards that all packets cross.
 func decisive(all []sample.Card) []string {
 	for _, c := range all {
 		if !c.Device {
@@ -63,18 +62,17 @@ func decisive(all []sample.Card) []string {
 	return nil
 }
 
-// joint reports whether a device of that kind is several cards in one, with a speed that is
-// theirs.
+// joint reports whether a device of that kind combines several cards, with a common speed.
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
-// kernelFiles are the kernel's files about devices of one network namespace.
+// kernelFiles locates the kernel's files about devices of one network namespace.
 type kernelFiles struct {
 	net  string // class/net of a sysfs of the namespace
 	proc string // /proc
 }
 
-// withKernelFiles calls f with files that have the device: those of a sysfs that is mounted for it
-// or, where that is not permitted, those of /sys, if they are of this namespace.
+// withKernelFiles calls f with files that have the device: those of a sysfs mounted for it or, if
+// that is not permitted, those of /sys, if they are of this namespace.
 func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	root, err := mountSysfs()
 	if err == nil {
@@ -84,17 +82,17 @@ func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	k := kernelFiles{"/sys/class/net", "/proc"}
 	if k.text(l.Attrs().Name, "ifindex") != strconv.Itoa(l.Attrs().Index) ||
 		!strings.EqualFold(k.text(l.Attrs().Name, "address"), l.Attrs().HardwareAddr.String()) {
-		return nil // another namespace's: nothing is known
+		return nil // it shows another namespace
 	}
 	return f(k)
 }
 
-// text is a short file of a device; "" if it cannot be read.
+// text returns a short file of a device, or "" if it cannot be read.
 func (k kernelFiles) text(device string, file ...string) string {
 	return line(filepath.Join(append([]string{k.net, device}, file...)...))
 }
 
-// line is a short file; "" if it cannot be read.
+// line returns a short file, or "" if it cannot be read.
 func line(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -103,11 +101,11 @@ func line(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// inBus is the beginning of the path to the device of the bus that a card is, which is a link
-// that the kernel follows before it goes up: so not joined, which would not.
+// inBus returns the beginning of the path to a card's device on its bus. It is a symbolic link that
+// the kernel follows before it goes up: path.Join would not.
 func (k kernelFiles) inBus(device string) string { return k.net + "/" + device + "/device/" }
 
-// below are the devices that are cards, or join some, from the given one down.
+// below returns the devices from the given one down that are cards or combine some.
 func (k kernelFiles) below(name string, joins func(name string) bool) []foundCard {
 	const deepest = 4 // a VLAN on a bridge on a bond
 	type level struct {
@@ -142,7 +140,7 @@ func (k kernelFiles) below(name string, joins func(name string) bool) []foundCar
 	return out
 }
 
-// foundCard is a device that is a card, or a bond of several.
+// foundCard is a card, or a bond of several.
 type foundCard struct {
 	name, under string
 	device      bool
@@ -156,7 +154,7 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	if *c.Sizes == (sample.OffloadSizes{}) {
 		c.Sizes = nil
 	}
-	_ = withEthtool(func(e *ethtool.Ethtool) error { // what it does not answer is left out
+	_ = withEthtool(func(e *ethtool.Ethtool) error { // missing answers are left out
 		if d, err := e.DriverInfo(f.name); err == nil {
 			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version), known(d.FwVersion), known(d.BusInfo)
 		}
@@ -179,7 +177,7 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	return c
 }
 
-// known is what a driver says; "" of what stands for nothing.
+// known returns a driver's text, or "" for a placeholder.
 func known(s string) string {
 	if s == "N/A" || s == "n/a" || strings.Trim(s, ".0 ") == "" {
 		return ""
@@ -187,15 +185,15 @@ func known(s string) string {
 	return s
 }
 
-// cardOffloads are the features that decide how many packets a card's stream is, by the short
-// names that `ethtool -k` users know.
+// cardOffloads returns the features that decide how many packets a card's stream has, by the short
+// names of `ethtool -k`.
 func cardOffloads(all map[string]bool) map[string]bool {
 	short := maps.Clone(offloads)
 	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro", "rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
 	return abbreviated(all, short)
 }
 
-// queuesOf are the card's queues and rings; nil if it tells neither.
+// queuesOf returns the card's queues and rings, or nil if it tells neither.
 func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	var q sample.CardQueues
 	if c, err := e.GetChannels(name); err == nil {
@@ -211,11 +209,11 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents are where a card's files of its bus are: at its own device or, of virtio, at that which
-// it is a part of.
+// parents lead to the files of a card's device on its bus: at its own device or, for virtio, at the
+// one above.
 var parents = []string{"", "../"}
 
-// numa is the card's NUMA node; nil if it has none.
+// numa returns the card's NUMA node, or nil if it has none.
 func (k kernelFiles) numa(name string) *int {
 	for _, up := range parents {
 		if n, err := strconv.Atoi(line(k.inBus(name) + up + "numa_node")); err == nil && n >= 0 {
@@ -225,7 +223,7 @@ func (k kernelFiles) numa(name string) *int {
 	return nil
 }
 
-// steered are the masks of CPUs of a card's queues that steer to any.
+// steered returns the masks of CPUs of the card's queues that steer to any.
 func (k kernelFiles) steered(name string, s Steering) map[string]string {
 	dir := filepath.Join(k.net, name, "queues")
 	entries, err := os.ReadDir(dir)

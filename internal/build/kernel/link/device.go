@@ -11,13 +11,12 @@ import (
 
 // SubInterface is a device on top of a network card.
 type SubInterface struct {
-	Name   string // in its namespace
+	Name   string // in its own namespace
 	Parent string // the card, in the calling thread's namespace
-	TID    int    // the thread in whose namespace it is born
+	TID    int    // the thread in whose namespace it is created
 }
 
-// addSubInterface makes the device of a kind, in the mode that modes has under
-// that name.
+// addSubInterface creates a device of a kind, in the mode with the given name.
 func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M, device func(netlink.LinkAttrs, M) netlink.Link) error {
 	m, ok := modes[mode]
 	if !ok {
@@ -30,14 +29,13 @@ func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]
 	})
 }
 
-// macvlanModes are the modes by the names that `ip link` gives them.
+// macvlanModes maps the names of `ip link` to modes.
 var macvlanModes = map[string]netlink.MacvlanMode{
 	"bridge": netlink.MACVLAN_MODE_BRIDGE, "private": netlink.MACVLAN_MODE_PRIVATE,
 	"vepa": netlink.MACVLAN_MODE_VEPA, "passthru": netlink.MACVLAN_MODE_PASSTHRU,
 }
 
-// AddMacvlan makes a macvlan device in one of the modes bridge, private, vepa
-// and passthru.
+// AddMacvlan creates a macvlan device in mode bridge, private, vepa or passthru.
 func AddMacvlan(s SubInterface, mode string) error {
 	return addSubInterface(s, "macvlan", mode, macvlanModes, func(a netlink.LinkAttrs, m netlink.MacvlanMode) netlink.Link {
 		return &netlink.Macvlan{LinkAttrs: a, Mode: m}
@@ -48,23 +46,23 @@ var ipvlanModes = map[string]netlink.IPVlanMode{
 	"l2": netlink.IPVLAN_MODE_L2, "l3": netlink.IPVLAN_MODE_L3, "l3s": netlink.IPVLAN_MODE_L3S,
 }
 
-// AddIPvlan makes an ipvlan device in one of the modes l2, l3 and l3s.
+// AddIPvlan creates an ipvlan device in mode l2, l3 or l3s.
 func AddIPvlan(s SubInterface, mode string) error {
 	return addSubInterface(s, "ipvlan", mode, ipvlanModes, func(a netlink.LinkAttrs, m netlink.IPVlanMode) netlink.Link {
 		return &netlink.IPVlan{LinkAttrs: a, Mode: m}
 	})
 }
 
-// AddNetkit makes a netkit pair in its routed (L3) mode, in which there are
-// no Ethernet headers and no ARP; the second end, peer, is born in the network
-// namespace of thread peerTID. Without a BPF program both ends forward.
+// AddNetkit creates a netkit pair in its routed (L3) mode, without Ethernet headers and ARP; the
+// second end, peer, is created in the network namespace of thread peerTID. Without a BPF program
+// both ends forward.
 func AddNetkit(name, peer string, peerTID int) error {
 	a := netlink.NewLinkAttrs()
 	a.Name = name
 	nk := &netlink.Netkit{LinkAttrs: a, Mode: netlink.NETKIT_MODE_L3,
 		Policy: netlink.NETKIT_POLICY_FORWARD, PeerPolicy: netlink.NETKIT_POLICY_FORWARD}
 	pa := netlink.NewLinkAttrs()
-	pa.Name, pa.Namespace = peer, netlink.NsPid(peerTID) // without a name it would take the first end's
+	pa.Name, pa.Namespace = peer, netlink.NsPid(peerTID) // without a name it would get the first end's
 	nk.SetPeerAttrs(&pa)
 	if err := netlink.LinkAdd(nk); err != nil {
 		return fmt.Errorf("add netkit %s: %w", name, err)
@@ -83,12 +81,12 @@ type VXLAN struct {
 	// L2Miss and L3Miss report what the tables lack to netlink listeners.
 	L2Miss, L3Miss bool
 	Learning       bool
-	// UDPCsum sends the outer header with its checksum.
+	// UDPCsum adds a checksum to the outer header.
 	UDPCsum bool
 }
 
-// AddVXLAN makes the device. Its outer packets keep using the calling thread's
-// namespace, also after MoveTo.
+// AddVXLAN creates the device. Its outer packets keep using the calling thread's namespace, also
+// after MoveTo.
 func AddVXLAN(v VXLAN) error {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU = v.Name, v.MTU
@@ -105,12 +103,12 @@ func MoveTo(name string, tid int) error {
 	return change(name, "move "+name, func(l netlink.Link) error { return netlink.LinkSetNsPid(l, tid) })
 }
 
-// Rename gives the device, which must be down, another name.
+// Rename renames the device, which must be down.
 func Rename(name, to string) error {
 	return change(name, "rename "+name+" to "+to, func(l netlink.Link) error { return netlink.LinkSetName(l, to) })
 }
 
-// DelAddr takes an address from the device.
+// DelAddr removes an address from the device.
 func DelAddr(name string, addr netip.Prefix) error {
 	return change(name, fmt.Sprintf("take address %s from %s", addr, name), func(l netlink.Link) error {
 		return netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)})
@@ -138,15 +136,15 @@ func AddRoute(to netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
-// AddDeviceRoute sends what goes to the prefix out of the device, to be
-// resolved there; 0.0.0.0/0 is everything that has no other route.
+// AddDeviceRoute routes the prefix to the device, which resolves addresses itself; 0.0.0.0/0
+// matches everything without another route.
 func AddDeviceRoute(to netip.Prefix, name string) error {
 	return change(name, fmt.Sprintf("add route to %s by %s", to, name), func(l netlink.Link) error {
 		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
 	})
 }
 
-// AddNeighbour tells the device for good which MAC address an IP address has.
+// AddNeighbour adds a permanent entry for the MAC address of an IP address.
 func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
 	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name), func(l netlink.Link) error {
 		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
@@ -154,8 +152,8 @@ func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
 	})
 }
 
-// AddForwarding tells a VXLAN device for good to which machine frames for a
-// MAC address go.
+// AddForwarding adds a permanent entry for the machine to which a VXLAN device sends frames for a
+// MAC address.
 func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error {
 	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name), func(l netlink.Link) error {
 		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,

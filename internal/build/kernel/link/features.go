@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// featureReader reads the features of devices in the network namespace where it was opened, as
+// featureReader reads the features of devices in the network namespace in which it was opened, as
 // `ethtool -k` does.
 type featureReader struct{ socket int }
 
@@ -24,7 +24,7 @@ func openFeatures() (featureReader, error) {
 
 func (r featureReader) close() { _ = unix.Close(r.socket) }
 
-// features are those of a device of the calling thread's network namespace.
+// features returns the features of a device of the calling thread's network namespace.
 func features(device string) (map[string]bool, error) {
 	r, err := openFeatures()
 	if err != nil {
@@ -34,7 +34,7 @@ func features(device string) (map[string]bool, error) {
 	return r.of(device)
 }
 
-// of are a device's features by the kernel's names; true is on.
+// of returns a device's features by the kernel's names; true is on.
 func (r featureReader) of(device string) (map[string]bool, error) {
 	names, err := featureNames.get(device)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r featureReader) of(device string) (map[string]bool, error) {
 	return out, nil
 }
 
-// Of linux/ethtool.h.
+// Constants of linux/ethtool.h.
 const (
 	getFeatures = 0x3a // ETHTOOL_GFEATURES
 	blockBits   = 32
@@ -90,8 +90,8 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	return bits, nil
 }
 
-// featureNames are the kernel's features and their bits, which are the same for all devices. They are asked for
-// once: each time the library clears a MiB for them, and Inspect asks for every device.
+// featureNames maps the kernel's features to their bits, which are the same for all devices. They
+// are read once: the library clears a MiB each time, and Inspect asks for every device.
 var featureNames namedBits
 
 type namedBits struct {
@@ -99,7 +99,7 @@ type namedBits struct {
 	bits map[string]uint
 }
 
-// get asks about a device that exists.
+// get returns the names, by asking about a device that exists.
 func (n *namedBits) get(device string) (map[string]uint, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

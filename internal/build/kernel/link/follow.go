@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow tells of changes to the namespace's devices, in done's time: a device came or went,
-// or is a port of another bridge than before. Other changes, and traffic, are not told of.
-// Changes that come faster than they are read are told of once. The channel is closed when
-// the kernel tells no more: then some may have been missed.
+// Follow reports changes of the namespace's devices until done is closed: a device came or went, or
+// became a port of another bridge. It does not report other changes and traffic. Changes that come
+// faster than they are read are reported once. The channel is closed when the kernel reports no
+// more; some changes may then have been missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -50,8 +50,8 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// FollowRules tells of changes to the namespace's policy rules and to queueing disciplines and
-// filters, in done's time, as Follow does of devices.
+// FollowRules reports changes of the namespace's policy rules, queueing disciplines and filters
+// until done is closed, as Follow does for devices.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
@@ -60,9 +60,10 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// Messages tells, in done's time, that the kernel sent a message to one of a netlink protocol's
-// multicast groups in the calling thread's network namespace. Messages that are lost, or that come
-// faster than they are read, are told of once. The channel is closed when the kernel tells no more.
+// Messages reports, until done is closed, that the kernel sent a message to one of a netlink
+// protocol's multicast groups in the calling thread's network namespace. Messages that are lost, or
+// come faster than they are read, are reported once. The channel is closed when the kernel reports
+// no more.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {
@@ -76,8 +77,8 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	go func() {
 		defer close(out)
 		for {
-			// There was more than it holds (ENOBUFS), or more than the library reads (EINVAL):
-			// a change, too.
+			// More messages than the buffer holds (ENOBUFS), or than the library reads (EINVAL),
+			// are a change, too.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
 				return
 			}
@@ -87,7 +88,7 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	return out, nil
 }
 
-// notify leaves a word, unless one is there.
+// notify sends on c unless a value is waiting there.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -13,33 +13,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Setting is one thing about a device that decides what passes it, and how.
+// Setting is a property of a device that decides what passes it, and how.
 type Setting struct {
 	What, Value string
-	// Diverts says that it is a program or a filter, which may take packets away
-	// after the device has counted them.
+	// Diverts marks a program or a filter, which may take packets away after the device has counted
+	// them.
 	Diverts bool
 }
 
-// Inspected is a device with its settings, in a fixed order. They do not change by
-// themselves, nor by traffic.
+// Inspected is a device with its settings, in a fixed order. Neither time nor traffic changes them.
 type Inspected struct {
 	Name     string
 	Kind     string
 	Settings []Setting
 }
 
-// nothing is the value of a setting that is not there, but may come.
+// nothing is the value of a setting that is absent, but may appear.
 const nothing = "none"
 
-// Addresses and Addresses6 are the settings that a device's addresses are.
+// Addresses and Addresses6 name the settings with a device's addresses.
 const (
 	Addresses  = "IPv4 address"
 	Addresses6 = "IPv6 address"
 )
 
-// Inspect reads the devices of that name; all of the namespace if none is named.
-// One that is not there is left out.
+// Inspect reads the devices with the given names, or all of the namespace. Missing ones are left
+// out.
 func Inspect(names ...string) ([]Inspected, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -71,7 +70,7 @@ func Inspect(names ...string) ([]Inspected, error) {
 	return out, nil
 }
 
-// inspector has what is read of all devices at once.
+// inspector holds what is read for all devices at once.
 type inspector struct {
 	links    []netlink.Link
 	control  trafficControl
@@ -79,7 +78,7 @@ type inspector struct {
 	steering *steering
 }
 
-// nameOf is the name of a device of the namespace; nothing if there is none.
+// nameOf returns the name of a device of the namespace, or nothing.
 func (in inspector) nameOf(index int) string {
 	for _, l := range in.links {
 		if l.Attrs().Index == index {
@@ -101,7 +100,7 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	set("master", in.nameOf(a.MasterIndex))
 	set("queue length", strconv.Itoa(a.TxQLen))
 	set("count of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
-	set("promiscuity", strconv.Itoa(a.Promisc)) // also of who is on top of it from another namespace
+	set("promiscuity", strconv.Itoa(a.Promisc)) // also for devices on top of it in another namespace
 	for _, size := range []struct {
 		what string
 		is   uint32
@@ -127,12 +126,12 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	}
 	set("queueing discipline", in.control.disciplines(a.Index))
 	diverting, err := in.diverting(l)
-	out.Settings = append(diverting, out.Settings...) // what is worst is said first
+	out.Settings = append(diverting, out.Settings...) // the most important first
 	return out, err
 }
 
-// onTop are the namespace's devices that are made on the device: macvlan, VLAN and
-// their like. (The other end of a pair is in its place, too.)
+// onTop returns the namespace's devices on top of the device: macvlan, VLAN and the like, without
+// the other end of a pair.
 func (in inspector) onTop(index int) string {
 	var names []string
 	for _, l := range in.links {
@@ -143,7 +142,7 @@ func (in inspector) onTop(index int) string {
 	return list(names)
 }
 
-// list is names in order, or nothing.
+// list returns names in order, or nothing.
 func list(names []string) string {
 	if len(names) == 0 {
 		return nothing
@@ -152,7 +151,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// modeOf is what kinds of devices have of their own that decides where packets go.
+// modeOf returns what a kind of device has of its own that decides where packets go.
 func modeOf(l netlink.Link) string {
 	switch l := l.(type) {
 	case *netlink.Macvlan:
@@ -170,7 +169,7 @@ func modeOf(l netlink.Link) string {
 	return ""
 }
 
-// of is what a pointer points at, or the zero value.
+// of returns the value that p points to, or the zero value.
 func of[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -178,7 +177,7 @@ func of[T any](p *T) (v T) {
 	return v
 }
 
-// port is what a bridge does with the frames of one of its ports.
+// port reads what a bridge does with the frames of one of its ports.
 func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	i := slices.IndexFunc(in.links, func(m netlink.Link) bool { return m.Attrs().Index == l.Attrs().MasterIndex })
 	if i < 0 || in.links[i].Type() != "bridge" {
@@ -193,7 +192,7 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	return nil
 }
 
-// addresses are the device's addresses, without those of IPv6 that come and go by themselves.
+// addresses reads the device's addresses, without those of IPv6 that come and go.
 func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
 	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
@@ -218,7 +217,7 @@ func (in inspector) addresses(l netlink.Link, set func(what, value string)) erro
 	return nil
 }
 
-// features are all that `ethtool -k` shows.
+// features reads everything that `ethtool -k` shows.
 func (in inspector) features(name string, set func(what, value string)) error {
 	all, err := in.offloads.of(name)
 	if err != nil {
@@ -230,7 +229,7 @@ func (in inspector) features(name string, set func(what, value string)) error {
 	return nil
 }
 
-// diverting are the programs and filters of a device.
+// diverting returns the programs and filters of a device.
 func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	a := l.Attrs()
 	var out []Setting
@@ -255,9 +254,9 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	return out, nil
 }
 
-// Attached lists, by device, what may drop or change the packets of the devices of the
-// calling thread's network namespace: BPF programs, tc filters, and queues. Devices that
-// have none are left out. It needs CAP_NET_ADMIN to see BPF programs.
+// Attached lists, by device, what may drop or change packets in the calling thread's network
+// namespace: BPF programs, tc filters, and queues. Devices without any are left out. It needs
+// CAP_NET_ADMIN to see BPF programs.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// interrupts are those of the card's device, by number. The ports of some cards share a device:
-// where names tell them apart, only the card's own are listed.
+// interrupts returns the interrupts of the card's device, by number. Some cards' ports share a
+// device; if names distinguish them, only the card's own are listed.
 func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	names, complete := k.interruptNames()
 	var out []sample.Interrupt
 	for _, n := range k.interruptNumbers(name) {
-		if names[n] == "" && complete { // reserved, and nobody listens
+		if names[n] == "" && complete { // reserved, without a handler
 			continue
 		}
 		out = append(out, sample.Interrupt{Number: n, Name: names[n], CPUs: k.interruptCPUs(n)})
@@ -32,12 +32,12 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	return out[:min(len(out), sample.MaxInterrupts)]
 }
 
-// named reports whether an interrupt's name, such as mlx4-eth1-3, has the device's in it as a word.
+// named reports whether an interrupt's name, such as mlx4-eth1-3, contains the device's as a word.
 func named(interrupt, device string) bool {
 	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool { return strings.ContainsRune("-@:._,/ ", r) }), device)
 }
 
-// interruptNumbers are those of the card's device: of its message-signalled interrupts or, if it has
+// interruptNumbers returns the message-signalled interrupts of the card's device or, if it has
 // none, its only one.
 func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	for _, up := range parents {
@@ -60,8 +60,8 @@ func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	return nil
 }
 
-// interruptNames are the names of all interrupts that somebody listens to, by number; complete is
-// false where the kernel does not show them.
+// interruptNames returns the names of all interrupts with a handler, by number; complete is false
+// if the kernel hides them.
 func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	out = map[int]string{}
 	f, err := os.Open(filepath.Join(k.proc, "interrupts"))
@@ -79,7 +79,7 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 			continue
 		}
 		first := len(words) - 1
-		for first > 0 && strings.HasSuffix(words[first-1], ",") { // several listen: "a, b"
+		for first > 0 && strings.HasSuffix(words[first-1], ",") { // several handlers: "a, b"
 			first--
 		}
 		if name := strings.Join(words[first:], " "); strings.Trim(name, "0123456789") != "" {
@@ -89,8 +89,8 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	return out, sc.Err() == nil && len(out) > 0
 }
 
-// interruptCPUs are the CPUs that an interrupt goes to: that which the kernel chose or, where it does
-// not tell, those that it may choose from.
+// interruptCPUs returns the CPU that the kernel chose for an interrupt or, if it does not tell,
+// those that it may choose from.
 func (k kernelFiles) interruptCPUs(n int) string {
 	for _, file := range []string{"effective_affinity_list", "smp_affinity_list"} {
 		if cpus := line(filepath.Join(k.proc, "irq", fmt.Sprint(n), file)); cpus != "" {

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// laidBy marks the routes that toll lays on a machine beside its own: the kernel keeps who made
-// a route as a number (rtm_protocol), which iproute2's rt_protos gives to no other program.
+// laidBy marks the routes that toll adds to a machine: the kernel keeps a route's creator as a
+// number (rtm_protocol), which iproute2's rt_protos gives to no other program.
 const laidBy netlink.RouteProtocol = 116
 
-// ErrTaken says that the machine has a way to a part of the prefix already.
+// ErrTaken means that the machine already has a route to a part of the prefix.
 var ErrTaken = errors.New("it has a route into that network already")
 
-// Lay routes the prefix through a neighbour, and marks the route as toll's. Of IPv4 no part of
-// the prefix may have a way already, but for default routes; of IPv6 not the prefix itself.
+// Lay adds a route to the prefix through a neighbour, marked as toll's. For IPv4 no part of the
+// prefix may have a route already, except default routes; for IPv6 not the prefix itself.
 func Lay(to netip.Prefix, via netip.Addr) error {
 	if to.Addr().Is4() {
 		used, err := Used()
@@ -40,8 +40,8 @@ func Lay(to netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// Lift removes such a route, and reports whether it was there. It takes no other's, also if that
-// leads to the same place.
+// Lift removes such a route, and reports whether it existed. It removes nobody else's, even to the
+// same destination.
 func Lift(to netip.Prefix, via netip.Addr) (was bool, err error) {
 	err = netlink.RouteDel(laid(to, via))
 	if errors.Is(err, unix.ESRCH) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dump retries a netlink dump that the kernel says was interrupted.
+// dump retries a netlink dump that was interrupted.
 func dump[T any](f func() (T, error)) (T, error) {
 	const tries = 5
 	var (
@@ -36,7 +36,7 @@ func byName(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// change does f to the device; what says it in the error.
+// change applies f to the device; what describes it in the error.
 func change(name, what string, f func(netlink.Link) error) error {
 	l, err := byName(name)
 	if err != nil {
@@ -51,8 +51,8 @@ func change(name, what string, f func(netlink.Link) error) error {
 // Up sets the device up.
 func Up(name string) error { return change(name, "set "+name+" up", netlink.LinkSetUp) }
 
-// AddVeth makes a veth pair whose second end, peer, is born in the network
-// namespace of thread peerTID.
+// AddVeth creates a veth pair whose second end, peer, is created in the network namespace of thread
+// peerTID.
 func AddVeth(name, peer string, peerTID int) error {
 	v := netlink.NewVeth(netlink.NewLinkAttrs())
 	v.Name, v.PeerName, v.PeerNamespace = name, peer, netlink.NsPid(peerTID)
@@ -62,7 +62,7 @@ func AddVeth(name, peer string, peerTID int) error {
 	return nil
 }
 
-// AddBridge makes a bridge and sets it up.
+// AddBridge creates a bridge and sets it up.
 func AddBridge(name string) error {
 	b := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	b.Name = name
@@ -72,8 +72,8 @@ func AddBridge(name string) error {
 	return Up(name)
 }
 
-// Remove removes the device, and with it the other end of a pair; one that is not
-// there is no error.
+// Remove removes the device, and with it the other end of a pair. It returns nil if the device does
+// not exist.
 func Remove(name string) error {
 	l, err := netlink.LinkByName(name)
 	if err == nil {
@@ -88,13 +88,12 @@ func Remove(name string) error {
 	return nil
 }
 
-// SetAlias gives the device a text that the kernel keeps with it, at most 255
-// bytes.
+// SetAlias sets the device's alias, a text of at most 255 bytes that the kernel keeps.
 func SetAlias(name, alias string) error {
 	return change(name, "set the alias of "+name, func(l netlink.Link) error { return netlink.LinkSetAlias(l, alias) })
 }
 
-// Aliases are the aliases of the devices that have one, by name.
+// Aliases returns the aliases of the devices that have one, by name.
 func Aliases() (map[string]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -123,8 +122,8 @@ func SetHairpin(port string) error {
 	return change(port, "set hairpin on "+port, func(l netlink.Link) error { return netlink.LinkSetHairpin(l, true) })
 }
 
-// AddAddr gives the device an address with its prefix length. One of IPv6 is used at once,
-// as Docker's are: whether another has it is not asked.
+// AddAddr adds an address with its prefix length. An IPv6 address is usable at once, as Docker's
+// are, without duplicate address detection.
 func AddAddr(name string, addr netip.Prefix) error {
 	a := &netlink.Addr{IPNet: ipNet(addr)}
 	if addr.Addr().Is6() {
@@ -133,7 +132,7 @@ func AddAddr(name string, addr netip.Prefix) error {
 	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error { return netlink.AddrAdd(l, a) })
 }
 
-// AddDefaultRoute sends everything that has no other route to gateway.
+// AddDefaultRoute routes everything without another route to gateway.
 func AddDefaultRoute(gateway netip.Addr) error {
 	if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("add default route by %s: %w", gateway, err)
@@ -154,7 +153,7 @@ func Names() ([]string, error) {
 	return out, nil
 }
 
-// Peer is the index, in its own namespace, of the other end of a pair.
+// Peer returns the index, in its own namespace, of the other end of a pair.
 func Peer(name string) (index int, err error) {
 	l, err := byName(name)
 	if err != nil {
@@ -166,7 +165,7 @@ func Peer(name string) (index int, err error) {
 	return l.Attrs().ParentIndex, nil
 }
 
-// NameOf is the name of the device with that index.
+// NameOf returns the name of the device with that index.
 func NameOf(index int) (string, error) {
 	l, err := netlink.LinkByIndex(index)
 	if err != nil {
@@ -175,7 +174,7 @@ func NameOf(index int) (string, error) {
 	return l.Attrs().Name, nil
 }
 
-// HasAddr reports whether the device is there and has the address.
+// HasAddr reports whether the device exists and has the address.
 func HasAddr(name string, addr netip.Addr) (bool, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -196,8 +195,8 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// Tentative reports whether the kernel still asks whether another has an address of the device,
-// which it does not use meanwhile (duplicate address detection of IPv6).
+// Tentative reports whether the kernel still checks an address of the device for duplicates (IPv6),
+// and does not use it yet.
 func Tentative(name string) (bool, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -212,7 +211,7 @@ func Tentative(name string) (bool, error) {
 	}), nil
 }
 
-// Counters are a device's own, as in `ip -s link`.
+// Counters are a device's counters, as in `ip -s link`.
 type Counters struct {
 	RxBytes, RxPackets, TxBytes, TxPackets uint64
 }
@@ -230,14 +229,14 @@ func Stats(name string) (Counters, error) {
 	return Counters{s.RxBytes, s.RxPackets, s.TxBytes, s.TxPackets}, nil
 }
 
-// Info is what a result must say about a device.
+// Info describes a device in a result.
 type Info struct {
 	Kind     string // "veth", "bridge", "loopback", …
 	MTU      int
 	Qdisc    string
 	Offloads map[string]bool
-	// Rate is what its queueing disciplines let through of what it sends, in bit/s; 0: as
-	// much as comes, or different packets have different rates.
+	// Rate is what its queueing disciplines let through of what it sends, in bit/s; 0: unlimited,
+	// or different packets have different rates.
 	Rate uint64
 }
 
@@ -272,7 +271,7 @@ func Describe(name string) (Info, error) {
 // shapers are the queueing disciplines that may limit a rate.
 var shapers = []string{"tbf", "netem", "cake", "htb"}
 
-// qdisc names the device's root queueing discipline; "" if it has none.
+// qdisc returns the name of the device's root queueing discipline, or "".
 func qdisc(l netlink.Link) string {
 	qs, err := dump(func() ([]netlink.Qdisc, error) { return netlink.QdiscList(l) })
 	if err != nil {
@@ -289,8 +288,7 @@ func qdisc(l netlink.Link) string {
 // HasOVS reports whether the kernel has Open vSwitch's datapath.
 func HasOVS() bool { return hasFamily("ovs_datapath") == nil }
 
-// hasFamily reports whether the kernel has the generic netlink family: nil if
-// so.
+// hasFamily returns nil if the kernel has the generic netlink family.
 func hasFamily(name string) error {
 	if _, err := netlink.GenlFamilyGet(name); err != nil {
 		return fmt.Errorf("find generic netlink family %s: %w", name, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// shown are the device's offloads by the short names that `ethtool -k` users know.
+// shown returns the device's offloads by the short names of `ethtool -k`.
 func shown(name string) (map[string]bool, error) {
 	all, err := features(name)
 	if err != nil {
@@ -16,7 +16,7 @@ func shown(name string) (map[string]bool, error) {
 	return abbreviated(all, offloads), nil
 }
 
-// abbreviated are those features that short has a name for, by it.
+// abbreviated returns the features that have a short name, by it.
 func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for name, feature := range short {
@@ -30,8 +30,7 @@ func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 // Offload is a feature that can be switched.
 type Offload string
 
-// The offloads, each with the kernel's features that `ethtool -K` switches
-// together for it.
+// The offloads, each with the kernel's features that `ethtool -K` switches together for it.
 const (
 	GRO        Offload = "gro"
 	TSO        Offload = "tso"
@@ -44,9 +43,8 @@ var switches = map[Offload][]string{
 	TxChecksum: {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
 }
 
-// SetOffload switches an offload of the device, as `ethtool -K NAME OFFLOAD
-// on|off` does. It is an error if none of its features came on, or if one of
-// them stayed on.
+// SetOffload switches an offload of the device, as `ethtool -K NAME OFFLOAD on|off` does. It
+// returns an error if none of its features came on, or one of them stayed on.
 func SetOffload(name string, o Offload, on bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Route is what the kernel does with a packet to an address, as `ip route get` says it.
+// Route is the kernel's route to an address, as in `ip route get`.
 type Route struct {
 	Device string     `json:"device"`
-	Source netip.Addr `json:"source,omitzero"` // of packets whose sender chose none
+	Source netip.Addr `json:"source,omitzero"` // of packets without a chosen source
 	Via    netip.Addr `json:"via,omitzero"`    // the gateway; invalid: the address is a neighbour
-	// MTU is what the route limits packets to, in bytes: by configuration, or because a
-	// router on the way said so. 0: the device alone does.
+	// MTU is the route's limit in bytes, by configuration or by a router's message. 0: only the
+	// device's.
 	MTU int `json:"mtu,omitempty"`
-	// DeviceMTU is the device's own, in bytes.
+	// DeviceMTU is the device's MTU in bytes.
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
-// RouteTo asks the kernel for the route from the calling thread's network namespace.
+// RouteTo returns the kernel's route from the calling thread's network namespace.
 func RouteTo(to netip.Addr) (out Route, err error) {
 	all, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {

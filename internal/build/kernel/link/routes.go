@@ -24,10 +24,9 @@ type Routed struct {
 	Device, Text string
 }
 
-// Routes lists the routes of all tables. Of the local one, which follows from the addresses, it
-// lists only those that the kernel did not make, or that have more than an address. Of IPv6 it
-// leaves out those that come and go by themselves: link-local ones, multicast, and what routers
-// advertise.
+// Routes lists the routes of all tables. Of the local table, which follows from the addresses, it
+// lists only routes that the kernel did not make, or that have more than an address. It leaves out
+// IPv6 routes that come and go: link-local ones, multicast, and advertised ones.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -56,7 +55,7 @@ func Routes() ([]Routed, error) {
 	return out, nil
 }
 
-// routeMessage is a route as the kernel tells it. The library's type lacks some attributes.
+// routeMessage is a route in the kernel's form. The library's type lacks some attributes.
 type routeMessage struct {
 	*nl.RtMsg
 	attrs map[uint16][]byte
@@ -96,7 +95,7 @@ func parseRoute(b []byte) (m routeMessage, err error) {
 	return m, err
 }
 
-// number returns an attribute of 32 bits; 0 if the route does not have it.
+// number returns an attribute of 32 bits, or 0 if the route does not have it.
 func (m routeMessage) number(attr uint16) int {
 	if b := m.attrs[attr]; len(b) == 4 {
 		return int(binary.NativeEndian.Uint32(b))
@@ -120,7 +119,7 @@ func (m routeMessage) to() netip.Prefix {
 	return netip.PrefixFrom(addr, int(m.Dst_len))
 }
 
-// stays reports whether the route neither follows from an address nor comes and goes by itself.
+// stays reports whether the route neither follows from an address nor comes and goes.
 func (m routeMessage) stays() bool {
 	if m.attrs[unix.RTA_ENCAP_TYPE] != nil || len(m.attrs[unix.RTA_METRICS]) > 0 && m.Protocol != unix.RTPROT_RA {
 		return true
@@ -134,8 +133,8 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// routeWords are the attributes of a route that have words of their own, or none because they
-// count, change by themselves or stand in the route's head.
+// routeWords are the attributes of a route that are described separately, or left out because they
+// count, change on their own or repeat the route's head.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
 
@@ -151,7 +150,7 @@ var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu", unix.R
 // encapsulations names the kinds of light-weight tunnels (LWTUNNEL_ENCAP_…).
 var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf", 7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
 
-// routed returns the route in words. What has no word is there as a checksum.
+// routed returns the route in words, and unknown attributes as a checksum.
 func (m routeMessage) routed(names map[int]string) Routed {
 	to := m.to()
 	text := to.String()
@@ -173,7 +172,7 @@ func (m routeMessage) routed(names map[int]string) Routed {
 	}{{"table", m.table()}, {"metric", m.number(unix.RTA_PRIORITY)}, {"type", int(m.Type)}, {"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
 		word(n.name, strconv.Itoa(n.is))
 	}
-	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if the kernel's text is broken
+	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if the message is malformed
 	for _, a := range metrics {
 		switch kind := int(a.Attr.Type &^ unix.NLA_F_NESTED); {
 		case kind == unix.RTAX_CC_ALGO:
@@ -237,10 +236,10 @@ func policyRules(family int) ([]netlink.Rule, error) {
 	return rules, nil
 }
 
-// RoutedBySocket returns the first policy rule, in words, by which two programs' packets to
-// one address may take different routes, or none at all: it asks for a socket's user, ports,
-// protocol or type of service, or refuses packets. "" if there is none. Rules that ask for a
-// mark may refuse packets.
+// RoutedBySocket returns the first policy rule, in words, by which two programs' packets to one
+// address may take different routes, or none: a rule that selects a socket's user, ports, protocol
+// or type of service, or refuses packets. It returns "" if there is none. Rules that select a mark
+// may refuse packets.
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -263,8 +262,8 @@ func RoutedBySocket() (string, error) {
 	return "", nil
 }
 
-// RoutedByMark returns the first policy rule, in words, that asks for a packet's mark. "" if
-// there is none.
+// RoutedByMark returns the first policy rule, in words, that selects packets by their mark, or ""
+// if there is none.
 func RoutedByMark() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -280,8 +279,8 @@ func RoutedByMark() (string, error) {
 	return "", nil
 }
 
-// refusingRule returns the first policy rule that refuses packets without a mark, which the
-// library's list does not tell.
+// refusingRule returns the first policy rule that refuses packets without a mark. The library's
+// list lacks that.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)
@@ -293,7 +292,7 @@ func refusingRule(family int) (string, error) {
 	}
 	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit"}
 	for _, b := range msgs {
-		m := nl.DeserializeRtMsg(b) // struct fib_rule_hdr is laid out so
+		m := nl.DeserializeRtMsg(b) // struct fib_rule_hdr has the same layout
 		attrs, err := nl.ParseRouteAttr(b[m.Len():])
 		if err != nil {
 			return "", fmt.Errorf("list policy rules: %w", err)
@@ -315,8 +314,8 @@ func refusingRule(family int) (string, error) {
 	return "", nil
 }
 
-// LocalRoute returns why packets of this machine to one of its own addresses are not
-// delivered by its loopback device, as a rule or a route may have it; nil if they are.
+// LocalRoute returns why a rule or a route keeps this machine's packets to one of its own addresses
+// from the loopback device, or nil if they are delivered there.
 func LocalRoute(to netip.Addr) error {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {
@@ -330,9 +329,8 @@ func LocalRoute(to netip.Addr) error {
 	return nil
 }
 
-// SetRouteCongestion gives the route to a network, which is its only one, a congestion control
-// of its own: connections that are opened to it from the calling thread's namespace have that.
-// It is read back.
+// SetRouteCongestion sets the congestion control of the only route to a network, for connections
+// from the calling thread's namespace, and reads it back.
 func SetRouteCongestion(to netip.Prefix, name string) error {
 	err := changeRoute(to, func(r *netlink.Route) { r.Congctl = name })
 	if err == nil {
@@ -356,7 +354,7 @@ func changeRoute(to netip.Prefix, change func(*netlink.Route)) error {
 	return netlink.RouteReplace(r)
 }
 
-// routeTo is the one route to a network, of the main table.
+// routeTo returns the one route to a network in the main table.
 func routeTo(to netip.Prefix) (*netlink.Route, error) {
 	all, err := dump(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Dst: ipNet(to)}, netlink.RT_FILTER_DST)

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Steering is a way of steering a device's packets to CPUs: the queues of one direction
-// and the file that each has for it.
+// Steering is a method of steering a device's packets to CPUs: a direction's queues, and the file
+// that each has for it.
 type Steering struct{ queues, file string }
 
-// RPS steers received packets, XPS those that are sent.
+// RPS steers received packets, XPS sent ones.
 var (
 	RPS = Steering{"rx-", "rps_cpus"}
 	XPS = Steering{"tx-", "xps_cpus"}
 )
 
-// Steer steers the packets of all of the device's queues to all CPUs, or to none in
-// particular (the CPU that received them, or any queue), and reads that back. The kernel has no
-// netlink message for it: it is a file of sysfs, and of a sysfs that was mounted in the
-// device's namespace. That mount is attached nowhere and ends with the call.
+// Steer steers the packets of all of the device's queues to all CPUs, or to the default (the CPU
+// that received them, or any queue), and reads that back. The kernel offers a file of sysfs for it
+// and no netlink message, in a sysfs mounted in the device's namespace. That mount is attached
+// nowhere and ends with the call.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -60,8 +60,8 @@ func (s Steering) steer(root int, name, cpus string) error {
 	}
 }
 
-// SetThreaded makes the device's NAPI run in threads of its own, or not, and reads that back.
-// A device without NAPI gives EOPNOTSUPP.
+// SetThreaded runs the device's NAPI in threads of its own, or not, and reads that back. It returns
+// EOPNOTSUPP for a device without NAPI.
 func SetThreaded(name string, on bool) error {
 	value := "0"
 	if on {
@@ -84,9 +84,9 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// withSysfs calls f with a descriptor of the root of a sysfs of the calling thread's network
-// namespace that can be written. All mounts of one namespace's sysfs share what makes it
-// read-only, and engines mount a container's so: that is put back afterwards.
+// withSysfs calls f with a descriptor of the root of a writable sysfs of the calling thread's
+// network namespace. All mounts of one namespace's sysfs share the read-only flag, which engines
+// set for containers; it is restored afterwards.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
@@ -105,7 +105,7 @@ func withSysfs(f func(root int) error) error {
 	return errors.Join(f(root), remount(root, "ro"), unix.Close(root))
 }
 
-// remount makes a file system read-only or not, by "ro" or "rw".
+// remount sets a file system's flag, "ro" or "rw".
 func remount(root int, flag string) error {
 	fs, err := unix.Fspick(root, "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
 	if err == nil {
@@ -141,8 +141,8 @@ func writeAt(root int, file, text string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// mountSysfs returns a descriptor of the root of a sysfs that shows the
-// calling thread's network namespace.
+// mountSysfs returns a descriptor of the root of a sysfs that shows the calling thread's network
+// namespace.
 func mountSysfs() (int, error) {
 	fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -158,7 +158,7 @@ func mountSysfs() (int, error) {
 	return root, nil
 }
 
-// allCPUs is the mask of the CPUs that are online.
+// allCPUs returns the mask of the online CPUs.
 func allCPUs() (string, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -167,8 +167,8 @@ func allCPUs() (string, error) {
 	return mask(strings.TrimSpace(string(b)))
 }
 
-// mask turns a list of CPUs, "0-3,8", into a mask as sysfs takes it: groups of
-// 32 bits in hexadecimal, the highest first.
+// mask converts a list of CPUs, "0-3,8", into a mask for sysfs: groups of 32 bits in hexadecimal,
+// the highest first.
 func mask(list string) (string, error) {
 	var words []uint32
 	for part := range strings.SplitSeq(list, ",") {
@@ -202,8 +202,8 @@ func mask(list string) (string, error) {
 // steering reads which CPUs devices' packets are steered to.
 type steering struct{ root int }
 
-// openSteering returns one that reads nothing where sysfs cannot be mounted: there
-// only the machine's root could steer.
+// openSteering returns a reader, which reads nothing if sysfs cannot be mounted: there only the
+// machine's root could steer.
 func openSteering() *steering {
 	root, err := mountSysfs()
 	if err != nil {
@@ -212,7 +212,7 @@ func openSteering() *steering {
 	return &steering{root}
 }
 
-// read is the device's mask of CPUs; "" if it is not to be read.
+// read returns the device's mask of CPUs, or "" if unreadable.
 func (s *steering) read(name string) string {
 	if s.root < 0 {
 		return ""

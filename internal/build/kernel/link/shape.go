@@ -15,27 +15,26 @@ type Shape struct {
 }
 
 const (
-	// At high rates the queue is queueTime long, as of a switch with a shallow
-	// buffer, and the bucket holds what the kernel's timer may be late by.
+	// At high rates the queue is queueTime long, like a switch with a shallow buffer, and the
+	// bucket covers the lateness of the kernel's timer.
 	queueTime = time.Millisecond
 	timerLate = 100 * time.Microsecond
-	// At lower rates they are larger, so that packets of 64 KiB pass whole, as
-	// a card with segmentation offload takes them, but no larger than what
-	// passes in slowTime: below, such packets are cut up.
+	// At lower rates they are larger, so that packets of 64 KiB pass whole, as a card with
+	// segmentation offload takes them, but no larger than what passes in slowTime: below, such
+	// packets are cut up.
 	queueSize  = 256 << 10
 	bucketSize = 128 << 10
 	slowTime   = 10 * time.Millisecond
-	// fewest is how many packets of the device's MTU the queue holds at least;
-	// the bucket holds one.
+	// fewest is the least number of packets of the device's MTU that the queue holds; the bucket
+	// holds one.
 	fewest   = 10
 	ethernet = 18 // bytes of header, with a VLAN tag
-	// delayQueue is how many packets may be under way.
+	// delayQueue is the most packets that may be in flight.
 	delayQueue = 100_000
 )
 
-// SetShape gives the device the queueing disciplines for s: netem for the
-// delay and, behind it, tbf for the rate. The zero value changes nothing. A
-// kernel without one of them answers ENOENT.
+// SetShape sets the queueing disciplines for s: netem for the delay and, behind it, tbf for the
+// rate. The zero value changes nothing. The error is ENOENT if the kernel lacks one of them.
 func SetShape(name string, s Shape) error {
 	if s == (Shape{}) {
 		return nil
@@ -70,7 +69,7 @@ func SetShape(name string, s Shape) error {
 	return nil
 }
 
-// ClearShape takes the shape off again.
+// ClearShape removes the shape.
 func ClearShape(name string) error {
 	return change(name, "clear the shape of "+name, func(l netlink.Link) error {
 		return netlink.QdiscDel(&netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{

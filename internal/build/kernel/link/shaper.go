@@ -10,9 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Where queueing disciplines have the rate that they let through, in bytes a second: an attribute with
-// the old figure of 32 bits at an offset, and one with the new figure of 64, which rates have
-// that do not fit (linux/pkt_sched.h). 0: there is none.
+// rateAttrs locates a queueing discipline's rate, in bytes a second: an attribute with the old
+// figure of 32 bits at an offset, and one with the new figure of 64 bits, which larger rates have
+// (linux/pkt_sched.h). 0: none.
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
@@ -24,14 +24,14 @@ var rateAttrs = map[string]struct {
 
 const (
 	htbDefault   = 8          // offset in struct tc_htb_glob: the minor number of the default class
-	unlimited32  = 1<<32 - 1  // what does not fit into the old figure
+	unlimited32  = 1<<32 - 1  // what does not fit into 32 bits
 	tcMajor      = 0xffff0000 // of a handle
 	mostParents  = 16         // classes above a class
 	bitsInAByte  = 8
 	maxRateBytes = sample.MaxSpeed / bitsInAByte
 )
 
-// shaped is the rate in a discipline's or a class's options, in B/s; 0 if it has none.
+// shaped returns the rate in a discipline's or a class's options, in B/s, or 0 if it has none.
 func shaped(kind string, options []byte) (rate uint64) {
 	at, ok := rateAttrs[kind]
 	if !ok {
@@ -59,10 +59,9 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf is what the queueing disciplines of a device let through of what it sends, in bit/s as they
-// count packets: with the headers of the link, without what the medium adds. 0: as much as
-// comes, or different packets have different rates. Of htb it is what packets get that no
-// filter takes.
+// rateOf returns what a device's queueing disciplines let through of what it sends, in bit/s by
+// their count of packets: with the link's headers, without what the medium adds. 0: unlimited, or
+// different packets have different rates. For htb it is the rate of packets that no filter selects.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
 	if err != nil {
@@ -73,13 +72,14 @@ func rateOf(index int) (bits uint64, err error) {
 	}}.below(netlink.HANDLE_ROOT, 0), nil
 }
 
-// shaping are the queueing disciplines of a device.
+// shaping holds the queueing disciplines of a device.
 type shaping struct {
 	all     []tcMessage
 	classes func() ([]tcMessage, error)
 }
 
-// below is the rate of the discipline at a parent and of what is below that, in B/s; 0 is unlimited.
+// below returns the rate of the discipline at a parent and of those below it, in B/s; 0 is
+// unlimited.
 func (s shaping) below(parent uint32, depth int) uint64 {
 	const deepest = 8
 	if depth > deepest {
@@ -109,8 +109,8 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 	return 0
 }
 
-// byDefault is the class of an htb that takes what no filter takes, and the least ceil from it up; 0 if
-// there is none, so that such packets are not shaped.
+// byDefault returns the class of an htb that gets what no filter selects, and the least ceil from
+// it up; 0 if there is none, so that such packets are not shaped.
 func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
 	if err != nil {
@@ -146,7 +146,7 @@ func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	return class, rate
 }
 
-// least is the smaller of two rates, of which 0 is unlimited.
+// least returns the smaller of two rates, where 0 is unlimited.
 func least(a, b uint64) uint64 {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -17,10 +17,10 @@ type Device struct {
 	MTU    int
 	Up     bool
 	Master string // the bridge that it is a port of
-	// Peer is a veth's other end, by its index in its namespace.
+	// Peer is the index of a veth's other end, in its namespace.
 	Peer  int
 	Addrs []netip.Prefix
-	// Uplink says that a default route leaves by it.
+	// Uplink means that a default route leaves by it.
 	Uplink bool
 }
 
@@ -75,8 +75,8 @@ func isAll(n *net.IPNet) bool {
 	return ones == 0 && n.IP.IsUnspecified()
 }
 
-// Used lists the IPv4 prefixes that the namespace knows the way to: those of its
-// addresses and of the routes of all tables, but for default routes.
+// Used lists the IPv4 prefixes that the namespace has a route to: those of its addresses and of the
+// routes of all tables, except default routes.
 func Used() ([]netip.Prefix, error) {
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
@@ -106,7 +106,7 @@ func Used() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// prefix is the network; invalid if its address is none.
+// prefix returns the network, or an invalid prefix if its address is invalid.
 func prefix(n *net.IPNet) netip.Prefix {
 	ip, _ := netip.AddrFromSlice(n.IP)
 	ones, _ := n.Mask.Size()

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discipline is a queueing discipline with its options as the kernel has them, of
-// whatever kind; or one of its classes.
+// discipline is a queueing discipline of any kind, or one of its classes, with its options in the
+// kernel's form.
 type discipline struct {
 	kind           string
 	handle, parent uint32
 	options        []byte
-	blocks         string // shared with other devices, that have filters
+	blocks         string // filter blocks shared with other devices
 }
 
-// trafficControl is what `tc` shows of all devices of a namespace.
+// trafficControl is what `tc` shows of all devices of a namespace, by the device's index.
 type trafficControl map[int][]discipline // by the device's index
 
 // traffic reads the queueing disciplines of the namespace.
@@ -43,8 +43,7 @@ type tcMessage struct {
 	attrs map[uint16][]byte
 }
 
-// tcDump asks for a list. The library's own lists leave out what it has no type
-// for.
+// tcDump requests a list. The library's own lists leave out what it has no type for.
 func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
 	raw, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
@@ -79,7 +78,7 @@ const (
 	tcaHTBInit      = 2
 	tcaBPFName      = 7
 
-	htbDirectPackets = 16 // offset in struct tc_htb_glob, which counts there
+	htbDirectPackets = 16 // offset in struct tc_htb_glob, which contains a counter there
 )
 
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
@@ -97,7 +96,7 @@ func (m tcMessage) discipline() discipline {
 	return d
 }
 
-// withoutCount are the options of htb without the packets that it counts in them.
+// withoutCount returns the options of htb without their packet counter.
 func withoutCount(options []byte) []byte {
 	attrs, err := nl.ParseRouteAttr(options)
 	if err != nil {
@@ -114,7 +113,7 @@ func withoutCount(options []byte) []byte {
 	return out
 }
 
-// String is the discipline in few words: options only as a checksum.
+// String returns the discipline in a few words, with a checksum of its options.
 func (d discipline) String() string {
 	text := d.kind + d.blocks + d.rate()
 	if d.parent != netlink.HANDLE_ROOT && !d.hook() {
@@ -126,7 +125,7 @@ func (d discipline) String() string {
 	return text
 }
 
-// rate is how much tbf lets through: it is what people shape links with.
+// rate returns the rate of tbf, with which most links are shaped.
 func (d discipline) rate() string {
 	if d.kind != "tbf" {
 		return ""
@@ -135,10 +134,10 @@ func (d discipline) rate() string {
 	return fmt.Sprintf(" of %g Mbit/s", float64(shaped(d.kind, d.options))*bitsPerByte/mega)
 }
 
-// hook reports whether it is a place for filters rather than a queue.
+// hook reports whether the discipline is a place for filters rather than a queue.
 func (d discipline) hook() bool { return d.kind == "clsact" || d.kind == "ingress" }
 
-// disciplines are those of a device and their classes in words.
+// disciplines returns a device's disciplines and their classes in words.
 func (t trafficControl) disciplines(index int) string {
 	var out []string
 	for _, d := range t[index] {
@@ -153,17 +152,17 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves are disciplines without classes that matter: what is below them is listed
-// as a discipline, and filters, if any, are their own.
+// leaves are disciplines whose classes do not matter: what is below them is listed as a discipline,
+// and any filters are their own.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
 
-// classes are those of a discipline.
+// classes returns the classes of a discipline.
 func (d discipline) classes(index int) (out []discipline) {
 	if slices.Contains(leaves, d.kind) {
 		return nil
 	}
 	msgs, err := tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, d.handle)
-	if err != nil { // it is gone
+	if err != nil { // it was removed
 		return nil
 	}
 	for _, m := range msgs {
@@ -175,13 +174,13 @@ func (d discipline) classes(index int) (out []discipline) {
 	return out
 }
 
-// filters are those of a device, wherever they are attached.
+// filters returns the filters of a device, wherever they are attached.
 func (t trafficControl) filters(index int) ([]string, error) {
 	var out []string
 	add := func(where string, parent uint32) error {
 		msgs, err := tcDump(unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, index, parent)
 		for _, m := range msgs {
-			if len(m.attrs[nl.TCA_OPTIONS]) > 0 { // else it only opens a chain or a priority
+			if len(m.attrs[nl.TCA_OPTIONS]) > 0 { // without options it only opens a chain or a priority
 				out = append(out, where+" "+m.filter())
 			}
 		}
@@ -197,7 +196,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 		case d.kind == "ingress":
 			err = add("ingress", netlink.HANDLE_MIN_INGRESS)
 		case d.kind != "noqueue":
-			err = add("egress", d.handle) // 0 stands for the root, which is right there
+			err = add("egress", d.handle) // 0 is the root, which is right there
 			for _, c := range d.classes(index) {
 				if err == nil {
 					err = add("egress", c.handle)
@@ -212,7 +211,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// filter is "matchall" or "bpf cil_from_container".
+// filter returns a description such as "matchall" or "bpf cil_from_container".
 func (m tcMessage) filter() string {
 	text := m.kind()
 	attrs, err := nl.ParseRouteAttr(m.attrs[nl.TCA_OPTIONS])

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch counts what was changed in a network namespace since it was made, also what was changed
-// back. It keeps the namespace alive until it is closed. Its methods may be called from any
-// thread; it costs no packet anything.
+// Watch counts what was changed in a network namespace since it was made, including what was
+// changed back. It keeps the namespace alive until it is closed. Its methods may be called from any
+// thread. Packets are not slowed down.
 type Watch struct {
 	fd int
 
-	mu     sync.Mutex // guards following
+	mu     sync.Mutex // guards the fields that follow
 	links  map[int]watched
 	counts Changes
 }
 
-// Changes are numbers of changes.
+// Changes holds numbers of changes.
 type Changes struct {
 	Traffic  map[string]int // to the queueing disciplines, classes and filters of a device, by its name
 	Links    map[string]int // to a device's MTU, queue length, master, sizes and administrative state
-	Routes   int            // to the routes that were asked for
+	Routes   int            // to the selected routes
 	Policies int            // to the rules that choose a routing table
-	// Lost says that changes came faster than they were read: there were more.
+	// Lost means that changes came faster than they were read: there were more.
 	Lost bool
 }
 
-// watched is what is known of a device.
+// watched is the last known state of a device.
 type watched struct {
 	name  string
 	state string
@@ -45,14 +45,14 @@ const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) | 1<<(unix
 
 const watchBuffer = 1 << 20 // some thousand changes
 
-// NewWatch begins to count, in the calling thread's network namespace. The caller closes it.
+// NewWatch starts to count, in the calling thread's network namespace. The caller closes it.
 func NewWatch() (*Watch, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("watch network settings: %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer) // up to net.core.rmem_max, or Lost tells
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer) // up to net.core.rmem_max; Lost reports an overflow
 	}
 	w := &Watch{fd: fd, links: map[int]watched{}, counts: Changes{Traffic: map[string]int{}, Links: map[string]int{}}}
 	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: watchGroups})
@@ -78,7 +78,7 @@ func watchedOf(l netlink.Link) watched {
 		a.Flags&net.FlagUp)}
 }
 
-// Read returns the changes so far. Of routes it counts those for which ours is true.
+// Read returns the changes so far, counting the routes for which ours returns true.
 func (w *Watch) Read(ours func(Routed) bool) (Changes, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
 	}
 }
 
-// link notes what a device is like. Messages of a bridge about its ports are not about that.
+// link records a device's state. Messages of a bridge about its ports are ignored.
 func (w *Watch) link(m syscall.NetlinkMessage) {
 	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
 		return

@@ -30,8 +30,8 @@ func (r *reader) match(e any) bool {
 	return true
 }
 
-// simple puts a comparison in the rule's own field for it, if it is the first of
-// its kind and of that form.
+// simple puts a comparison into the rule's own field for it, if it is the first of its kind and has
+// that form.
 func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	f, mask, not := r.regs[at], r.mask[at], op == expr.CmpOpNeq
 	if op != expr.CmpOpEq && !not || r.placed[f] || mask != nil && f != srcAddr && f != dstAddr {
@@ -78,9 +78,9 @@ func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	return done
 }
 
-// compare is a match of any field of a packet.
+// compare handles a match of any field of a packet.
 func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
-	if r.regs[at] == mark { // which another program may have set
+	if r.regs[at] == mark { // another program may have set it
 		r.unread("a mark")
 		return true
 	}
@@ -94,7 +94,7 @@ func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
 	return r.between(at, in[op], op == expr.CmpOpNeq || op == expr.CmpOpLt || op == expr.CmpOpGt)
 }
 
-// between is a match of a field with a range.
+// between handles a match of a field with a range.
 func (r *reader) between(at uint32, in firewall.Range, not bool) (known bool) {
 	f, width := r.fieldAt(at)
 	mask := r.mask[at]
@@ -106,7 +106,7 @@ func (r *reader) between(at uint32, in firewall.Range, not bool) (known bool) {
 		in = firewall.Range{Low: append(slices.Clone(in.Low), make([]byte, short)...), High: append(slices.Clone(in.High), bytes.Repeat([]byte{0xff}, short)...)}
 	}
 	if f == firewall.NoField || len(in.Low) != width || len(in.High) != width || mask != nil && len(mask) != width ||
-		!one && (f == firewall.State || f == firewall.Status || f == firewall.InName || f == firewall.OutName) { // in the machine's order
+		!one && (f == firewall.State || f == firewall.Status || f == firewall.InName || f == firewall.OutName) { // in the machine's byte order
 		return false
 	}
 	l := firewall.Is(f, in, not)
@@ -122,7 +122,7 @@ func owner(not bool) firewall.Local {
 	return firewall.Own
 }
 
-// deviceName ends at its zero; without one it is a prefix.
+// deviceName reads a name up to its zero; without one it is a prefix.
 func deviceName(b []byte) string {
 	if i := slices.Index(b, 0); i >= 0 {
 		return string(b[:i])
@@ -133,7 +133,7 @@ func deviceName(b []byte) string {
 	return string(b) + "+"
 }
 
-// deviceAt is the device that has an index now.
+// deviceAt returns the device that has an index now.
 func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	if len(data) != 4 {
 		return firewall.Device{}, false
@@ -145,7 +145,7 @@ func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	return firewall.Device{Name: d.Name, Not: not}, true
 }
 
-// netOf is an address of which only some bytes may have been loaded.
+// netOf reads an address of which only some bytes may have been loaded.
 func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	size := 4
 	if six || len(data) > size {
@@ -167,7 +167,7 @@ func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	return firewall.Net{Prefix: netip.PrefixFrom(a, ones), Not: not}, true
 }
 
-// protoName is a protocol's name; of one that no packet of ours has, its number.
+// protoName returns a protocol's name, or its number if toll's packets never have it.
 func protoName(data []byte) string {
 	name, ok := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp",
 		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmpv6"}[data[0]]

@@ -12,14 +12,14 @@ import (
 // Counted is a foreign rule with its counter.
 type Counted struct {
 	Chain   string
-	Handle  uint64 // names it among the table's rules
+	Handle  uint64 // identifies it within the table
 	Rule    firewall.Rule
 	Counts  bool // it has a counter
 	Packets uint64
 }
 
-// ReadTable reads the rules of a table. Of a table that there is not it finds none. It needs
-// CAP_NET_ADMIN over the namespace.
+// ReadTable reads the rules of a table, or none if it does not exist. It needs CAP_NET_ADMIN over
+// the namespace.
 func ReadTable(f Family, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -44,7 +44,7 @@ func ReadTable(f Family, name string) ([]Counted, error) {
 	return out, nil
 }
 
-// ReadChain reads the rules of one of its chains.
+// ReadChain reads the rules of one of a table's chains.
 func ReadChain(f Family, table, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// connection loads what connection tracking knows. Of the ports that clients
-// choose, and of what later packets change, nothing is known.
+// connection loads what connection tracking knows. Ports that clients choose, and what later
+// packets change, are unknown.
 func (r *reader) connection(e *ct) {
 	if e.sets {
 		if e.key != expr.CtKeyMARK && e.key != expr.CtKeyLABELS && e.key != expr.CtKeySECMARK {
@@ -33,7 +33,7 @@ func (r *reader) connection(e *ct) {
 	case unix.NFT_CT_SRC_IP6, unix.NFT_CT_DST_IP6:
 		size = net.IPv6len
 	}
-	tuples := map[expr.CtKey][2]field{ // the original one, that of replies
+	tuples := map[expr.CtKey][2]field{ // the original one, and that of replies
 		expr.CtKeySRC: {ctOrigSrc, ctReplSrc}, unix.NFT_CT_SRC_IP: {ctOrigSrc, ctReplSrc}, unix.NFT_CT_SRC_IP6: {ctOrigSrc, ctReplSrc},
 		expr.CtKeyDST: {ctOrigDst, ctReplDst}, unix.NFT_CT_DST_IP: {ctOrigDst, ctReplDst}, unix.NFT_CT_DST_IP6: {ctOrigDst, ctReplDst},
 		expr.CtKeyPROTOSRC: {unknown, ctReplSport}, expr.CtKeyPROTODST: {ctOrigDport, unknown},
@@ -98,7 +98,7 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.Conntrac
 		if !has(a.flag) {
 			continue
 		}
-		if _, bits := a.mask.Size(); bits == 0 { // the range would hold more than the rule does
+		if _, bits := a.mask.Size(); bits == 0 { // the range would hold more than the rule matches
 			known = false
 			continue
 		}
@@ -118,7 +118,7 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.Conntrac
 	return known
 }
 
-// maskedRange are the addresses that begin as ip does.
+// maskedRange returns the range of addresses that begin like ip.
 func maskedRange(ip net.IP, mask net.IPMask) firewall.Range {
 	low, high := make([]byte, len(ip)), make([]byte, len(ip))
 	for i := range ip {

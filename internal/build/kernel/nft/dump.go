@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The library leaves out expressions that it does not know, and fails at those
-// that ask for one direction of a connection. Here nothing is left out.
+// The library leaves out expressions that it does not know, and fails at those for one direction of
+// a connection. Here nothing is left out.
 
 // rawRule is a rule's handle and expressions: those of the library, ct,
 // byteorder and opaque.
@@ -20,18 +20,18 @@ type rawRule struct {
 	exprs  []any
 }
 
-// ct loads what connection tracking knows.
+// ct loads a value of connection tracking.
 type ct struct {
 	key   expr.CtKey
 	reg   uint32
-	reply bool // of the tuple of replies, where there is one for each direction
-	sets  bool // it writes instead
+	reply bool // of the reply's tuple, if there is one for each direction
+	sets  bool // writes instead of loading
 }
 
-// byteorder turns a number of the machine's order into network order.
+// byteorder converts a number from the machine's byte order to the network's.
 type byteorder struct{ from, to uint32 }
 
-// opaque is an expression that is not read, by its name.
+// opaque is the name of an expression that is not decoded.
 type opaque string
 
 // listRules reads a chain's rules in the calling thread's network namespace.
@@ -105,7 +105,7 @@ var decoded = map[string]func() expr.Any{
 	"range": func() expr.Any { return &expr.Range{} },
 }
 
-// decodeExpr reads an expression; what cannot be decoded is opaque.
+// decodeExpr decodes an expression, or returns it as opaque.
 func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
 	var name string
 	var data []byte

@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 )
 
-// Follow tells, in done's time, that rules of the calling thread's network namespace
-// changed: those of nftables and of iptables-nft. Old iptables' (iptables-legacy) are not
-// told of. Changes that come faster than they are read are told of once. The channel is closed
-// when the kernel tells no more.
+// Follow reports, until done is closed, that rules of nftables or iptables-nft changed in the
+// calling thread's network namespace. It does not report those of iptables-legacy. Changes that
+// come faster than they are read are reported once. The channel is closed when the kernel reports
+// no more.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := link.Messages(done, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listed is a chain, a table or a flow table of any family, as it is.
+// Listed is a chain, a table or a flow table of any family.
 type Listed struct {
 	Name string // "chain ip nat DOCKER"
-	// Text says what it does, without counters: rules by their number and a checksum.
+	// Text describes the content without counters: the number of rules and a checksum.
 	Text string
-	// Devices are those whose frames it gets before anything else does; nil: none.
-	// One that ends in * stands for all that begin so.
+	// Devices are those whose frames it gets before anything else does; nil: none. A name that ends
+	// in * matches all with that beginning.
 	Devices []string
 }
 
-// List lists all packet filters, whatever program wrote them: also those that
-// Read does not understand. It needs CAP_NET_ADMIN over the namespace.
+// List lists all packet filters, whatever program wrote them, including those that Read does not
+// understand. It needs CAP_NET_ADMIN over the namespace.
 func List() ([]Listed, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -38,7 +38,7 @@ func List() ([]Listed, error) {
 		}
 		rules[name].add(a)
 	})
-	if Unsupported(err) { // there is no nf_tables, and so there are no rules
+	if Unsupported(err) { // without nf_tables there are no rules
 		return nil, nil
 	}
 	if err == nil {
@@ -59,8 +59,8 @@ func chainOf(family byte, a attributes) string {
 	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
-// Generation returns a number that each change of the namespace's packet filters changes, also
-// one that was taken back; 0 if the kernel has no nf_tables.
+// Generation returns a number that each change of the namespace's packet filters changes, even one
+// that was undone; 0 if the kernel has no nf_tables.
 func Generation() (uint32, error) {
 	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -90,7 +90,7 @@ type lister struct {
 	out   []Listed
 }
 
-// each calls f for each of a kind of things, of all families.
+// each calls f for each object of a kind, of all families.
 func (l *lister) each(kind uint16, what string, f func(family byte, a attributes)) error {
 	const header = 4 // struct nfgenmsg
 	msgs, err := l.conn.Execute(netlink.Message{
@@ -156,7 +156,7 @@ func (l *lister) flowtable(family byte, a attributes) {
 	l.out = append(l.out, out)
 }
 
-// devicesOf are the devices that a chain is hung into: one or a list.
+// devicesOf returns the devices that a chain is attached to: one or a list.
 func devicesOf(hook attributes) []string {
 	out := names(hook.get(hookDevs))
 	if one := hook.text(unix.NFTA_HOOK_DEV); one != "" && !slices.Contains(out, one) {
@@ -201,13 +201,13 @@ func familyName(f byte) string {
 	return fmt.Sprintf("family %d", f)
 }
 
-// ruleList is a chain's rules.
+// ruleList summarizes a chain's rules.
 type ruleList struct {
 	n   int
 	sum uint32
 }
 
-// String is "4 rules (checksum 5f3a01)".
+// String returns text such as "4 rules (checksum 5f3a01)".
 func (r *ruleList) String() string {
 	switch {
 	case r == nil || r.n == 0:
@@ -218,7 +218,7 @@ func (r *ruleList) String() string {
 	return fmt.Sprintf("%d rules (checksum %06x)", r.n, r.sum&0xffffff)
 }
 
-// add adds a rule: its expressions without what they count.
+// add adds a rule: its expressions without their counters.
 func (r *ruleList) add(a attributes) {
 	r.n++
 	list, err := decode(a.get(unix.NFTA_RULE_EXPRESSIONS))
@@ -241,7 +241,7 @@ func (r *ruleList) add(a attributes) {
 // counting are the expressions whose data change with the traffic.
 var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
 
-// attribute is one of a message's.
+// attribute is one of a message's attributes.
 type attribute struct {
 	kind uint16
 	data []byte
@@ -278,7 +278,7 @@ func (a attributes) number(kind uint16) uint32 {
 	return 0
 }
 
-// text is a string that ends at its zero.
+// text returns a string up to its zero.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s

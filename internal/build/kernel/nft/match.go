@@ -16,7 +16,7 @@ const (
 	offsetDst   = 16
 	offsetSport = 0
 	offsetDport = 2
-	offsetVNI   = 12 // behind UDP's eight bytes, flags and three reserved bytes
+	offsetVNI   = 12 // after UDP's eight bytes, flags and three reserved bytes
 )
 
 func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
@@ -28,19 +28,19 @@ func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
 	}}
 }
 
-// In is iptables' `-i name`.
+// In returns iptables' `-i name`.
 func In(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
 
-// NotIn is iptables' `! -i name`.
+// NotIn returns iptables' `! -i name`.
 func NotIn(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpNeq, name) }
 
-// Out is iptables' `-o name`.
+// Out returns iptables' `-o name`.
 func Out(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpEq, name) }
 
-// NotOut is iptables' `! -o name`.
+// NotOut returns iptables' `! -o name`.
 func NotOut(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpNeq, name) }
 
-// src and dst are where the addresses of p's family are.
+// src and dst return the offsets of the addresses of p's family.
 
 func src(p netip.Prefix) uint32 {
 	if p.Addr().Is6() {
@@ -56,8 +56,8 @@ func dst(p netip.Prefix) uint32 {
 	return offsetDst
 }
 
-// prefix compares an address with p. Like iptables-nft it loads only the
-// bytes that a byte-aligned prefix has.
+// prefix compares an address with p. Like iptables-nft it loads only the bytes of a byte-aligned
+// prefix.
 func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	addr := p.Masked().Addr().AsSlice()
 	size := uint32(len(addr))
@@ -75,16 +75,16 @@ func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	}}
 }
 
-// Src is iptables' `-s p`.
+// Src returns iptables' `-s p`.
 func Src(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpEq, p) }
 
-// NotSrc is iptables' `! -s p`.
+// NotSrc returns iptables' `! -s p`.
 func NotSrc(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpNeq, p) }
 
-// Dst is iptables' `-d p`.
+// Dst returns iptables' `-d p`.
 func Dst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpEq, p) }
 
-// NotDst is iptables' `! -d p`.
+// NotDst returns iptables' `! -d p`.
 func NotDst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpNeq, p) }
 
 func addrType(src, dst bool) Match {
@@ -95,10 +95,10 @@ func addrType(src, dst bool) Match {
 	}}
 }
 
-// DstLocal is iptables' `-m addrtype --dst-type LOCAL`.
+// DstLocal returns iptables' `-m addrtype --dst-type LOCAL`.
 func DstLocal() Match { return addrType(false, true) }
 
-// SrcLocal is iptables' `-m addrtype --src-type LOCAL`.
+// SrcLocal returns iptables' `-m addrtype --src-type LOCAL`.
 func SrcLocal() Match { return addrType(true, false) }
 
 // metaSecpath is NFT_META_SECPATH, the next key in linux/netfilter/nf_tables.h.
@@ -118,21 +118,20 @@ func port(proto byte, offset uint32, number uint16) Match {
 	)}
 }
 
-// TCPDport is iptables' `-p tcp --dport number`.
+// TCPDport returns iptables' `-p tcp --dport number`.
 func TCPDport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetDport, number) }
 
-// TCPSport is iptables' `-p tcp --sport number`.
+// TCPSport returns iptables' `-p tcp --sport number`.
 func TCPSport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetSport, number) }
 
-// UDPDport is iptables' `-p udp --dport number`.
+// UDPDport returns iptables' `-p udp --dport number`.
 func UDPDport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetDport, number) }
 
-// UDPSport is iptables' `-p udp --sport number`.
+// UDPSport returns iptables' `-p udp --sport number`.
 func UDPSport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetSport, number) }
 
-// VXLAN matches a VXLAN packet of one network: a UDP packet to port number
-// whose VXLAN header has the identifier vni. (Docker writes the second half as
-// iptables' `-m bpf`.)
+// VXLAN matches a VXLAN packet of one network: a UDP packet to port number whose VXLAN header has
+// the identifier vni. (Docker writes the second half as iptables' `-m bpf`.)
 func VXLAN(number uint16, vni uint32) Match {
 	m := port(unix.IPPROTO_UDP, offsetDport, number)
 	return Match{append(m.exprs,
@@ -141,8 +140,8 @@ func VXLAN(number uint16, vni uint32) Match {
 	)}
 }
 
-// ClearText is iptables' `-m policy --dir in --pol none`: the packet was not
-// encrypted by IPsec.
+// ClearText returns iptables' `-m policy --dir in --pol none`: the packet was not encrypted by
+// IPsec.
 func ClearText() Match {
 	return Match{[]expr.Any{
 		&expr.Meta{Key: metaSecpath, Register: 1},
@@ -150,26 +149,26 @@ func ClearText() Match {
 	}}
 }
 
-// ICMP is iptables' `-p icmp`.
+// ICMP returns iptables' `-p icmp`.
 func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
 
-// ICMPv6 is iptables' `-p ipv6-icmp`.
+// ICMPv6 returns iptables' `-p ipv6-icmp`.
 func ICMPv6() Match { return Match{protocol(unix.IPPROTO_ICMPV6)} }
 
-// TCP is iptables' `-p tcp`.
+// TCP returns iptables' `-p tcp`.
 func TCP() Match { return Match{protocol(unix.IPPROTO_TCP)} }
 
-// UDP is iptables' `-p udp`.
+// UDP returns iptables' `-p udp`.
 func UDP() Match { return Match{protocol(unix.IPPROTO_UDP)} }
 
-// SCTP is iptables' `-p sctp`.
+// SCTP returns iptables' `-p sctp`.
 func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
 
-// IPVS is iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has
-// no such match of its own.
+// IPVS returns iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has no such
+// match of its own.
 func IPVS() Match {
-	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h): which of the properties
-	// count is its last byte; two addresses, ports and their like come before it.
+	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h): its last byte selects the properties that
+	// count; two addresses, ports and others come before it.
 	const (
 		size     = 40
 		property = 1 // XT_IPVS_IPVS_PROPERTY
@@ -179,13 +178,13 @@ func IPVS() Match {
 	return Match{[]expr.Any{&expr.Match{Name: "ipvs", Info: &info}}}
 }
 
-// Established is iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
+// Established returns iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
 func Established() Match { return state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED) }
 
-// OnlyEstablished is iptables' `-m conntrack --ctstate ESTABLISHED`.
+// OnlyEstablished returns iptables' `-m conntrack --ctstate ESTABLISHED`.
 func OnlyEstablished() Match { return state(expr.CtStateBitESTABLISHED) }
 
-// NewOrEstablished is iptables' `-m conntrack --ctstate NEW,ESTABLISHED`.
+// NewOrEstablished returns iptables' `-m conntrack --ctstate NEW,ESTABLISHED`.
 func NewOrEstablished() Match { return state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED) }
 
 // state matches connections in one of the states.
@@ -208,13 +207,13 @@ func Accept() Verdict { return verdict(expr.VerdictAccept, "") }
 // Drop discards the packet.
 func Drop() Verdict { return verdict(expr.VerdictDrop, "") }
 
-// Return goes back to the chain that jumped here.
+// Return returns to the chain that jumped here.
 func Return() Verdict { return verdict(expr.VerdictReturn, "") }
 
 // Jump continues in another chain of the same table.
 func Jump(chain string) Verdict { return verdict(expr.VerdictJump, chain) }
 
-// Mark sets the packet's mark and goes on.
+// Mark sets the packet's mark and continues with the next rule.
 func Mark(mark uint32) Verdict {
 	return Verdict{[]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
@@ -222,10 +221,10 @@ func Mark(mark uint32) Verdict {
 	}}
 }
 
-// Masquerade replaces the source address by that of the outgoing device.
+// Masquerade replaces the source address by the outgoing device's.
 func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }
 
-// DNAT replaces the destination, by one of the table's family.
+// DNAT replaces the destination by an address of the table's family.
 func DNAT(to netip.AddrPort) Verdict {
 	family := uint32(unix.NFPROTO_IPV4)
 	if to.Addr().Is6() {
@@ -238,7 +237,7 @@ func DNAT(to netip.AddrPort) Verdict {
 	}}
 }
 
-// DNATAddr replaces the destination's address, and no port.
+// DNATAddr replaces the destination's address, not its port.
 func DNATAddr(to netip.Addr) Verdict {
 	return Verdict{[]expr.Any{
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
@@ -254,7 +253,7 @@ func SNAT(to netip.Addr) Verdict {
 	}}
 }
 
-// SNATPort replaces the source port alone.
+// SNATPort replaces only the source port.
 func SNATPort(port uint16) Verdict {
 	return Verdict{[]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},

@@ -1,9 +1,9 @@
-// Package nft writes nftables rule sets and reads their counters back, in
-// the calling thread's network namespace. Call it inside netns.NS.Do.
+// Package nft writes nftables rule sets and reads their counters back, in the calling thread's
+// network namespace. Call it inside netns.NS.Do.
 //
-// The rules are what iptables-nft writes for the same iptables commands
-// (`nft list ruleset` shows them alike), so that a packet pays the same price
-// as under Docker.
+// The rules are what iptables-nft writes for the same iptables commands (`nft list ruleset` shows
+// them alike), so a packet costs the same as under Docker. They are written by netlink, because a
+// new machine need not have the programs.
 package nft
 
 import (
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Family is the addresses that a table's rules are for.
+// Family is the address family of a table's rules.
 type Family int
 
 // The families ip and ip6.
@@ -38,15 +38,15 @@ type Chain struct {
 	Family
 	Table string // "nat", "filter", "mangle", "raw"
 	Name  string
-	Hook  Hook // zero: reached by jumps only
+	Hook  Hook // zero: reached only by jumps
 	Drop  bool // policy of a chain with a hook
 	Rules []Rule
 }
 
-// Hook says where the kernel calls a chain.
+// Hook is where the kernel calls a chain.
 type Hook int
 
-// The hooks with the priorities that iptables gives them in the chain's table.
+// The hooks, with the priorities that iptables gives them in the chain's table.
 const (
 	noHook Hook = iota
 	Prerouting
@@ -56,25 +56,25 @@ const (
 	Postrouting
 )
 
-// Rule is matches, a counter and a verdict, in iptables' order.
+// Rule is a list of matches, a counter and a verdict, in iptables' order.
 type Rule struct {
 	Match   []Match
 	Verdict Verdict
-	Tag     string // names the rule for Hits; may be empty
+	Tag     string // identifies the rule for Hits; may be empty
 }
 
 // Match is one condition of a rule.
 type Match struct{ exprs []expr.Any }
 
-// Verdict is what happens to a packet that a rule matched.
+// Verdict is what happens to a packet that a rule matches.
 type Verdict struct{ exprs []expr.Any }
 
 // batch is the number of commands in a transaction: the kernel answers each, and a socket's
 // receive buffer holds the answers to some hundred.
 const batch = 64
 
-// Apply writes the chains, those of up to 64 commands in one transaction, all or nothing. Of
-// more, an error leaves those that were written before.
+// Apply writes the chains. Up to 64 commands are one transaction, all or nothing; with more, an
+// error leaves those written before.
 func Apply(chains []Chain) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -208,9 +208,8 @@ func Hits(f Family, table, chainName, tag string) (Count, error) {
 	return Count{}, fmt.Errorf("read counter of %s %s %q: %w", table, chainName, tag, errNoRule)
 }
 
-// Supported reports whether this kernel and privilege let the calling thread
-// write every kind of rule that this package has for the family: nil if so. It leaves
-// them in the namespace, which the caller throws away.
+// Supported returns nil if the kernel and the caller's privileges allow every kind of rule that
+// this package writes for the family. It leaves them in the namespace, which the caller discards.
 func Supported(f Family) error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")
@@ -232,8 +231,8 @@ func Supported(f Family) error {
 	})
 }
 
-// Unsupported reports whether err is the kernel's way of saying that it has
-// no nf_tables, or not the expression that was asked for.
+// Unsupported reports whether err means that the kernel has no nf_tables, or not the requested
+// expression.
 func Unsupported(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL)

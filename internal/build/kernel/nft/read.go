@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Read returns the rules that decide where IP packets go and whether they are
-// let through. It needs CAP_NET_ADMIN over the namespace.
+// Read returns the rules that decide where IP packets go and whether they are accepted. It needs
+// CAP_NET_ADMIN over the namespace.
 func Read() (firewall.Rules, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -57,7 +57,7 @@ func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
 		out.V6 = true
 	case nftables.TableFamilyINet:
 		out.V4, out.V6 = true, true
-	default: // bridge, arp and netdev see no packet on its way through IP
+	default: // bridge, arp and netdev do not see packets on their way through IP
 		return out, false
 	}
 	if ch.Type == nftables.ChainTypeNAT {
@@ -102,7 +102,7 @@ const (
 	ctReplSport
 )
 
-// reader goes through a rule's expressions.
+// reader interprets a rule's expressions.
 type reader struct {
 	rule  firewall.Rule
 	table *nftables.Table
@@ -113,8 +113,8 @@ type reader struct {
 	mask  map[uint32][]byte // of a bitwise and
 	data  map[uint32][]byte // constants
 
-	placed map[field]bool // that the rule has a match of
-	does   string         // what it does that is not understood
+	placed map[field]bool // fields that the rule has a match for
+	does   string         // an action that is not understood
 }
 
 func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
@@ -133,19 +133,18 @@ func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
 	return r.rule
 }
 
-// unread notes a match that is not understood; it must not have narrowed what the
-// rule matches.
+// unread notes a match that is not understood. It must not have narrowed what the rule matches.
 func (r *reader) unread(what string) {
 	if r.rule.Unread == "" {
 		r.rule.Unread = what
 	}
 }
 
-// other notes that the rule does something that is not understood.
+// other notes an action that is not understood.
 func (r *reader) other(what string) { r.does = what }
 
-// Expressions that are not read: those that do nothing to where packets go, and
-// those that only match, or load what is compared. All others do something.
+// Expressions that are not interpreted: those that do not affect where packets go, and those that
+// only match, or load what is compared. All others are actions.
 var (
 	inert   = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect", "flow_offload"}
 	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash", "numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
@@ -198,7 +197,7 @@ func (r *reader) load(e any) bool {
 		}
 		r.put(dst, f)
 		r.size[dst], r.mask[dst] = size, e.Mask
-	case *byteorder: // a byte stays one
+	case *byteorder: // a single byte has no order
 		f := r.regs[slot(e.from)]
 		if f != mark && (kinds[f].size != 1 || r.mask[slot(e.from)] != nil) {
 			f = unknown
@@ -245,5 +244,5 @@ func (r *reader) payload(e *expr.Payload) field {
 	return unknown
 }
 
-// v6 is also true in a table of both families, where the length tells.
+// v6 reports whether addresses are IPv6, also in a table of both families, where the length tells.
 func (r *reader) v6(e *expr.Payload) bool { return r.six || e.Len > 4 }

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// set is a set or a map as it is now.
+// set is a set or a map with its present elements.
 type set struct {
 	elements []nftables.SetElement
 	interval bool
@@ -43,7 +43,7 @@ func (s *sets) get(table *nftables.Table, name string) *set {
 	if head, out.err = s.conn.GetSetByName(table, name); out.err == nil {
 		out.interval = head.Interval
 		out.elements, out.err = s.conn.GetSetElements(head)
-		// The library calls the key's type a verdict where the data's is.
+		// If the data's type is a verdict, the library also gives the key's type as one.
 		out.verdicts = head.IsMap && head.KeyType.Name == nftables.TypeVerdict.Name
 	}
 	if s.read == nil {
@@ -53,7 +53,7 @@ func (s *sets) get(table *nftables.Table, name string) *set {
 	return out
 }
 
-// lookup reads a match with a set, or a map of verdicts.
+// lookup handles a match with a set, or a map of verdicts.
 func (r *reader) lookup(e *expr.Lookup) {
 	s := r.sets.get(r.table, e.SetName)
 	if s.err != nil || e.IsDestRegSet != s.verdicts || e.DestRegister != unix.NFT_REG_VERDICT {
@@ -88,8 +88,8 @@ func (r *reader) lookup(e *expr.Lookup) {
 	}
 }
 
-// slot is a register as the number of its first four bytes: nf_tables also
-// counts in registers of sixteen.
+// slot returns a register as the number of its first four bytes: nf_tables also has registers of
+// sixteen.
 func slot(reg uint32) uint32 {
 	if reg >= unix.NFT_REG32_00 || reg == unix.NFT_REG_VERDICT {
 		return reg
@@ -97,8 +97,8 @@ func slot(reg uint32) uint32 {
 	return unix.NFT_REG32_00 + (reg-unix.NFT_REG_1)*(unix.NFT_REG_SIZE/unix.NFT_REG32_SIZE)
 }
 
-// fields are those in registers from reg on that make a key of so many bytes,
-// and their sizes.
+// fields returns the fields in registers from reg on that form a key of size bytes, and their
+// sizes.
 func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []int, ok bool) {
 	for at := slot(reg); size > 0; {
 		f, width := r.fieldAt(at)
@@ -116,13 +116,13 @@ func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []in
 	return out, widths, size == 0
 }
 
-// padded is the size in registers of four bytes.
+// padded returns the size in registers of four bytes.
 func padded(width int) int {
 	return (width + unix.NFT_REG32_SIZE - 1) / unix.NFT_REG32_SIZE * unix.NFT_REG32_SIZE
 }
 
-// kinds are the fields that packets have whatever is asked of them, and their
-// sizes; 0: as it was loaded. Status is none: of some of its bits nothing is known.
+// kinds are the fields that every packet has, and their sizes; 0: as it was loaded. Status is
+// missing: some of its bits are unknown.
 var kinds = map[field]struct {
 	field firewall.Field
 	size  int
@@ -134,7 +134,7 @@ var kinds = map[field]struct {
 	ctReplSrc: {firewall.ReplSrc, 0}, ctReplDst: {firewall.ReplDst, 0}, ctReplSport: {firewall.ReplSrcPort, 2},
 }
 
-// fieldAt is what a register holds whole, and how many bytes.
+// fieldAt returns the field that a register holds completely, and its size in bytes.
 func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	w, ok := kinds[r.regs[at]]
 	switch {
@@ -148,7 +148,7 @@ func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	return firewall.NoField, 0 // a part of an address
 }
 
-// elements are a set's as data; widths are its fields'.
+// elements returns a set as data; widths are its fields' sizes.
 func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	all := slices.Clone(s.elements)
 	if s.interval { // of equal keys, the end of one before the start of the next
@@ -163,7 +163,7 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 		})
 	}
 	for i, x := range all {
-		if x.IntervalEnd || len(x.Key) == 0 { // an end, or what takes all that is not in the map
+		if x.IntervalEnd || len(x.Key) == 0 { // an end, or the default for what is not in the map
 			if len(x.Key) == 0 {
 				return nil, false
 			}
@@ -195,8 +195,7 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	return out, true
 }
 
-// last is the last key of an interval, which ends before the next element of
-// the set begins.
+// last returns the last key of an interval, which ends before the next element of the set begins.
 func last(next []nftables.SetElement, size int) []byte {
 	if len(next) == 0 || len(next[0].Key) != size {
 		return bytes.Repeat([]byte{0xff}, size)
@@ -213,8 +212,7 @@ func last(next []nftables.SetElement, size int) []byte {
 
 var errVerdict = errors.New("no verdict")
 
-// verdictData reads an element's verdict: netlink attributes with a code and,
-// of jumps, a chain.
+// verdictData reads an element's verdict: netlink attributes with a code and, for jumps, a chain.
 func verdictData(b []byte) (v firewall.Verdict, chain string, err error) {
 	attrs, err := netlink.NewAttributeDecoder(b)
 	if err != nil {

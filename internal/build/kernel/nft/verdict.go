@@ -61,7 +61,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// to is where DNAT leads, with the constant port in a register; 0: there is none.
+// to sets the destination of DNAT, with the constant port in a register; 0: none.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
@@ -100,7 +100,7 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-// xtTypes reads iptables' -m addrtype; types at one device are not known.
+// xtTypes reads iptables' -m addrtype; types limited to one device are unknown.
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
 	if info.Flags&^(invertSrc|invertDst) != 0 {
@@ -112,7 +112,7 @@ func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	return knownSrc && knownDst
 }
 
-// typeOf is what a set of types says of the machine's own addresses and of others.
+// typeOf returns what a set of types matches of the machine's own addresses and of others.
 func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
 	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
 	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0, types&uint16(xt.AddrTypeUnicast) != 0, types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
@@ -156,7 +156,7 @@ func (r *reader) xtTarget(e *expr.Target) bool {
 	return true
 }
 
-// xtTo is where iptables' DNAT or REDIRECT leads.
+// xtTo sets the destination of iptables' DNAT or REDIRECT.
 func (r *reader) xtTo(e *expr.Target) (known bool) {
 	var to xt.NatRange
 	switch info := e.Info.(type) {

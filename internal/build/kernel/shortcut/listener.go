@@ -21,15 +21,15 @@ import (
 type Listener struct {
 	PID   int
 	Inode uint32
-	// Command is the process's command line as it was read when the socket was judged.
+	// Command is the process's command line at the time when the socket was judged.
 	Command []string
 }
 
-// ErrUDP says that shortcuts are for TCP.
+// ErrUDP means that shortcuts are for TCP only.
 var ErrUDP error = &path.UnsupportedError{Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
 
-// ListenerOf finds the socket by which a process listens on a TCP port, in the calling
-// thread's namespace.
+// ListenerOf returns the socket by which a process listens on a TCP port, in the calling thread's
+// namespace.
 func ListenerOf(pid int, port uint16) (Listener, error) {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
@@ -51,15 +51,15 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
 }
 
-// ErrChanged says that a listener is no longer what it was taken for.
+// ErrChanged means that the listener has changed since it was judged.
 var ErrChanged = errors.New("the listener has changed meanwhile")
 
-// Add makes a shortcut: clients who dial e.Dial and would reach the listener go to
-// e.Target. The listener is that of a process of root's in this network namespace; if it
-// is not there any more, or the process is another one, the error wraps ErrChanged.
+// Add makes a shortcut: clients that dial e.Dial and would reach the listener are redirected to
+// e.Target. The listener belongs to a process of root in this network namespace; if it no longer
+// exists, or the process has changed, the error wraps ErrChanged.
 //
-// The socket is held by toll, too, for some microseconds: the process's end in just
-// that time is noticed, and the mark taken back.
+// For some microseconds toll holds the socket, too. If the process ends just then, Add notices it
+// and removes the mark.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", e.Dial)
@@ -78,7 +78,7 @@ func (t *Table) Add(e Entry, l Listener) error {
 	}
 	var old objectShortcut
 	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target && old.Netns == now.Netns {
-		return nil // its count goes on
+		return nil // its count continues
 	}
 	if err := t.maps.Shortcuts.Put(key, now); err != nil {
 		return fmt.Errorf("write BPF map: %w", err)
@@ -86,7 +86,7 @@ func (t *Table) Add(e Entry, l Listener) error {
 	return nil
 }
 
-// mark writes to a listening socket what it leads to.
+// mark writes its target to a listening socket.
 func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	pidfd, err := unix.PidfdOpen(l.PID, 0)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 		return fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
 	}
 	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
-		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP, of which TCP is a part
+		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP, which contains TCP
 	}
 	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil || shared != 0 {
 		return fmt.Errorf("other processes may listen as well as process %d: %w", l.PID, ErrChanged)
@@ -129,8 +129,8 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	return nil
 }
 
-// same reports whether the process is still the one that was judged: root's, in this
-// network namespace, with the same command line.
+// same returns nil if the process is still the one that was judged: root's, in this network
+// namespace, with the same command line.
 func (l Listener) same() error {
 	dir := "/proc/" + strconv.Itoa(l.PID)
 	line, err := os.ReadFile(dir + "/cmdline")
@@ -151,7 +151,7 @@ func (l Listener) same() error {
 	return nil
 }
 
-// descriptor finds the number that the process has the socket under.
+// descriptor returns the process's descriptor of the socket.
 func (l Listener) descriptor() (int, error) {
 	dir := "/proc/" + strconv.Itoa(l.PID) + "/fd"
 	all, err := os.ReadDir(dir)

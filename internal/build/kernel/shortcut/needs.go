@@ -14,11 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// standing is of a time namespace whose CLOCK_MONOTONIC is the machine's.
+// standing matches a time namespace whose CLOCK_MONOTONIC is the machine's.
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 
-// check finds what is needed: the root of cgroup v2, and the cookie of the calling
-// thread's network namespace. The caller closes the root.
+// check returns what is needed: the root of cgroup v2, and the cookie of the calling thread's
+// network namespace. The caller closes the root.
 func check() (root *os.File, cookie uint64, err error) {
 	if os.Geteuid() != 0 {
 		return nil, 0, &path.UnsupportedError{Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)", Remedy: "sudo toll …"}
@@ -40,7 +40,7 @@ func check() (root *os.File, cookie uint64, err error) {
 	return root, cookie, nil
 }
 
-// Namespace is the kernel's number of the calling thread's network namespace.
+// Namespace returns the cookie of the calling thread's network namespace.
 func Namespace() (uint64, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func Namespace() (uint64, error) {
 	return cookie, errors.Join(err, unix.Close(fd))
 }
 
-// cgroupRoot opens the root of cgroup v2, which may be mounted beside version 1.
+// cgroupRoot opens the root of cgroup v2, which may be mounted next to version 1.
 func cgroupRoot() (*os.File, error) {
 	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted", Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}
 	f, err := os.Open("/proc/self/mountinfo")
@@ -73,7 +73,8 @@ func cgroupRoot() (*os.File, error) {
 	return nil, missing
 }
 
-// explain says what the kernel or the user lacks if programs cannot be loaded.
+// explain returns an error that names what the kernel or the user lacks if programs cannot be
+// loaded.
 func explain(err error) error {
 	var v *ebpf.VerifierError
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Where pins are: in the machine's BPF file system, or, where none is mounted, in one of
-// toll's own, which Unpin unmounts.
+// Where pins are: in the machine's BPF file system or, if none is mounted there, in one of toll's
+// own, which Unpin unmounts.
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"
@@ -26,10 +26,10 @@ const (
 
 const onlyRoot = 0o700
 
-// ErrNone says that no table is pinned.
+// ErrNone means that no table is pinned.
 var ErrNone = errors.New("no shortcuts are pinned")
 
-// pins is the directory of the pins, which may not be there.
+// pins returns the directory of the pins, which may not exist.
 func pins() string {
 	if isBPF(machinesFS) {
 		return filepath.Join(machinesFS, pinName)
@@ -42,8 +42,8 @@ func isBPF(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && uint32(st.Type) == unix.BPF_FS_MAGIC
 }
 
-// Pin keeps the table when the process ends. A pinned table's programs are attached
-// until Unpin.
+// Pin keeps the table after the end of the process. A pinned table's programs stay attached until
+// Unpin.
 func (t *Table) Pin() (err error) {
 	if !isBPF(machinesFS) && !isBPF(ownFS) {
 		if err := mountOwn(); err != nil {
@@ -75,7 +75,7 @@ func (t *Table) Pin() (err error) {
 	return os.Mkdir(filepath.Join(dir, complete), onlyRoot)
 }
 
-// complete is in a directory whose pins are all there.
+// complete is a file in a directory that has all of its pins.
 const complete = "complete"
 
 func mountOwn() error {
@@ -92,8 +92,8 @@ func mountOwn() error {
 	return nil
 }
 
-// trusted refuses a directory that is not root's alone: everybody may make one in the
-// machine's BPF file system.
+// trusted returns an error for a directory that does not belong to root alone: everybody may make
+// one in the machine's BPF file system.
 func trusted(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
@@ -105,8 +105,8 @@ func trusted(dir string) error {
 	return nil
 }
 
-// Open opens the pinned table; ErrNone if there is none, or only part of one, which a
-// killed toll left and which does nothing.
+// Open opens the pinned table. It returns ErrNone if there is none, or only a part that a killed
+// toll left and that does nothing.
 func Open() (*Table, error) {
 	dir := pins()
 	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func Open() (*Table, error) {
 	return t, nil
 }
 
-// Current reports whether the table is the pinned one, and not one that was unpinned since.
+// Current reports whether the table is still the pinned one.
 func (t *Table) Current() bool {
 	ino, err := inode(pins())
 	return err == nil && ino == t.pinned
@@ -149,8 +149,8 @@ func inode(dir string) (uint64, error) {
 	return st.Ino, err
 }
 
-// Lock keeps other tolls from pinning and unpinning until it is closed. Only root can hold
-// it: it is on a directory that is root's, and goes with the lock if it is empty.
+// Lock keeps other tolls from pinning and unpinning until the returned Closer is closed. Only root
+// can hold it: it locks a directory of root's, which Close removes if it is empty.
 func Lock() (io.Closer, error) {
 	if err := os.MkdirAll(ownRun, onlyRoot); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
@@ -166,7 +166,7 @@ func Lock() (io.Closer, error) {
 		var st unix.Stat_t
 		ino, errNow := inode(ownRun)
 		if err = errors.Join(unix.Fstat(int(f.Fd()), &st), errNow); err == nil && ino != st.Ino {
-			err = unix.EWOULDBLOCK // it was another's, which is gone with it
+			err = unix.EWOULDBLOCK // another toll removed the directory with its lock
 		}
 	}
 	if err != nil {
@@ -180,12 +180,12 @@ type lock struct{ *os.File }
 // Close removes the directory while it is still locked.
 func (l lock) Close() error { return errors.Join(removeIfEmpty(ownRun), l.File.Close()) }
 
-// Unpin ends the pinned table, what is left of one included, and its file system if that
-// was toll's. It goes on after an error.
+// Unpin removes the pinned table, even an incomplete one, and its file system if that was toll's.
+// It continues after an error.
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {
-		errs = append(errs, t.Stop(), t.abortAll(), t.Close()) // before the links go, one by one
+		errs = append(errs, t.Stop(), t.abortAll(), t.Close()) // before the links are removed, one by one
 	}
 	dir := pins()
 	all, err := os.ReadDir(dir)
@@ -220,7 +220,7 @@ func removeEmpty(file string) error {
 	return nil
 }
 
-// removeIfEmpty leaves a directory that holds something else.
+// removeIfEmpty removes a directory unless it holds something.
 func removeIfEmpty(dir string) error {
 	if err := removeEmpty(dir); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
@@ -228,7 +228,7 @@ func removeIfEmpty(dir string) error {
 	return nil
 }
 
-// fields are the maps by the names in the object.
+// fields returns the maps by their names in the object.
 func (m *objectMaps) fields() map[string]**ebpf.Map {
 	out := map[string]**ebpf.Map{}
 	v := reflect.ValueOf(m).Elem()

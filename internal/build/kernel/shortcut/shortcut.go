@@ -1,20 +1,19 @@
-// Package shortcut leads a local client's connection to a published port on a loopback
-// address straight to the container: eBPF programs at the root of cgroup v2 rewrite the
-// destination when a client connects, so that no docker-proxy relays its bytes.
+// Package shortcut redirects a local client's connection to a published port on a loopback address
+// straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination when a
+// client connects, so docker-proxy does not relay its bytes.
 //
-// It never leads to another server than docker-proxy would. What a shortcut leads to is
-// kept in docker-proxy's own listening socket (Table.Add), which the programs look up as
-// the kernel would look it up for the client. The socket ends with docker-proxy, which
-// ends before the container's address may be another's; and who listens there next has
-// no such mark, whatever is still in the maps. A client whose SYN was not answered before
-// that gets no answer from anybody else: a program drops it (shortcut.bpf.c, toll_answer).
+// A client never reaches another server than through docker-proxy. The target is kept in the
+// storage of docker-proxy's own listening socket (Table.Add), which the programs look up as the
+// kernel would for the client. The socket ends with docker-proxy, which ends before another
+// container may get the address; the next listener there has no such mark, whatever is still in the
+// maps. A client whose SYN was not answered before then gets no answer from anybody else: a program
+// drops it (shortcut.bpf.c, toll_answer).
 //
-// In any doubt a connection stays as it is: another network namespace, a bound socket,
-// another listener, filters of other programs at the client's cgroup, a lease that
-// nobody renewed (shortcut.bpf.c, decide).
+// In doubt a connection is not redirected: another network namespace, a bound socket, another
+// listener, filters of other programs at the client's cgroup, an expired lease (shortcut.bpf.c,
+// decide).
 //
-// Be aware: a Table belongs to the network namespace in which it was made, and its
-// methods are to be called there.
+// Be aware: a Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
 
 import (
@@ -31,33 +30,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
 )
 
-// Table is what shortcuts there are, in the kernel. Without pins it ends with the
-// process.
+// Table is the kernel's table of shortcuts. Unless pinned it ends with the process.
 type Table struct {
 	maps  objectMaps
-	links []link.Link // of one that this process loaded
-	// pinned is the inode of the directory of its pins; 0: it has none.
+	links []link.Link // nil if another process loaded the programs
+	// pinned is the inode of the directory of its pins; 0: none.
 	pinned uint64
 }
 
 // Entry is a shortcut.
 type Entry struct {
-	Dial   netip.AddrPort // what clients dial: a loopback address
-	Target netip.AddrPort // the container's
+	Dial   netip.AddrPort // the address that clients dial, a loopback address
+	Target netip.AddrPort // the container's address
 	Taken  uint64         // connections that took it
 	// Server is a process in the container, for Add: while more than half of the accept queue at
 	// Target is taken, clients stay with docker-proxy. 0: its queue is not looked at.
 	Server int
 }
 
-// State is how a table is.
+// State is the state of a table.
 type State struct {
 	On    bool          // not switched off
-	Lease time.Duration // how long it still works if nobody renews it; 0: it does not
-	Netns uint64        // the cookie of the namespace whose clients are meant
+	Lease time.Duration // time until it stops unless it is renewed; 0: it has stopped
+	Netns uint64        // the cookie of the clients' namespace
 }
 
-// Reason says why connections to a published port were left alone.
+// Reason is why connections to a published port were not redirected.
 type Reason string
 
 // Reasons, in the order of enum reason in shortcut.bpf.c.
@@ -66,7 +64,7 @@ var reasons = []Reason{"the client's socket is bound to an address", "the client
 	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
 	"the server accepts too slowly: its queue is more than half full", "the container ended before it answered, and another one did"}
 
-// attachments are the programs and where they are attached.
+// attachments returns the programs by their places of attachment.
 func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	return map[ebpf.AttachType]*ebpf.Program{
 		ebpf.AttachCGroupInet4Connect: p.TollConnect4, ebpf.AttachCGroupInet6Connect: p.TollConnect6,
@@ -76,9 +74,9 @@ func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	}
 }
 
-// Load loads the programs and attaches them, for clients in the calling thread's network
-// namespace. They do nothing until Renew. The caller closes the table. What the kernel or
-// the user lacks is a path.UnsupportedError.
+// Load loads the programs and attaches them, for clients in the calling thread's network namespace.
+// They do nothing until Renew. The caller closes the table. If the kernel or the user lacks
+// something, the error is a *path.UnsupportedError.
 func Load() (*Table, error) {
 	root, cookie, err := check()
 	if err != nil {
@@ -103,8 +101,8 @@ func Load() (*Table, error) {
 	return t, root.Close()
 }
 
-// Close lets go of the table, which ends with that if it is not pinned; then connections
-// that still wait for a container's answer are aborted, as Abort does.
+// Close releases the table, which ends unless it is pinned; then connections that still wait for a
+// container's answer are aborted, as Abort does.
 func (t *Table) Close() error {
 	var errs []error
 	if len(t.links) > 0 && t.pinned == 0 {
@@ -116,12 +114,12 @@ func (t *Table) Close() error {
 	return errors.Join(append(errs, t.maps.Close())...)
 }
 
-// Renew switches the table on until so long from now.
+// Renew switches the table on for the given time.
 func (t *Table) Renew(lease time.Duration) error {
 	return t.control(func(c *objectControl, now uint64) { c.On, c.Until = 1, now+uint64(max(lease, 0)) })
 }
 
-// Stop switches it off; connections that took a shortcut stay as they are.
+// Stop switches the table off. Redirected connections are not affected.
 func (t *Table) Stop() error {
 	return t.control(func(c *objectControl, _ uint64) { c.On, c.Until = 0, 0 })
 }
@@ -149,7 +147,7 @@ func (t *Table) readControl() (c objectControl, now uint64, err error) {
 	return c, uint64(ts.Nano()), nil
 }
 
-// State reads how the table is.
+// State returns the state of the table.
 func (t *Table) State() (State, error) {
 	c, now, err := t.readControl()
 	s := State{On: c.On != 0, Netns: c.Netns}
@@ -174,7 +172,7 @@ func (t *Table) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// Left counts the connections to published ports that were left alone.
+// Left returns the numbers of connections to published ports that were not redirected, by reason.
 func (t *Table) Left() (map[Reason]uint64, error) {
 	out := map[Reason]uint64{}
 	for i, r := range reasons {
@@ -189,7 +187,7 @@ func (t *Table) Left() (map[Reason]uint64, error) {
 	return out, nil
 }
 
-// Remove takes a shortcut away: new connections go by docker-proxy again.
+// Remove removes a shortcut: new connections use docker-proxy again.
 func (t *Table) Remove(dial netip.AddrPort) error {
 	if err := t.maps.Shortcuts.Delete(toEndpoint(dial)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("write BPF map: %w", err)
@@ -197,9 +195,9 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 	return nil
 }
 
-// Abort ends the connections that took a shortcut, wait for the container's answer and do
-// not lead to an entry that is kept: their connects fail with ECONNABORTED. It returns their
-// number. Until then the programs drop what others answer.
+// Abort ends the redirected connections that wait for the container's answer and whose entry keep
+// does not accept: their connects fail with ECONNABORTED. It returns their number. Until then the
+// programs drop others' answers.
 //
 // The error wraps EOPNOTSUPP if the kernel has no CONFIG_INET_DIAG_DESTROY.
 func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
@@ -212,9 +210,9 @@ func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	})
 }
 
-// abortAll ends all that wait, before the programs that guard them go.
+// abortAll ends all that wait, before the programs that guard them are removed.
 func (t *Table) abortAll() error {
-	if t.maps.Clients == nil { // it is closed already
+	if t.maps.Clients == nil { // it is closed
 		return nil
 	}
 	_, err := t.Abort(func(Entry) bool { return false })
@@ -224,7 +222,7 @@ func (t *Table) abortAll() error {
 	return err
 }
 
-// Choose notes the ports that the user asked for, in place of earlier ones; none: all.
+// Choose records the ports that the user asked for, instead of earlier ones; none: all.
 func (t *Table) Choose(ports []uint16) error {
 	old, all, err := t.Chosen()
 	if err != nil {
@@ -254,7 +252,7 @@ func (t *Table) Choose(ports []uint16) error {
 	return nil
 }
 
-// Chosen are the ports that the user asked for, or all.
+// Chosen returns the ports that the user asked for, or all.
 func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	var k uint32
 	var v uint8
@@ -272,7 +270,7 @@ func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	return ports, all, nil
 }
 
-// toEndpoint is an address as the programs have it: IPv6 or mapped, in the order of the wire.
+// toEndpoint returns an address in the programs' form: IPv6 or mapped, in network byte order.
 func toEndpoint(a netip.AddrPort) (e objectEndpoint) {
 	b := a.Addr().As16()
 	for i := range e.Addr {
