@@ -19,22 +19,21 @@ import (
 // Arg is the argument that makes toll an agent.
 const Arg = "agent"
 
-// Agent is an agent that has come, as the hub sees it: a place where processes
-// can be started, and the machine that it is on. When it is lost every call
-// returns at once, with an error that names it.
+// Agent is a connected agent, as the hub sees it: a place where processes can be started, and its
+// machine. After it is lost, every call returns at once with an error that names it.
 type Agent struct {
 	hub   *Hub
 	hello Hello
 	line  *control
 	raw   net.Conn
-	ready bool // it was welcomed; guarded by the hub's mu
+	ready bool // the hub has welcomed it; guarded by the hub's mu
 	lost  chan struct{}
-	// spoken is when something was last said to it, by this machine's clock.
+	// spoken is when something was last sent to it, by this machine's clock.
 	spoken atomic.Int64
 
-	mu      sync.Mutex // guards following
+	mu      sync.Mutex // guards the fields that follow
 	err     error      // why it is lost
-	last    uint64     // number that was given
+	last    uint64     // the last number given out
 	waiting map[uint64]chan answer
 	procs   map[uint64]*remote
 }
@@ -44,13 +43,14 @@ var (
 	_ path.Machine = (*Agent)(nil)
 )
 
-// Hello is how the agent presented itself.
+// Hello returns how the agent introduced itself.
 func (a *Agent) Hello() Hello { return a.hello }
 
-// Name is the name that the agent gave itself.
+// Name returns the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err is why the agent is lost: "node b left: …", or a *path.CutError; nil: it is there.
+// Err returns why the agent is lost, "node b left: …" or a *path.CutError, or nil if it is
+// connected.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +60,7 @@ func (a *Agent) Err() error {
 // Lost is closed when the agent is lost.
 func (a *Agent) Lost() <-chan struct{} { return a.lost }
 
-// As is the agent as a place that goes by another name.
+// As returns the agent as a place with the given name.
 func (a *Agent) As(name string) path.Place { return named{a, name} }
 
 type named struct {
@@ -70,7 +70,7 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// lose ends the connection to the agent and all that waits for it.
+// lose ends the connection to the agent, and all calls that wait for it.
 func (a *Agent) lose(why error) {
 	if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) {
 		why = errors.New("it closed the connection")
@@ -81,7 +81,7 @@ func (a *Agent) lose(why error) {
 		return
 	}
 	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
-	if cut := (*path.CutError)(nil); errors.As(why, &cut) { // who carries the channel knows more
+	if cut := (*path.CutError)(nil); errors.As(why, &cut) { // the carrier knows more
 		a.err = cut
 	}
 	procs := a.procs
@@ -96,14 +96,13 @@ func (a *Agent) lose(why error) {
 	}
 }
 
-// errDismissed is why an agent is lost that was released.
+// errDismissed is why a released agent is lost.
 var errDismissed = errors.New("it was released")
 
-// Dismiss lets the agent go, which ends itself. Nothing passes on its connection
-// after that.
+// Dismiss releases the agent, which ends itself. Nothing is sent on its connection after that.
 func (a *Agent) Dismiss() { a.lose(errDismissed) }
 
-// listen takes the agent's answers until it is lost.
+// listen reads the agent's answers until it is lost.
 func (a *Agent) listen() {
 	for {
 		line, err := receive(a.line.in, maxLine)
@@ -146,14 +145,13 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// ping makes a round trip that the hub counts. One that is not answered loses the
-// agent.
+// ping makes a round trip that the hub counts. Without an answer the agent is lost.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// number is a new one, for a request, a process or a metering.
+// number returns a new number for a request, a process or a metering.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,9 +159,8 @@ func (a *Agent) number() uint64 {
 	return a.last
 }
 
-// ask sends a request and waits for its answer: until ctx ends, or until the agent,
-// which may take longer than usual by that much, has been silent for too long and is
-// lost.
+// ask sends a request and waits for its answer, until ctx ends or the agent is lost. The agent may
+// be silent for longer than usual by the given time.
 func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answer, error) {
 	o.ID = a.number()
 	line, err := encode(o)
@@ -205,10 +202,10 @@ func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answe
 	return answer{}, a.Err()
 }
 
-// ErrNone says that what a counter counts is not there: ESP states.
+// ErrNone means that there is nothing to count: no ESP states.
 var ErrNone = errors.New("nothing to count")
 
-// refusal is why the agent did not do what it was told; nil: it did.
+// refusal returns the error that the agent replied with, or nil if it carried out the request.
 func (a *Agent) refusal(ans answer) error {
 	switch {
 	case ans.Error == "":
@@ -238,8 +235,7 @@ func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
 	return b.offset(), nil
 }
 
-// Meter has the agent read its machine's CPU clocks, as path.Machine. The
-// processes are as the agent sees them.
+// Meter implements path.Machine. The pids are those that the agent sees.
 func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Metering, error) {
 	m := meterRequest{Number: a.number(), From: from, To: to, PIDs: pids}
 	sent := time.Now()
@@ -260,9 +256,8 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 	}, nil
 }
 
-// Counters reads the counters, all at once, in their order. A capability that the
-// agent lacks is a *path.UnsupportedError that names it; ESP states that are not
-// there are ErrNone.
+// Counters reads the counters at one time, in the given order. If the agent lacks a capability, the
+// error is a *path.UnsupportedError that names it; if there are no ESP states, it is ErrNone.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()
@@ -277,10 +272,10 @@ func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters
 	return ans.Counters, nil
 }
 
-// readLimit bounds how long one counter may take to be read.
+// readLimit bounds the reading of one counter.
 const readLimit = 5 * time.Second
 
-// Read is a hop's reader of one counter: path.Hop.Read. It takes 5 s at most.
+// Read returns a path.Hop.Read for one counter. It takes at most 5 s.
 func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no counter within %s", readLimit))
@@ -293,7 +288,7 @@ func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
 	}
 }
 
-// Interfaces lists the devices of a network namespace, as in Counter.
+// Interfaces lists the devices of a network namespace, named as in Counter.
 func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, error) {
 	ans, err := a.ask(ctx, request{List: &listRequest{Namespace: namespace}}, 0)
 	for i := range ans.Interfaces {
@@ -302,7 +297,7 @@ func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, 
 	return ans.Interfaces, err
 }
 
-// Route is the way that the agent's machine has to an address.
+// Route returns the route from the agent's machine to an address.
 func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	ans, err := a.ask(ctx, request{Route: &to}, 0)
 	switch {
@@ -314,8 +309,7 @@ func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	return *ans.Way, nil
 }
 
-// Files lists a directory of the agent's machine, such as /run/docker/netns, as
-// the agent sees it.
+// Files lists a directory of the agent's machine, such as /run/docker/netns, as the agent sees it.
 func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
 	if dir == "" {
 		dir = "/"

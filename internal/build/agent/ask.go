@@ -15,23 +15,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Knock is one connection or datagram, whatever comes of it: what rules make of it shows in
-// connection tables.
+// Knock is one connection attempt or datagram, sent so that connection tables show how rules
+// rewrite it. Its outcome does not matter.
 type Knock struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
 }
 
-// knockLimit bounds how long it may take.
+// knockLimit bounds its duration.
 const knockLimit = time.Second
 
-// Knock makes one from where the agent is.
+// Knock sends k from the agent's place.
 func (a *Agent) Knock(ctx context.Context, k Knock) error {
 	_, err := a.ask(ctx, request{Knock: &k}, knockLimit)
 	return err
 }
 
-// Do makes it from where the caller is.
+// Do sends k from the caller's place.
 func (k Knock) Do() {
 	d := net.Dialer{Timeout: knockLimit}
 	c, err := d.Dial(k.Proto, k.To.String())
@@ -42,11 +42,11 @@ func (k Knock) Do() {
 	_ = c.Close()
 }
 
-// lookupLimit bounds how long the agent's resolver is waited for.
+// lookupLimit bounds the wait for the agent's resolver.
 const lookupLimit = 6 * time.Second
 
-// Lookup asks the resolver that the agent's place has for the IPv4 addresses of a name, in order,
-// and says how long that took.
+// Lookup asks the resolver of the agent's place for the IPv4 addresses of a name. It returns them
+// in order, and how long that took.
 func (a *Agent) Lookup(ctx context.Context, name string) ([]netip.Addr, time.Duration, error) {
 	ans, err := a.ask(ctx, request{Lookup: name}, lookupLimit)
 	return ans.Addrs, ans.Took, err
@@ -65,17 +65,17 @@ func lookup(name string) ([]netip.Addr, time.Duration, error) {
 	return out, took, err
 }
 
-// KubeProxy says how kube-proxy on the agent's node rewrites services' addresses, as "iptables" or
-// "nftables"; "" is that there is no sign of it.
+// KubeProxy returns how kube-proxy on the agent's node rewrites services' addresses, such as
+// "iptables" or "nftables", or "" if there is no sign of it.
 func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 	ans, err := a.ask(ctx, request{Proxy: true}, knockLimit)
 	return ans.Text, err
 }
 
-// kubeProxyMode is where kube-proxy tells, unless it was configured otherwise.
+// kubeProxyMode is where kube-proxy reports its mode by default.
 const kubeProxyMode = "http://127.0.0.1:10249/proxyMode"
 
-// kubeProxy asks it, or looks for its rules.
+// kubeProxy asks kube-proxy, or looks for its rules.
 func (s *server) kubeProxy() (string, error) {
 	c := http.Client{Timeout: knockLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	if r, err := c.Get(kubeProxyMode); err == nil {

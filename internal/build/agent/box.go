@@ -17,40 +17,40 @@ import (
 
 // Box is a container to make on an agent's machine, with an agent in it.
 type Box struct {
-	Number  uint64 `json:"number"`  // by which it is removed
-	ID      string `json:"id"`      // that the agent in it shows
-	Name    string `json:"name"`    // how reports call that
-	Network string `json:"network"` // as docker run's --network takes it; "": a bridge network of its own
+	Number  uint64 `json:"number"`  // identifies it for removal
+	ID      string `json:"id"`      // of the agent in it
+	Name    string `json:"name"`    // of that agent in reports
+	Network string `json:"network"` // as for docker run's --network; "": a bridge network of its own
 	LAN     *LAN   `json:"lan,omitempty"`
 }
 
-// LAN is a network for a box, instead of Network, whose devices are on a network card.
+// LAN is a network for a box whose devices are on a network card.
 type LAN struct {
 	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
 	Kind   string `json:"kind"`   // the driver's mode
 	Parent string `json:"parent"` // the card
 	Subnet string `json:"subnet"`
-	Addr   string `json:"addr"` // the box's, in it
+	Addr   string `json:"addr"` // of the box in it
 }
 
-// Engine makes boxes on an agent's machine. What it made is gone when it is closed.
+// Engine makes boxes on an agent's machine. Close removes them.
 type Engine interface {
-	// Ready finds out whether boxes can be made, and names the engine.
+	// Ready reports whether boxes can be made, and names the engine.
 	Ready(ctx context.Context) (version string, err error)
-	// Make makes a box, whose first process is toll as an agent that takes its bundle from
-	// the standard input (see Introduce), and returns that process's standard input and
-	// output. The box ends when they are closed.
+	// Make makes a box, whose first process is toll as an agent that reads its bundle from the
+	// standard input (see Introduce), and returns that process's standard input and output. The box
+	// ends when they are closed.
 	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
-	// Remove removes a box. One that is not there is no error.
+	// Remove removes the box. It returns nil if the box does not exist.
 	Remove(number uint64) error
-	// Close removes all that was made.
+	// Close removes everything that was made.
 	Close() error
 }
 
-// errNoEngine is of an agent that was not told how to make boxes.
+// errNoEngine is the error of an agent without an Engine.
 var errNoEngine = errors.New("this agent makes no containers")
 
-// boxRequest is what is asked of an engine: one of the fields.
+// boxRequest is a request to the engine: exactly one of the fields.
 type boxRequest struct {
 	Ready  bool   `json:"ready,omitempty"`
 	Make   *Box   `json:"make,omitempty"`
@@ -58,17 +58,17 @@ type boxRequest struct {
 	Clear  bool   `json:"clear,omitempty"`
 }
 
-// boxLimit is how much longer than usual an engine may take: it may load an image.
+// boxLimit is the additional time for an engine, which may have to load an image.
 const boxLimit = 2 * time.Minute
 
-// Boxes finds out whether boxes can be made on the agent's machine, and by which engine.
+// Boxes returns the engine that makes boxes on the agent's machine, or an error if there is none.
 func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
 	ans, err := a.ask(ctx, request{Box: &boxRequest{Ready: true}}, boxLimit)
 	return ans.Engine, err
 }
 
-// MakeBox makes a box, and waits for the agent in it. The caller calls remove, which
-// lets that agent go first.
+// MakeBox makes a box and waits for the agent in it. The caller calls remove, which first releases
+// that agent.
 func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
 	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
 	if _, err := rand.Read(id); err != nil {
@@ -85,7 +85,7 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 		}
 		return err
 	}
-	// Not ctx: what was asked for is made, and has to be removed.
+	// Without ctx: the agent makes what was asked for, and it has to be removed.
 	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("its agent did not connect"))
 		inner, err = a.hub.Wait(ctx, b.ID)
@@ -97,16 +97,16 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 	return inner, remove, nil
 }
 
-// ClearBoxes removes all that was made on the agent's machine for boxes.
+// ClearBoxes removes everything that was made on the agent's machine for boxes.
 func (a *Agent) ClearBoxes() error {
-	if a.Err() != nil { // it does so itself
+	if a.Err() != nil { // a lost agent removes them itself
 		return nil
 	}
 	_, err := a.ask(context.Background(), request{Box: &boxRequest{Clear: true}}, boxLimit)
 	return err
 }
 
-// check reports whether exactly one thing is asked for.
+// check returns an error unless exactly one thing is asked for.
 func (o boxRequest) check() error {
 	n := 0
 	for _, is := range []bool{o.Ready, o.Make != nil, o.Remove != 0, o.Clear} {
@@ -120,7 +120,7 @@ func (o boxRequest) check() error {
 	return nil
 }
 
-// box does what is asked of the engine, and names it if that was asked for.
+// box carries out a request to the engine, and returns the engine's version if that was asked for.
 func (s *server) box(o boxRequest) (version string, err error) {
 	e := s.config.Engine
 	if e == nil || s.config.Open == nil {
@@ -146,7 +146,7 @@ func (s *server) box(o boxRequest) (version string, err error) {
 	return "", nil
 }
 
-// carry hands the agent in a box the bundle, and takes its connections to the hub.
+// carry sends the bundle to the agent in a box, and passes its connections to the hub.
 func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 	late := time.AfterFunc(s.silence, func() { _ = over.Close() })
 	defer late.Stop()
@@ -176,13 +176,13 @@ func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 	return nil
 }
 
-// Introduce is what an agent is told that has its hub at the standard input: how long the
-// bundle is and how reports call the agent, on a line, and the bundle.
+// Introduce returns what an agent with its hub at the standard input reads first: a line with the
+// bundle's length and the agent's name in reports, and the bundle.
 func Introduce(bundle []byte, name string) []byte {
 	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
 }
 
-// awaited waits for the line with which an agent says that it is there.
+// awaited waits for the line by which an agent reports that it has started.
 func awaited(in *bufio.Reader, id string) error {
 	const most = 100 // lines
 	for range most {
@@ -197,7 +197,7 @@ func awaited(in *bufio.Reader, id string) error {
 	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
 }
 
-// pass passes a connection on to the hub, and ends both ways as they end.
+// pass relays a connection to the hub, and ends both directions as they end.
 func (s *server) pass(down net.Conn) {
 	up, err := s.config.Open()
 	if err != nil {
@@ -206,13 +206,13 @@ func (s *server) pass(down net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(up, down)
-		_ = up.Close() // of a stream in a carrier only this way: the other goes on
+		_ = up.Close() // of a stream in a carrier only this direction: the other one continues
 	}()
 	_, _ = io.Copy(down, up)
 	_ = down.Close()
 }
 
-// remedyOf is what can be done about an error; "": nothing is known.
+// remedyOf returns an error's hint, or "".
 func remedyOf(err error) string {
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Cards are the network cards that carry a device of the agent's own namespace, and which of them,
-// by name, all of its packets cross, as link.Cards.
+// Cards returns the network cards that carry a device of the agent's own namespace, and the names
+// of those that all of its packets cross, as link.Cards does.
 func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string, err error) {
 	ans, err := a.ask(ctx, request{Cards: device}, 0)
 	if err != nil || ans.Cards == nil {
@@ -38,13 +38,13 @@ func (s *server) cards(device string) (out *cardsAnswer, err error) {
 	return out, err
 }
 
-// Bounds of an answer's cards: of those below one device, and of what a card lists.
+// Bounds of an answer: for the cards below one device, and for the lists of a card.
 const (
 	maxCards = 64
 	maxLists = 1024
 )
 
-// check makes all text of the answer printable, and refuses what no machine has.
+// check makes all text of the answer printable, and returns an error for what no machine has.
 func (c *cardsAnswer) check() error {
 	if len(c.All) > maxCards || len(c.Crossed) > len(c.All) {
 		return fmt.Errorf("%w: %d network cards", errNonsense, len(c.All))

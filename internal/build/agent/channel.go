@@ -10,11 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// channel is all connections of an agent to its hub.
+// channel holds all connections of an agent to its hub.
 type channel struct {
-	mu    sync.Mutex // guards following
+	mu    sync.Mutex // guards the fields that follow
 	conns map[*held]bool
-	gone  path.Traffic // of those that were closed
+	gone  path.Traffic // of closed connections
 }
 
 // held is a connection that is counted until it is closed.
@@ -22,7 +22,7 @@ type held struct {
 	net.Conn
 	of            *channel
 	read, written atomic.Uint64 // bytes
-	calls         atomic.Uint64 // that moved some
+	calls         atomic.Uint64 // that moved bytes
 }
 
 func (h *held) Read(b []byte) (int, error) {
@@ -65,7 +65,7 @@ func (h *held) Close() error {
 	return h.Conn.Close()
 }
 
-// carried is what the kernel says of the connection; of a stream in another connection,
+// carried returns the kernel's counts for the connection or, for a stream in another connection,
 // what was read and written.
 func (h *held) carried() (t path.Traffic) {
 	tcp, ok := h.Conn.(*net.TCPConn)
@@ -76,13 +76,13 @@ func (h *held) carried() (t path.Traffic) {
 	if err != nil {
 		return t
 	}
-	_ = raw.Control(func(fd uintptr) { // one that was just closed says nothing
+	_ = raw.Control(func(fd uintptr) { // fails if it was just closed
 		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return
 		}
 		t.Bytes = i.Bytes_sent + i.Bytes_received
-		if i.Bytes_sent == 0 { // before Linux 4.19; what is acknowledged has SYN and FIN in it, and comes later
+		if i.Bytes_sent == 0 { // before Linux 4.19; acknowledged bytes include SYN and FIN, and are counted later
 			t.Bytes = i.Bytes_acked + i.Bytes_received
 		}
 		t.Packets = uint64(i.Segs_out) + uint64(i.Segs_in)
@@ -90,7 +90,7 @@ func (h *held) carried() (t path.Traffic) {
 	return t
 }
 
-// traffic is what all of them have carried so far.
+// traffic returns the sum over all connections so far.
 func (c *channel) traffic() path.Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func sum(a, b path.Traffic) path.Traffic {
 	return path.Traffic{Bytes: a.Bytes + b.Bytes, Packets: a.Packets + b.Packets}
 }
 
-// since is what was carried between two counts.
+// since returns what was carried between two counts.
 func since(a, b path.Traffic) path.Traffic {
 	return path.Traffic{Bytes: b.Bytes - a.Bytes, Packets: b.Packets - a.Packets}
 }

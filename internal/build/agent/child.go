@@ -20,8 +20,8 @@ type child struct {
 	conn *tls.Conn
 }
 
-// start starts a process whose input and output are a connection of their own,
-// which is made first: without a connection nothing is started.
+// start starts a process whose input and output are a connection of their own. It makes the
+// connection first: without one nothing is started.
 func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
@@ -50,12 +50,12 @@ func (s *server) start(o startRequest) (pid int, err error) {
 	return p.PID, nil
 }
 
-// attend relays a process's input and output, and tells its end.
+// attend relays a process's input and output, and reports its end.
 func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	heard, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(heard)
-		_, _ = io.Copy(c.In, in) // what ends it ends the input
+		_, _ = io.Copy(c.In, in) // the end of the connection is the end of the input
 		_ = c.In.Close()
 	}()
 	go func() {
@@ -72,16 +72,16 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	delete(s.children, number)
 	s.mu.Unlock()
 	select {
-	case <-heard: // as it mostly is: then nothing of it moves once its end is told
+	case <-heard: // usually: nothing of its output follows the report of its end
 		_ = c.conn.Close()
 	default:
 	}
-	_ = s.line.send(answer{Exit: &note}) // if it cannot be, the hub is gone
+	_ = s.line.send(answer{Exit: &note}) // if that fails, the hub is gone
 	within(heard)
 	_ = c.conn.Close()
 }
 
-// within waits for what should not take long.
+// within waits for done, for a limited time.
 func within(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -89,7 +89,7 @@ func within(done <-chan struct{}) {
 	}
 }
 
-// relay takes the process's output to the hub.
+// relay sends the process's output to the hub.
 func (s *server) relay(c *child) {
 	const chunk = 32 << 10
 	buf := make([]byte, chunk)
@@ -111,7 +111,7 @@ func (s *server) relay(c *child) {
 	}
 }
 
-// kill kills a process; one that has ended is no error.
+// kill kills a process. It does nothing if the process has ended.
 func (s *server) kill(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *server) kill(number uint64) {
 	}
 }
 
-// killAll kills all processes, and waits for them, but not for long.
+// killAll kills all processes and waits for them, for a limited time.
 func (s *server) killAll() {
 	s.mu.Lock()
 	s.over = true

@@ -19,14 +19,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What an agent may lack.
+// Capabilities that an agent may lack.
 const (
 	capAdmin  = "CAP_SYS_ADMIN"
 	capNet    = "CAP_NET_ADMIN"
 	capPtrace = "CAP_SYS_PTRACE"
 )
 
-// lackError is something that was not permitted.
+// lackError reports a missing capability.
 type lackError struct {
 	capability string
 	err        error
@@ -35,7 +35,7 @@ type lackError struct {
 func (e *lackError) Error() string { return e.err.Error() }
 func (e *lackError) Unwrap() error { return e.err }
 
-// needs says which capability is missing if that is what err is about.
+// needs returns err with the capability, if its absence is the reason.
 func needs(capability string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return &lackError{capability, err}
@@ -43,7 +43,7 @@ func needs(capability string, err error) error {
 	return err
 }
 
-// lacks is the capability that err is about; "": none.
+// lacks returns the capability that err names, or "".
 func lacks(err error) string {
 	var l *lackError
 	if errors.As(err, &l) {
@@ -78,8 +78,8 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Do runs f there. The namespace is entered each time: an agent that stayed would
-// keep one alive that Docker removes.
+// Do runs f in the namespace. It enters the namespace each time: staying would keep a namespace
+// alive that Docker removes.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -92,10 +92,10 @@ func (s space) Do(f func() error) error {
 	return ns.Do(f)
 }
 
-// Start is nothing that counters need.
+// Start is not supported; counters do not need it.
 func (space) Start(*exec.Cmd) error { return errors.ErrUnsupported }
 
-// reader is what reads a counter.
+// reader returns the reader of a counter.
 func (s *server) reader(c Counter) (reader, error) {
 	at := space{c.Namespace, s.here}
 	switch {
@@ -155,10 +155,10 @@ func (e ESP) in(at space) reader {
 	}
 }
 
-// maxReaders bounds how many counters are remembered that have a past.
+// maxReaders bounds the number of counters with a past.
 const maxReaders = 1024
 
-// relaying is a proxy's reader, which remembers the sockets that it has seen.
+// relaying returns a proxy's reader, which remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
 	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
 	read := p.Relayed()
@@ -168,8 +168,7 @@ func (s *server) relaying(c Counter, at space) (reader, error) {
 	})
 }
 
-// counting is the reader of a counter that has a past: the one that was made at
-// the first reading.
+// counting returns the reader of a counter with a past: the one made at the first reading.
 func (s *server) counting(c Counter, first reader) (reader, error) {
 	key, err := json.Marshal(c)
 	if err != nil {
@@ -202,7 +201,7 @@ func (s *server) interfaces(namespace string) (out []Interface, err error) {
 		for _, d := range all {
 			info, err := link.Describe(d.Name)
 			if err != nil {
-				continue // it is gone
+				continue // it was removed
 			}
 			out = append(out, Interface{Link: sample.Link{Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate},
 				Index: d.Index, Up: d.Up, Peer: d.Peer, Master: d.Master, Addrs: d.Addrs, Uplink: d.Uplink})

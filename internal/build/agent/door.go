@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// handshake bounds how long a stranger may take to show its key and to say who it
-	// is.
+	// handshake bounds how long a connection may take to authenticate and to send its hello.
 	handshake = 5 * time.Second
-	// strangers is the limit of unauthenticated connections, and neighbours the limit
-	// from one address. Both exceed any number of agents; many agents may be behind one
-	// address.
+	// strangers limits the unauthenticated connections, and neighbours those from one address. Both
+	// exceed any number of agents; many agents may be behind one address.
 	strangers  = 512
 	neighbours = 256
 )
 
-// door holds the connections that have not authenticated. None has to wait: one
-// that comes when it is full replaces another, see crowdedOut.
+// door holds the connections that have not authenticated. No connection waits: if the door is full,
+// a new one replaces another, see crowdedOut. An attacker with hundreds of addresses can still
+// replace an agent's connection within its one round trip.
 type door struct {
-	mu     sync.Mutex // guards following
+	mu     sync.Mutex // guards the fields that follow
 	inside map[*guest]bool
 	from   map[netip.Prefix]int
 	count  uint64
@@ -37,7 +36,7 @@ type guest struct {
 	conn  net.Conn
 	from  netip.Prefix
 	came  uint64      // its number
-	spoke atomic.Bool // something came from it
+	spoke atomic.Bool // it has sent something
 }
 
 func newDoor() door { return door{inside: map[*guest]bool{}, from: map[netip.Prefix]int{}} }
@@ -58,8 +57,7 @@ func (d *door) enter(c net.Conn) *guest {
 	return g
 }
 
-// leave removes a connection that has authenticated or is gone. It may be called
-// twice.
+// leave removes a connection that has authenticated or was closed. It may be called twice.
 func (d *door) leave(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,10 +74,9 @@ func (d *door) remove(g *guest) {
 	}
 }
 
-// crowdedOut chooses the connection that a new one replaces: from the address that
-// has the most, so that a flood from one address only hurts itself; among these a
-// silent one, because agents speak at once; among these the oldest, which had the
-// most time.
+// crowdedOut chooses the connection that a new one replaces: from the address that has the most, so
+// a flood from one address displaces only itself; among these a silent one, because agents send at
+// once; among these the oldest.
 func (d *door) crowdedOut(came *guest) (out *guest) {
 	worse := func(a, b *guest) bool {
 		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
@@ -98,7 +95,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// neighbourhood is the addresses that one machine may have all of: an IPv6 network's.
+// neighbourhood returns the addresses that one machine may own together: for IPv6 a network.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())
@@ -110,11 +107,11 @@ func neighbourhood(a net.Addr) netip.Prefix {
 	if addr.Is6() {
 		bits = network
 	}
-	p, _ := addr.Prefix(bits) // of so many bits there always is one
+	p, _ := addr.Prefix(bits) // no error: bits is in range
 	return p
 }
 
-// turn notes a connection that was turned away.
+// turn records a connection that was refused.
 func (d *door) turn(from net.Addr, err error) {
 	if errors.Is(err, net.ErrClosed) {
 		err = errors.New("it did not authenticate, and newer connections replaced it")
@@ -125,7 +122,7 @@ func (d *door) turn(from net.Addr, err error) {
 	d.last = fmt.Errorf("%s: %s", from, clean(err.Error()))
 }
 
-// told says who was turned away, for an error.
+// told lists refused connections, for an error.
 func (d *door) told() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

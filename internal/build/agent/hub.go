@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// silence is how long one side may say nothing before the other gives it up.
+	// silence is how long one side may send nothing before the other gives up.
 	silence = 15 * time.Second
-	// pings are how many pings fit into that.
+	// pings is the number of pings in that time.
 	pings = 6
-	// bearable is the share of it for which an agent may be left without a word.
+	// bearable is the part of silence for which an agent may receive nothing.
 	bearable = 3
-	// settle bounds how long a ping that is under way is waited for.
+	// settle bounds the wait for a ping in flight.
 	settle = 500 * time.Millisecond
 )
 
@@ -38,16 +38,16 @@ type Hub struct {
 
 	tasks sync.WaitGroup // goroutines of connections
 
-	mu      sync.Mutex // guards following
+	mu      sync.Mutex // guards the fields that follow
 	closed  bool
 	doors   []net.Listener
-	changed chan struct{} // closed and replaced when an agent came or was refused
+	changed chan struct{} // closed and replaced when an agent connected or was refused
 	agents  map[string]*Agent
 	refused map[string]error // by identity
 	awaited map[string]chan *stream
 	conns   map[net.Conn]bool
 	hushes  int
-	pinging int // round trips under way
+	pinging int // round trips in progress
 	settled chan struct{}
 }
 
@@ -56,15 +56,14 @@ var _ path.Channel = (*Hub)(nil)
 // errClosed is why agents are lost when the hub closes.
 var errClosed = errors.New("the channel to it was closed")
 
-// Listen waits for agents that have the key and are of the same version. Others
-// that dial are turned away and disturb no agent. Port 0 is any. The caller
-// closes the hub.
+// Listen waits for agents that have the key and the same version. Other connections are refused and
+// disturb no agent. Port 0 is any. The caller closes the hub.
 func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
 	return listen(addr, key, version, silence)
 }
 
 func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration) (*Hub, error) {
-	// Probes of the kernel's would move in windows; pings do their work.
+	// The kernel's probes could fall into windows; pings replace them.
 	c := net.ListenConfig{KeepAlive: -1}
 	l, err := c.Listen(context.Background(), "tcp", addr.String())
 	if err != nil {
@@ -74,7 +73,7 @@ func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration
 	return h, h.Serve(l)
 }
 
-// NewHub is a hub that listens nowhere: see Serve.
+// NewHub returns a hub. It does not listen until Serve is called.
 func NewHub(key *Key, version string) *Hub { return newHub(key, version, silence) }
 
 func newHub(key *Key, version string, silence time.Duration) *Hub {
@@ -83,7 +82,7 @@ func newHub(key *Key, version string, silence time.Duration) *Hub {
 		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
 }
 
-// Serve takes agents' connections from a listener, too, which the hub closes.
+// Serve accepts agents' connections from a listener, too, which the hub closes.
 func (h *Hub) Serve(l net.Listener) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +94,7 @@ func (h *Hub) Serve(l net.Listener) error {
 	return nil
 }
 
-// Addr is where the hub listens, which it does once at least.
+// Addr returns the address at which the hub listens. It must be listening.
 func (h *Hub) Addr() netip.AddrPort {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +102,7 @@ func (h *Hub) Addr() netip.AddrPort {
 	return a
 }
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (h *Hub) accept(l net.Listener) {
 	const again = 50 * time.Millisecond
 	for {
@@ -111,7 +110,7 @@ func (h *Hub) accept(l net.Listener) {
 		switch {
 		case errors.Is(err, net.ErrClosed), err != nil && over(l):
 			return
-		case err != nil: // no descriptor is left, or the other side went
+		case err != nil: // no descriptor is left, or the other side closed
 			time.Sleep(again)
 			continue
 		}
@@ -130,13 +129,13 @@ func (h *Hub) accept(l net.Listener) {
 	}
 }
 
-// over reports whether a listener will accept no more: a carrier that has ended.
+// over reports whether a listener accepts no more, such as a carrier that has ended.
 func over(l net.Listener) bool {
 	c, ok := l.(interface{ IsClosed() bool })
 	return ok && c.IsClosed()
 }
 
-// keep holds a connection, so that Close ends it; false if the hub is closed.
+// keep records a connection, so that Close ends it. It returns false if the hub is closed.
 func (h *Hub) keep(c net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +153,7 @@ func (h *Hub) drop(c net.Conn) {
 	c.Close()
 }
 
-// meet finds out who dialled, who leaves the door then.
+// meet authenticates a connection, which then leaves the door.
 func (h *Hub) meet(g *guest) error {
 	raw := g.conn
 	if err := raw.SetDeadline(time.Now().Add(handshake)); err != nil {
@@ -165,7 +164,7 @@ func (h *Hub) meet(g *guest) error {
 	if err := c.Handshake(); err != nil {
 		return err
 	}
-	counted.on.Store(true) // not before: a stranger's bytes are not the channel's
+	counted.on.Store(true) // not before: unauthenticated bytes are not the channel's
 	in := bufio.NewReader(c)
 	line, err := receive(in, maxOpening)
 	if err != nil {
@@ -185,7 +184,7 @@ func (h *Hub) meet(g *guest) error {
 	return h.greet(*o.Hello, &control{conn: c, in: in, limit: h.silence}, raw)
 }
 
-// greet makes an agent of who said hello, unless it is refused.
+// greet makes an agent of the sender of hello, unless it is refused.
 func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{}, procs: map[uint64]*remote{}, lost: make(chan struct{})}
 	var why error
@@ -223,7 +222,7 @@ func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	return nil
 }
 
-// announce wakes those who wait.
+// announce wakes the callers of Wait.
 func (h *Hub) announce() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,8 +230,8 @@ func (h *Hub) announce() {
 	h.changed = make(chan struct{})
 }
 
-// Wait waits until ctx ends for the agent that has the identity. One that was
-// refused, for its version, is an error that names it, at once.
+// Wait waits until ctx ends for the agent with the given identity. If it was refused for its
+// version, the error names it, at once.
 func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	for {
 		h.mu.Lock()
@@ -255,7 +254,7 @@ func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	}
 }
 
-// forget lets another agent of that identity come.
+// forget lets another agent with that identity connect.
 func (h *Hub) forget(a *Agent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,7 +263,7 @@ func (h *Hub) forget(a *Agent) {
 	}
 }
 
-// expect waits for a connection that begins with the token, which is good for one.
+// expect waits for a connection that begins with the token, which is valid once.
 func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err error) {
 	const bytes = 32
 	b := make([]byte, bytes)
@@ -288,7 +287,7 @@ func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err er
 	}, nil
 }
 
-// errToken says that a token is unknown, or was used.
+// errToken means that a token is unknown or was used.
 var errToken = errors.New("no process is waiting for this connection")
 
 func (h *Hub) deliver(token string, s *stream) error {
@@ -303,13 +302,13 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for at most d, or a little longer. Agents that would
-// time out are pinged beforehand: all, if d is long, else those that got nothing lately
-// because other hushes stopped their pings.
+// Hush stops the pings of all agents for at most d, or a little longer. Agents that would time out
+// are pinged beforehand: all if d is long, otherwise those that received nothing recently because
+// other hushes stopped their pings.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
 	word, limit := request{Ping: true}, settle
 	if d > h.silence/bearable {
-		// They are waited for, and the others bear that, too.
+		// Hush waits for them, and the other agents must tolerate that, too.
 		word, limit = request{Hush: d + h.silence}, h.silence
 	}
 	h.mu.Lock()
@@ -339,15 +338,15 @@ func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err err
 		case <-ctx.Done():
 			over()
 			return nil, context.Cause(ctx)
-		case <-t.C: // of an agent that does not answer; its ping may come into the window
+		case <-t.C: // the agent does not answer; its ping may fall into the window
 		}
 	}
-	// Whatever its caller waits for: agents end themselves if they hear nothing.
+	// Independent of the caller: agents end themselves if they receive nothing.
 	late := time.AfterFunc(d+settle, over)
 	return func() { late.Stop(); over() }, nil
 }
 
-// ping lets a round trip begin, unless the channel is to be quiet, and pinged ends it.
+// ping starts a round trip unless the channel must be quiet; pinged ends it.
 func (h *Hub) ping() (may bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -367,12 +366,12 @@ func (h *Hub) pinged() {
 	}
 }
 
-// Moved counts the bytes that the hub has written and read on all connections of
-// its agents.
+// Moved returns the number of bytes that the hub has written and read on all connections of its
+// agents.
 func (h *Hub) Moved() uint64 { return h.moved.Load() }
 
-// Close ends all connections; the agents kill what they started and end
-// themselves. A second Close does nothing.
+// Close ends all connections. The agents kill what they started and end themselves. A second Close
+// does nothing.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -405,7 +404,7 @@ func (h *Hub) Close() error {
 	return errors.Join(errs...)
 }
 
-// counted is a connection whose bytes are counted once it is on.
+// counted is a connection whose bytes are counted once on is set.
 type counted struct {
 	net.Conn
 	on    atomic.Bool

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// Spot is a network namespace of a path on an agent's machine, as path/local.Inspected.
-// To read its rules needs CAP_NET_ADMIN.
+// Spot is a network namespace of a path on an agent's machine, as path/local.Inspected. Reading its
+// rules needs CAP_NET_ADMIN.
 type Spot struct {
 	Namespace string       `json:"namespace,omitempty"` // as in Counter
 	Where     string       `json:"where"`
@@ -20,7 +20,7 @@ type Spot struct {
 	To        []netip.Addr `json:"to,omitempty"`
 }
 
-// Inspect reads a namespace's settings. It takes 5 s at most.
+// Inspect reads a namespace's settings. It takes at most 5 s.
 func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no settings within %s", readLimit))
 	defer cancel()
@@ -31,7 +31,7 @@ func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
 	return ans.Settings, err
 }
 
-// inspect reads the settings of a namespace. Their place is known to who asked.
+// inspect reads the settings of a namespace. The hub adds the place.
 func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	all, err := local.Inspect([]local.Inspected{{Space: space{at.Namespace, s.here}, Where: at.Where, Devices: at.Devices, To: at.To}})
 	switch {
@@ -47,8 +47,8 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	return all, nil
 }
 
-// brief shortens what the hub would cut off, so that a difference at its end still
-// is one.
+// brief shortens what the hub would cut off, with a checksum, so that a difference at the end is
+// kept.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

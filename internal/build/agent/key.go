@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// keyLife is the validity in certificates. It is not checked: a key is valid as
-	// long as its hub listens.
+	// keyLife is the validity in certificates. It is not checked: a key is valid while its hub
+	// listens.
 	keyLife = 24 * time.Hour
 	// hubName is the server name that agents expect; it is never resolved.
 	hubName = "hub.bridgetoll"
-	// protocol is told in the handshake. The version of toll is compared after it.
+	// protocol is offered in the handshake. Versions of toll are compared after it.
 	protocol = "bridgetoll-agent"
 )
 
-// Key is what a run's toll and its agents know each other by. It is made for the
-// run, never leaves memory but in the agents' bundle, and is good for that run.
+// Key authenticates a run's toll and its agents to each other. It is made for the run, leaves
+// memory only in the agents' bundle, and is valid for that run only.
 type Key struct {
 	own    tls.Certificate
 	pool   *x509.CertPool
-	at     func() time.Time // it was made
+	at     func() time.Time // when it was made
 	bundle []byte
 }
 
-// NewKey makes a key: a certificate authority that exists only while this function
-// runs, a certificate for toll and one for all agents, on Ed25519.
+// NewKey makes a key: a certificate authority that exists only during the call, a certificate for
+// toll and one for all agents, with Ed25519.
 func NewKey() (*Key, error) { return newKey(time.Now()) }
 
 func newKey(now time.Time) (*Key, error) {
@@ -109,24 +109,24 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
-// atMaking is the time of day by which both sides judge certificates: when the key
-// was made. Each process has a connection of its own, so a key that aged would end a
-// long run; and the machines' times of day need not agree.
+// atMaking returns the time at which both sides judge certificates: when the key was made. Each
+// process has a connection of its own, so an expiring key would end a long run; and the machines'
+// clocks need not agree.
 func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
 
-// Bundle is the agents' side of the key as PEM, about 2 kB: secret.
+// Bundle returns the agents' side of the key as PEM, about 2 kB. It is secret.
 func (k *Key) Bundle() []byte { return append([]byte{}, k.bundle...) }
 
-// config is toll's side of the handshake.
+// config returns toll's side of the handshake.
 func (k *Key) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
 }
 
-// errBundle says that a file is not a bundle.
+// errBundle means that a file is not a bundle.
 var errBundle = errors.New("this is not a bundle with a run's key")
 
-// openBundle is the agents' side of the handshake.
+// openBundle returns the agents' side of the handshake.
 func openBundle(bundle []byte) (*tls.Config, error) {
 	var certs [][]byte
 	var secret any

@@ -7,30 +7,30 @@ import (
 	"net/netip"
 )
 
-// Laid is a route that an agent lays on its machine, and that goes with it.
+// Laid is a route that an agent adds to its machine, and that is removed with it.
 type Laid struct {
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"` // a neighbour
 }
 
-// Router lays routes on an agent's machine. What it laid is gone when its Engine is closed.
+// Router adds routes on an agent's machine. They are removed when its Engine is closed.
 type Router interface {
-	// Lay makes a route. It needs CAP_NET_ADMIN.
+	// Lay adds a route. It needs CAP_NET_ADMIN.
 	Lay(l Laid) error
-	// Lift removes one that it made. One that is not there is no error.
+	// Lift removes a route that it added. It returns nil if the route does not exist.
 	Lift(l Laid) error
 }
 
-// errNoRouter is of an agent that was not told how to lay routes.
+// errNoRouter is the error of an agent without a Router.
 var errNoRouter = errors.New("this agent cannot add routes")
 
-// layRequest lays a route, or lifts it.
+// layRequest adds or removes a route.
 type layRequest struct {
 	Laid
 	Lift bool `json:"lift,omitempty"`
 }
 
-// Lay lays a route on the agent's machine. The caller calls lift.
+// Lay adds a route on the agent's machine. The caller calls lift.
 func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) {
 	lift = func() error {
 		_, err := a.ask(context.Background(), request{Lay: &layRequest{l, true}}, 0)
@@ -39,14 +39,14 @@ func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) 
 		}
 		return err
 	}
-	// Not ctx: what was asked for is made, and has to be removed.
+	// Without ctx: the agent makes what was asked for, and it has to be removed.
 	if _, err := a.ask(context.WithoutCancel(ctx), request{Lay: &layRequest{l, false}}, 0); err != nil {
 		return nil, errors.Join(err, lift())
 	}
 	return lift, nil
 }
 
-// check reports whether it is a route.
+// check returns an error unless it is a valid route.
 func (o layRequest) check() error {
 	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() || o.Via.Is4() != o.To.Addr().Is4() {
 		return fmt.Errorf("%w: %s via %s is not a route", errNonsense, o.To, o.Via)
@@ -54,7 +54,7 @@ func (o layRequest) check() error {
 	return nil
 }
 
-// lay does what is asked of the router.
+// lay carries out a request to the router.
 func (s *server) lay(o layRequest) error {
 	r := s.config.Router
 	switch {

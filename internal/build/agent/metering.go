@@ -9,24 +9,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// maxMeterings are how many may be under way. Those that were not fetched in time
-// are forgotten.
+// maxMeterings bounds the meterings in progress. Those that were not fetched in time are forgotten.
 const maxMeterings = 16
 
 // metering is two readings of the meters.
 type metering struct {
 	request meterRequest
-	from    chan struct{} // closed when the first was taken
-	done    chan struct{} // and the last; of an open end it never is
+	from    chan struct{} // closed after the first reading
+	done    chan struct{} // closed after the last; never for an open end
 
-	mu          sync.Mutex // guards following
+	mu          sync.Mutex // guards the fields that follow
 	first, last state
-	control     path.Traffic // at the end: of an open one, before the first word
+	control     path.Traffic // at the end; for an open end, before the first message
 	spoken      bool
 	err         error
 }
 
-// state is what is read at once.
+// state is what one reading returns.
 type state struct {
 	meter.Reading
 	throttled int
@@ -42,7 +41,7 @@ func (s *server) read(pids []int) (state, error) {
 	return st, err
 }
 
-// measure has the meters read at two instants.
+// measure starts the two readings.
 func (s *server) measure(o meterRequest) {
 	m := &metering{request: o, from: make(chan struct{}), done: make(chan struct{})}
 	s.mu.Lock()
@@ -72,8 +71,8 @@ func (s *server) measure(o meterRequest) {
 	}()
 }
 
-// take takes the last reading: another one replaces it, but not the channel's count,
-// which is of the time in which nothing was to be said.
+// take takes the last reading. Another one replaces it, but not the channel's count, which covers
+// the time of silence.
 func (s *server) take(m *metering) {
 	carried := s.channel.traffic()
 	last, err := s.read(m.request.PIDs)
@@ -87,8 +86,8 @@ func (s *server) take(m *metering) {
 	m.err = errors.Join(m.err, err)
 }
 
-// word is called before what a process says goes to the hub: at its last word, a
-// window with an open end is over.
+// word is called before a process's output goes to the hub: the last message ends a window with an
+// open end.
 func (s *server) word() {
 	s.mu.Lock()
 	var open []*metering
@@ -102,7 +101,7 @@ func (s *server) word() {
 		select {
 		case <-m.from:
 			s.take(m)
-		default: // it speaks before the window
+		default: // it is sent before the window
 		}
 	}
 }
@@ -114,7 +113,8 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// use is what was measured. To be asked took so many bytes of the channel.
+// use returns what was measured. took is the number of bytes that the request itself put on the
+// channel.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]
@@ -129,7 +129,7 @@ func (s *server) use(number, took uint64) (*path.Use, error) {
 	} else if !m.heard() { // nothing of the load ran here
 		s.take(m)
 		m.mu.Lock()
-		m.control.Bytes -= min(m.control.Bytes, took) // of being asked
+		m.control.Bytes -= min(m.control.Bytes, took) // of the request
 		m.mu.Unlock()
 	}
 	m.mu.Lock()

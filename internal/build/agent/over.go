@@ -7,19 +7,19 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Carrier has all connections between an agent and its hub in one stream of bytes each
-// way, such as the standard input and output of ssh. The hub accepts them, the agent
-// opens them. Nothing passes there but what they carry.
+// Carrier carries all connections between an agent and its hub in one stream of bytes each way,
+// such as the standard input and output of ssh. The hub accepts them, the agent opens them. It
+// sends nothing of its own.
 type Carrier = yamux.Session
 
-// AtHub is the hub's end of a carrier, and AtAgent the agent's.
+// AtHub returns the hub's end of a carrier, and AtAgent the agent's.
 func AtHub(over io.ReadWriteCloser) (*Carrier, error)   { return yamux.Server(over, carrierConfig()) }
 func AtAgent(over io.ReadWriteCloser) (*Carrier, error) { return yamux.Client(over, carrierConfig()) }
 
 func carrierConfig() *yamux.Config {
 	c := yamux.DefaultConfig()
-	c.EnableKeepAlive = false // the hub pings, and hushes that
-	c.LogOutput = io.Discard  // what went wrong is an error of the connections
+	c.EnableKeepAlive = false // the hub pings, and can be hushed
+	c.LogOutput = io.Discard  // failures are errors of the connections
 	c.StreamOpenTimeout = 0   // the handshake has a limit of its own
 	c.StreamCloseTimeout = time.Minute
 	return c

@@ -12,12 +12,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// startLimit bounds how long a process may take to be there, once the agent says
-// that it is.
+// startLimit bounds the wait for a process's connection, after the agent reported its start.
 const startLimit = 5 * time.Second
 
-// Start starts c beside the agent: toll itself, with the arguments of a worker or
-// of a keeper of programs.
+// Start starts c at the agent: toll itself, with the arguments of a worker or of a keeper of
+// programs.
 func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
 	token, came, forget, err := a.hub.expect()
@@ -59,7 +58,7 @@ func (a *Agent) release(p *remote) {
 	delete(a.procs, p.number)
 }
 
-// ended notes how a process ended.
+// ended records how a process ended.
 func (a *Agent) ended(n exitNote) {
 	a.mu.Lock()
 	p := a.procs[n.Number]
@@ -80,14 +79,14 @@ type remote struct {
 	number uint64
 	done   chan struct{} // closed when it ended
 
-	mu     sync.Mutex // guards following
+	mu     sync.Mutex // guards the fields that follow
 	over   bool
 	err    error // how it ended
 	stream *stream
-	gone   bool // the agent is: no stream is held any more
+	gone   bool // the agent is lost: no further stream is accepted
 }
 
-// end notes how it ended, once.
+// end records how the process ended, once.
 func (p *remote) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +96,7 @@ func (p *remote) end(err error) {
 	}
 }
 
-// hold takes its input and output, and cut ends them when the other side is gone.
+// hold sets the process's input and output, and cut ends them when the other side is gone.
 func (p *remote) hold(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +120,7 @@ func (p *remote) wait() error {
 	return p.err
 }
 
-// kill has it killed. With the agent it is dead, too.
+// kill has the process killed. It is dead if the agent is lost.
 func (p *remote) kill() error {
 	select {
 	case <-p.done:
@@ -132,7 +131,7 @@ func (p *remote) kill() error {
 	if p.agent.Err() != nil {
 		return nil //nolint:nilerr // it died with the agent
 	}
-	if err == nil { // the note of its end is on its way
+	if err == nil { // the note of its end follows
 		time.AfterFunc(p.agent.hub.silence, func() {
 			p.end(fmt.Errorf("%s did not say how it ended", p.agent.hello.Name))
 			p.agent.release(p)
@@ -154,14 +153,13 @@ type stream struct {
 
 func (s *stream) Read(b []byte) (int, error) { return s.in.Read(b) }
 
-// Close ends both ways.
+// Close ends both directions.
 func (s *stream) Close() error {
 	s.hub.drop(s.raw)
 	return nil
 }
 
-// input is the process's standard input. Its end is the process's; the output goes
-// on.
+// input is the process's standard input. Closing it leaves the output open.
 type input struct{ s *stream }
 
 func (i input) Write(b []byte) (int, error) {

@@ -23,36 +23,35 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// Config is what an agent must know.
+// Config configures an agent.
 type Config struct {
-	Bundle []byte           // of the run's key
-	Dial   []netip.AddrPort // where the hub may be reached, tried in turn
+	Bundle []byte           // the agents' side of the run's key
+	Dial   []netip.AddrPort // addresses of the hub, tried in turn
 	// Open makes a connection to the hub, if it is not dialled at an address.
 	Open    func() (net.Conn, error)
 	ID      string
 	Name    string // "": the host name
 	Version string // of toll
-	// Starts are the first arguments of what may be started: toll's own parts.
+	// Starts are the permitted first arguments of processes: toll's own parts.
 	Starts []string
-	// Engine makes containers on this machine, for agents behind Open; nil: there are none.
+	// Engine makes containers on this machine, for agents behind Open; nil: none.
 	Engine Engine
-	// Router lays routes on this machine; nil: there are none.
+	// Router adds routes on this machine; nil: none.
 	Router Router
-	// Patience is how long the hub may be out of reach before the agent gives up;
-	// 0: a minute.
+	// Patience is how long the hub may be unreachable before the agent gives up; 0: a minute.
 	Patience time.Duration
 }
 
 const (
 	usualPatience = time.Minute
-	// dialAgain is how long a hub that does not answer is left alone.
+	// dialAgain is the pause before the next attempt.
 	dialAgain = 300 * time.Millisecond
-	// lastWords bounds how long processes that were killed may take to be gone.
+	// lastWords bounds the wait for the end of killed processes.
 	lastWords = 2 * time.Second
 )
 
-// Main runs an agent until its hub releases it, which is not an error, or ctx
-// ends. What it started is dead when it returns.
+// Main runs an agent until its hub releases it, which is not an error, or ctx ends. Everything that
+// it started has ended when it returns.
 func Main(ctx context.Context, c Config) (err error) {
 	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, readers: map[string]reader{}}
 	if s.tls, err = openBundle(c.Bundle); err != nil {
@@ -92,25 +91,25 @@ func Main(ctx context.Context, c Config) (err error) {
 type server struct {
 	config    Config
 	tls       *tls.Config
-	hub       netip.AddrPort // where it was reached
+	hub       netip.AddrPort // the address at which it was reached
 	line      *control
-	raw       *held // below it
+	raw       *held // the connection below line
 	silence   time.Duration
 	channel   channel
 	here      *netns.NS // where processes are started
 	meter     *meter.Meter
-	throttled func() int // nil: nothing limits the agent
+	throttled func() int // nil: the agent has no CPU limit
 
 	tasks sync.WaitGroup // of children
 
-	mu        sync.Mutex // guards following
-	over      bool       // nothing may be started any more
+	mu        sync.Mutex // guards the fields that follow
+	over      bool       // nothing more may be started
 	children  map[uint64]*child
 	meterings map[uint64]*metering
-	readers   map[string]reader // of counters that have a past
+	readers   map[string]reader // of counters with a past
 }
 
-// hello says who this is.
+// hello returns the agent's introduction.
 func (s *server) hello() (opening, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -120,22 +119,22 @@ func (s *server) hello() (opening, error) {
 	if name == "" {
 		name = host
 	}
-	boot, _ := owner.BootID() // "" if it does not say
+	boot, _ := owner.BootID() // "" if unknown
 	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host, Kernel: fact("/proc/sys/kernel/osrelease"),
 		Boot: boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
-// fact is a file of one line; "" if it cannot be read.
+// fact returns a file of one line, or "" if it cannot be read.
 func fact(file string) string {
 	b, _ := os.ReadFile(file)
 	return strings.TrimSpace(string(b))
 }
 
-// errRefused says that the hub does not want this agent.
+// errRefused means that the hub refused this agent.
 var errRefused = errors.New("refused by the hub")
 
-// reach dials the hub until it answers, for as long as the agent's patience lasts.
-// A hub that refuses is asked once.
+// reach dials the hub until it answers, within the agent's patience. A hub that refuses is not
+// dialled again.
 func (s *server) reach(ctx context.Context, hello opening) error {
 	p := s.config.Patience
 	if p <= 0 {
@@ -168,7 +167,7 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 	}
 }
 
-// present says hello at an address.
+// present sends hello to an address.
 func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) error {
 	c, in, raw, err := s.dial(ctx, at, hello)
 	if err != nil {
@@ -199,8 +198,8 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 	return nil
 }
 
-// dial makes a connection to the hub and says its first line. The TCP connection is
-// counted until it is closed.
+// dial connects to the hub and sends the first line. The TCP connection is counted until it is
+// closed.
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, *held, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -228,10 +227,10 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 	return c, bufio.NewReader(c), held, c.SetDeadline(time.Time{})
 }
 
-// obey does what the hub asks for until the connection ends or is silent for too
-// long: for longer than it said, if it did. It may still speak in between.
+// obey carries out the hub's requests until the connection ends or is silent for too long. A hush
+// extends the time.
 func (s *server) obey() error {
-	var bears time.Time // until the end of the longest hush
+	var bears time.Time // end of the longest hush
 	for {
 		if err := s.line.conn.SetReadDeadline(later(bears, time.Now().Add(s.silence))); err != nil {
 			return err
@@ -252,7 +251,7 @@ func (s *server) obey() error {
 		switch {
 		case o.Ping, o.Hush > 0:
 			err = s.line.send(answer{ID: o.ID})
-		case o.Clock: // at once: what it takes is what is not known of the clock
+		case o.Clock: // at once: any delay adds to the clock's uncertainty
 			err = s.line.send(answer{ID: o.ID, Clock: now()})
 		default:
 			go func() {
@@ -265,7 +264,7 @@ func (s *server) obey() error {
 				if err != nil {
 					line, _ = encode(answer{ID: o.ID, Error: "answer: " + clean(err.Error())})
 				}
-				_ = s.line.write(line) // if it cannot be, the connection is over
+				_ = s.line.write(line) // if that fails, the connection has ended
 			}()
 		}
 		if err != nil {
@@ -281,7 +280,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// do does what takes a moment. The request itself took so many bytes of the channel.
+// do carries out a request that takes a moment. took is the number of bytes that the request put on
+// the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sit is the first process of a container in which agents are started from without: it ends when
-// none has come for so long, or when the last one has been gone for that long, so that the
-// container ends with its toll. While an agent is there it sleeps. It reaps what they leave.
+// Sit is the first process of a container in which agents are started from outside. It ends when no
+// agent has come for patience, or when the last one has been gone for that long, so that the
+// container ends with its toll. It sleeps while an agent runs, and reaps ended processes.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -37,14 +37,14 @@ func Sit(ctx context.Context, patience time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // as it was told to
+			return nil // as requested
 		case <-time.After(looks):
 		}
 	}
 	return nil
 }
 
-// reap takes leave of children that have ended.
+// reap waits for children that have ended.
 func reap() {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -54,7 +54,7 @@ func reap() {
 	}
 }
 
-// other is another process of the PID namespace that still runs; 0: there is none.
+// other returns another running process of the PID namespace, or 0 if there is none.
 func other() (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -74,7 +74,8 @@ func other() (int, error) {
 	return 0, nil
 }
 
-// runs reports whether a process has not ended: one that has still has a directory until it is reaped.
+// runs reports whether a process has not ended: an ended one keeps its directory until it is
+// reaped.
 func runs(pid string) bool {
 	exe, err := os.Readlink("/proc/" + pid + "/exe")
 	return exe != "" || err != nil && errors.Is(err, unix.EACCES)
@@ -86,7 +87,7 @@ func ended(ctx context.Context, pid int) error {
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return nil
-	case err != nil: // a kernel without: it is looked at now and then
+	case err != nil: // a kernel without pidfds: it polls
 		const now = time.Second
 		select {
 		case <-ctx.Done():
@@ -95,7 +96,8 @@ func ended(ctx context.Context, pid int) error {
 		return nil
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only waited for
-	// Its end makes it readable; a signal that ends this process may come meanwhile.
+	// The descriptor becomes readable when the process ends; a signal that ends this process may
+	// come first.
 	const most = 5000 // ms
 	for ctx.Err() == nil {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, most)

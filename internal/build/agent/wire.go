@@ -24,25 +24,25 @@ const (
 	maxLine    = 1 << 20
 )
 
-// maxSilence bounds what the hub may call a silence: the longest transfer is shorter.
+// maxSilence bounds the silence that a hub may announce: the longest transfer is shorter.
 const maxSilence = 365 * 24 * time.Hour
 
-// maxText bounds what the other side says in words, in characters.
+// maxText bounds the other side's texts, in characters.
 const maxText = 500
 
-// Hello is how an agent presents itself.
+// Hello is how an agent introduces itself.
 type Hello struct {
-	ID      string `json:"id"`      // what Hub.Wait asks for, such as a Swarm task's or node's id with a role
+	ID      string `json:"id"`      // the argument of Hub.Wait, such as a Swarm task's or node's id with a role
 	Name    string `json:"name"`    // where it is in words, "container on node b"
-	Host    string `json:"host"`    // host name, as the agent sees it
+	Host    string `json:"host"`    // as the agent sees it
 	Kernel  string `json:"kernel"`  // release
-	Boot    string `json:"boot"`    // the kernel's boot_id: agents that have the same are on one machine
+	Boot    string `json:"boot"`    // the kernel's boot_id: agents with the same one are on one machine
 	Version string `json:"version"` // of toll
-	CPUs    int    `json:"cpus"`    // that the agent may run on
+	CPUs    int    `json:"cpus"`    // the CPUs that the agent may run on
 }
 
-// opening is the first line on a connection: a hello on a control connection, a
-// token on a process's.
+// opening is the first line on a connection: a hello on a control connection, a token on a
+// process's.
 type opening struct {
 	Hello *Hello `json:"hello,omitempty"`
 	Token string `json:"token,omitempty"`
@@ -50,42 +50,42 @@ type opening struct {
 
 // welcome is the hub's answer to a hello.
 type welcome struct {
-	Refused string        `json:"refused,omitempty"` // why
+	Refused string        `json:"refused,omitempty"` // the reason
 	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
 }
 
-// request is what an agent is to do: one of the fields after its number.
+// request asks an agent for one thing: one of the fields after the number.
 type request struct {
 	ID       uint64        `json:"id"`
 	Ping     bool          `json:"ping,omitempty"`
-	Hush     time.Duration `json:"hush,omitempty"` // for which the hub will be silent, in ns
+	Hush     time.Duration `json:"hush,omitempty"` // how long the hub will be silent, in ns
 	Clock    bool          `json:"clock,omitempty"`
 	Start    *startRequest `json:"start,omitempty"`
 	Kill     uint64        `json:"kill,omitempty"` // a process's number
 	Meter    *meterRequest `json:"meter,omitempty"`
-	Use      uint64        `json:"use,omitempty"` // of a metering
+	Use      uint64        `json:"use,omitempty"` // a metering's number
 	Counters []Counter     `json:"counters,omitempty"`
 	List     *listRequest  `json:"list,omitempty"`
 	Inspect  *Spot         `json:"inspect,omitempty"`
-	Route    *netip.Addr   `json:"route,omitempty"` // the way to this address
+	Route    *netip.Addr   `json:"route,omitempty"` // the route to this address
 	Box      *boxRequest   `json:"box,omitempty"`
 	Lay      *layRequest   `json:"lay,omitempty"`
 	Cards    string        `json:"cards,omitempty"` // of this device
 	Knock    *Knock        `json:"knock,omitempty"`
 	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
-	Proxy    bool          `json:"kube_proxy,omitempty"` // what it is on this node
+	Proxy    bool          `json:"kube_proxy,omitempty"` // kube-proxy's mode on this node
 }
 
-// startOrder starts a process.
+// startRequest starts a process.
 type startRequest struct {
-	Number uint64   `json:"number"` // by which it is killed and its end told
-	Token  string   `json:"token"`  // with which the connection of its input and output begins
+	Number uint64   `json:"number"` // identifies it in later requests and notes
+	Token  string   `json:"token"`  // the beginning of the connection for its input and output
 	Args   []string `json:"args"`
 	Env    []string `json:"env,omitempty"`
 	Apart  bool     `json:"apart,omitempty"`
 }
 
-// meterOrder has the meters read, as path.Machine.
+// meterRequest starts a metering, as in path.Machine.
 type meterRequest struct {
 	Number uint64 `json:"number"`
 	From   int64  `json:"from"`
@@ -93,20 +93,19 @@ type meterRequest struct {
 	PIDs   []int  `json:"pids,omitempty"`
 }
 
-// listOrder lists interfaces or files.
+// listRequest lists interfaces or files.
 type listRequest struct {
 	Namespace string `json:"namespace,omitempty"`
 	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
 }
 
-// answer is what an agent says: to a request or, without its number, of a process
-// that ended.
+// answer is the agent's reply to a request or, without a number, a note that a process ended.
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
 	Lacks      string            `json:"lacks,omitempty"`  // the capability
-	Remedy     string            `json:"remedy,omitempty"` // of what is missing there, which the error names
-	None       bool              `json:"none,omitempty"`   // what was to be counted is not there
+	Remedy     string            `json:"remedy,omitempty"` // for what is missing there, which the error names
+	None       bool              `json:"none,omitempty"`   // there is nothing to count
 	Clock      int64             `json:"clock,omitempty"`  // CLOCK_MONOTONIC, in ns
 	PID        int               `json:"pid,omitempty"`
 	Use        *path.Use         `json:"use,omitempty"`
@@ -118,22 +117,21 @@ type answer struct {
 	Engine     string            `json:"engine,omitempty"`
 	Cards      *cardsAnswer      `json:"cards,omitempty"`
 	Addrs      []netip.Addr      `json:"addrs,omitempty"`
-	Took       time.Duration     `json:"took,omitempty"` // to look a name up, in ns
+	Took       time.Duration     `json:"took,omitempty"` // for looking a name up, in ns
 	Text       string            `json:"text,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
-// exitNote says how a process ended.
+// exitNote reports how a process ended.
 type exitNote struct {
 	Number uint64 `json:"number"`
-	Error  string `json:"error,omitempty"` // with the end of its standard error; "": well
+	Error  string `json:"error,omitempty"` // with the end of its standard error; "": success
 }
 
-// errNonsense says that the other side does not speak as it should.
+// errNonsense means that the other side violated the protocol.
 var errNonsense = errors.New("protocol error")
 
-// parse reads one line. The sides are of one version, so that what is unknown is
-// nonsense.
+// parse reads one line. Both sides have the same version, so unknown fields are errors.
 func parse[T any](line []byte) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -206,7 +204,7 @@ func parseRequest(line []byte) (request, error) {
 	return o, nil
 }
 
-// check reports whether exactly one kind is set.
+// check returns an error unless exactly one kind is set.
 func (c Counter) check() error {
 	n := 0
 	for _, is := range []bool{c.Device != nil, c.NAT != nil, c.ESP != nil, c.Proxy != nil} {
@@ -258,7 +256,7 @@ func parseAnswer(line []byte) (answer, error) {
 	return a, nil
 }
 
-// clean is text that may be printed: one line, without escape codes, not too long.
+// clean makes text printable: one line, without escape codes, of limited length.
 func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
 
 // control is one end of a control connection.
@@ -267,10 +265,10 @@ type control struct {
 	in   *bufio.Reader
 
 	mu    sync.Mutex    // held while a line is written
-	limit time.Duration // that this may take
+	limit time.Duration // for writing a line
 }
 
-// encode makes a line, unless the other side would not take it.
+// encode returns a line, or an error if the other side would not accept it.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -282,7 +280,7 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-// write writes a line. After an error the connection is of no use.
+// write writes a line. After an error the connection is unusable.
 func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -293,7 +291,7 @@ func (c *control) write(line []byte) error {
 	return err
 }
 
-// send writes what always makes a line.
+// send encodes and writes a value.
 func (c *control) send(v any) error {
 	line, err := encode(v)
 	if err != nil {
@@ -302,7 +300,7 @@ func (c *control) send(v any) error {
 	return c.write(line)
 }
 
-// receive reads a line of at most so many bytes.
+// receive reads a line of at most most bytes.
 func receive(in *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
@@ -322,7 +320,7 @@ type Interface struct {
 	sample.Link                // Where is the agent's name
 	Index       int            `json:"index"`
 	Up          bool           `json:"up"`
-	Peer        int            `json:"peer,omitempty"`   // of a veth: the other end's index in its namespace
+	Peer        int            `json:"peer,omitempty"`   // for a veth: the other end's index in its namespace
 	Master      string         `json:"master,omitempty"` // the bridge that it is a port of
 	Addrs       []netip.Prefix `json:"addrs,omitempty"`
 	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it

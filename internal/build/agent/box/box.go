@@ -1,12 +1,13 @@
-// Package box makes the containers of an agent: at the Docker Engine of its machine, each
-// with an agent in it that is reached by the container's standard input and output.
+// Package box makes an agent's containers at the Docker Engine of its machine, each with an agent
+// in it that is reached by the container's standard input and output.
 //
-// All that it makes carries a label with the mark of the agent's process, is written to a
-// journal on that machine before it is made, and is removed when the agent's hub asks for
-// it or is gone. If the agent itself is killed its containers end, because nobody holds
-// their standard inputs any more; toll clean on that machine removes the rest.
+// The agent makes them because the hub may be killed at any time, and would have to send an image a
+// second time. Everything is labelled with the mark of the agent's process, written to a journal on
+// that machine before it is made, and removed when the hub asks for it or is gone. If the agent
+// itself is killed, its containers end because nobody holds their standard inputs; toll clean on
+// that machine removes the rest.
 //
-// Routes that lead to networks of the hub's machine are made and removed the same way.
+// Routes to networks of the hub's machine are made and removed the same way.
 package box
 
 import (
@@ -33,29 +34,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 )
 
-// Engine is this machine's Docker Engine, as the docker command finds it. The zero value
-// is ready, and connects when it is first asked for something.
+// Engine is this machine's Docker Engine, as the docker command finds it. The zero value is ready
+// to use, and connects on its first use.
 type Engine struct {
-	// StateDir is where the journal is kept; "" is the user's state directory.
+	// StateDir is the directory of the journal; "" is the user's state directory.
 	StateDir string
 
-	mu     sync.Mutex // guards following; one thing at a time is made
+	mu     sync.Mutex // guards the fields that follow; one thing is made at a time
 	daemon *dockerapi.Daemon
 	image  string
-	made   int // names
+	made   int // number of names given out
 	boxes  map[uint64]*undo.Stack
-	absent []string // directories of the journals' that are made with them
+	absent []string // directories that are created for the journals
 	closed bool
-	routes *dockerapi.Journal  // nil: none was laid
-	laid   map[agent.Laid]bool // those that are there
+	routes *dockerapi.Journal  // nil: there was no route
+	laid   map[agent.Laid]bool // existing routes
 
-	sharing sync.Mutex          // guards following
-	cards   map[agent.LAN]*card // by all but a box's address
+	sharing sync.Mutex          // guards the fields that follow
+	cards   map[agent.LAN]*card // by everything but a box's address
 }
 
 var _ agent.Engine = (*Engine)(nil)
 
-// Ready connects to the daemon, loads toll's image and names the engine.
+// Ready connects to the daemon, loads toll's image and returns the engine's version.
 func (e *Engine) Ready(ctx context.Context) (version string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +66,7 @@ func (e *Engine) Ready(ctx context.Context) (version string, err error) {
 	return e.daemon.Version(), nil
 }
 
-// errClosed is of what is asked for too late.
+// errClosed is returned by calls after Close.
 var errClosed = errors.New("the agent ends")
 
 func (e *Engine) ready(ctx context.Context) error {
@@ -133,13 +134,13 @@ func (e *Engine) Make(ctx context.Context, b agent.Box) (_ io.ReadWriteCloser, e
 	return e.start(end, on, b)
 }
 
-// name is a new name.
+// name returns a new name.
 func (e *Engine) name(what string) string {
 	e.made++
 	return "toll-" + e.daemon.ID + "-" + what + strconv.Itoa(e.made)
 }
 
-// network makes a network: a user-defined bridge, or one of a card's.
+// network creates a user-defined bridge network, or uses a card's.
 func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error) {
 	o := client.NetworkCreateOptions{Driver: "bridge", Labels: e.daemon.Labels()}
 	if l != nil {
@@ -164,8 +165,8 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	return name, nil
 }
 
-// card is a network on a card, which Docker lets have only one: boxes share it, and the
-// last one's end is its own.
+// card is a network on a card. Docker allows only one for each card, so boxes share it until the
+// last one ends.
 type card struct {
 	name  string
 	boxes int
@@ -197,8 +198,8 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// start makes and starts the container. It holds no more than an agent of a swarm's task
-// does: CAP_NET_ADMIN lets it read the settings of its own namespace.
+// start makes and starts the container. Like an agent of a swarm's task it has CAP_NET_ADMIN, to
+// read the settings of its own namespace.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
@@ -269,7 +270,7 @@ func (e *Engine) Remove(number uint64) error {
 	return end.Undo()
 }
 
-// Close removes what was made, and says what is left.
+// Close removes everything that was made. The error names what is left.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -284,7 +285,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
 	}
 	for _, dir := range e.absent {
-		if os.Remove(dir) != nil { // somebody else has something there by now
+		if os.Remove(dir) != nil { // somebody else has put something there
 			break
 		}
 	}
@@ -292,7 +293,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// absent are the directories of a path that are not there, the innermost first.
+// absent returns the ancestors of dir that do not exist, innermost first.
 func absent(dir string) (out []string) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

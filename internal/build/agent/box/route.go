@@ -15,7 +15,8 @@ import (
 
 var _ agent.Router = (*Engine)(nil)
 
-// Lay makes a route on this machine, noted before in a journal of its own: it needs no daemon.
+// Lay makes a route on this machine, after noting it in a journal of its own, which needs no
+// daemon.
 func (e *Engine) Lay(l agent.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,7 +35,7 @@ func (e *Engine) Lay(l agent.Laid) error {
 		e.note(j)
 	}
 	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
-		if errors.Is(err, fs.ErrPermission) { // of a user without a home
+		if errors.Is(err, fs.ErrPermission) { // a user without a home
 			return notRoot(err)
 		}
 		return err
@@ -77,7 +78,7 @@ func (e *Engine) lift(l agent.Laid) error {
 	return nil
 }
 
-// liftAll removes all routes, and says what is left.
+// liftAll removes all routes. The error names what is left.
 func (e *Engine) liftAll() error {
 	if e.routes == nil {
 		return nil
@@ -91,7 +92,7 @@ func (e *Engine) liftAll() error {
 	return err
 }
 
-// note remembers which directories of a journal's are made with it.
+// note records which of a journal's directories are created with it.
 func (e *Engine) note(j *dockerapi.Journal) {
 	if e.absent == nil {
 		e.absent = absent(filepath.Dir(j.File()))
