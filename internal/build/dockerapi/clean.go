@@ -17,40 +17,37 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// Clean removes what runs left whose toll is gone, and says what it removed: what
-// has their label at the daemon that this environment names, and what they made on
-// the machine beside Docker. Journals only say where to look: nothing is removed at a
-// daemon for its name, and no other daemon is talked to because a journal names it. A
-// daemon that is not there is no error, unless a journal says that it has something
-// of ours.
+// Clean removes what runs left whose toll has ended: what has their label at the daemon of this
+// environment, and what they made on the machine outside of Docker. Journals only say where to
+// look: nothing is removed at a daemon because of its name, and no other daemon is contacted
+// because a journal names it. A missing daemon is no error, unless a journal lists things of toll's
+// there.
 type Clean struct {
-	// StateDir is where journals are kept; "" is the user's state directory.
+	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
-	// Others removes also what is not known to be over: what tolls of other machines
-	// made in this one's swarm, and those whose process cannot be seen from here.
+	// Others also removes what is not known to be over: what tolls of other machines made in this
+	// one's swarm, and what belongs to processes that cannot be seen from here.
 	Others bool
-	// Parts are what backends know of what they make.
+	// Parts remove what backends make.
 	Parts []Part
 
-	// Left is what they made and was left alone, after Run.
+	// Left lists, after Run, what was left alone.
 	Left []Left
 
-	limit time.Duration // of an answer of the daemon's; 0: as NewClient has it
+	limit time.Duration // of an answer of the daemon; 0: NewClient's
 }
 
-// Part is what a backend makes besides containers, networks and images.
+// Part removes what a backend makes besides containers, networks and images.
 type Part struct {
-	// Daemon removes it from the daemon, after containers and before networks and
-	// images; nil: there is nothing. What it removes or leaves it tells the sweep; an
-	// error ends the sweep.
+	// Daemon removes it from the daemon, after containers and before networks and images; nil:
+	// nothing to remove. It reports what it removed or left to the sweep; an error ends the sweep.
 	Daemon func(context.Context, *Sweep) error
-	// Machine removes it from the machine: what has the mark of a dead toll, and what
-	// orphans name; nil: there is nothing. Still are the files of orphans that tell of
-	// what could not be removed.
+	// Machine removes it from the machine: what has the mark of a dead toll, and what orphans name;
+	// nil: nothing to remove. still has the files of orphans that list what could not be removed.
 	Machine func(orphans []Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error)
 }
 
-// Run cleans.
+// Run cleans up and returns what it removed.
 func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	js, err := openJournals(c.StateDir, c.Others)
 	defer js.close()
@@ -73,8 +70,8 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// daemon removes what dead tolls made at the daemon that docker uses now. Kept are
-// the files of journals that tell of what may still be there, or at another one.
+// daemon removes what dead tolls made at the daemon that docker uses now. kept has the files of
+// journals that list what may still exist, there or at another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
 	host, hostErr := FindHost(os.Getenv)
 	var made []Entry
@@ -102,13 +99,13 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 	return removed, kept, errors.Join(errs...)
 }
 
-// listens reports whether there is a daemon at the address.
+// listens reports whether a daemon listens at the address.
 func listens(host string) bool {
 	file, err := Socket(host)
 	return err == nil && reachable(file) == nil
 }
 
-// sameDaemon reports whether two addresses are those of one socket.
+// sameDaemon reports whether two addresses are the same socket.
 func sameDaemon(a, b string) bool {
 	if a == b {
 		return true
@@ -123,18 +120,17 @@ func sameDaemon(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(isA, isB)
 }
 
-// otherDaemon says that a journal tells of things at a daemon that docker does not
-// use now.
+// otherDaemon reports that a journal lists things at a daemon that docker does not use now.
 type otherDaemon struct{ file, host string }
 
 func (e *otherDaemon) Error() string {
 	return fmt.Sprintf("journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
-// plainHost is an address that a shell takes as one word.
+// plainHost matches an address that a shell reads as one word.
 var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
 
-// Hint is the command that asks it.
+// Hint returns the command that cleans up there.
 func (e *otherDaemon) Hint() string {
 	if !plainHost.MatchString(e.host) {
 		return "if you know that daemon, run toll clean with DOCKER_HOST set to it"
@@ -142,8 +138,8 @@ func (e *otherDaemon) Hint() string {
 	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
-// until removes what dead tolls made, also what their daemon still makes:
-// it goes on with what it was asked for when the toll was killed.
+// until removes what dead tolls made, and repeats: the daemon may still be making what they asked
+// for when they were killed.
 func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string, err error) {
 	const (
 		latest = 3 * time.Second
@@ -180,8 +176,8 @@ func answers(ctx context.Context, api *client.Client, limit time.Duration) error
 	return err
 }
 
-// once is one look at the daemon: containers first, because they hold the others.
-// Spared is what has the mark of a toll that may live.
+// once looks at the daemon once: at containers first, because they use the others. spared has the
+// mark of a toll that may be alive.
 func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
 	file, err := Socket(host)
 	if err != nil {

@@ -1,13 +1,17 @@
-// Package dockerapi talks to a Docker daemon: which one the docker command would
-// talk to, a client of it, its facts, the image that is toll itself, the journal
+// Package dockerapi talks to a Docker daemon: the one that the docker command would use, resolved
+// in the same way. It has a client, the daemon's facts, the image that contains toll, the journal
 // of what a run makes, and the clean-up of what runs left.
 //
-// All that a run makes at a daemon carries RunLabel with the mark of the toll that
-// made it, and is written to the run's journal before it is made. Clean finds what
-// a killed toll left by both.
+// Everything that a run makes at a daemon has the label RunLabel with the mark of its toll, and is
+// written to the run's journal first. Clean finds what a killed toll left by both. A run is known
+// to be alive by the lock of its journal, which the kernel releases at its end; a mark alone proves
+// an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
 //
-// Be aware: Connect needs no more than the right to use the daemon's socket. What
-// else a backend needs, it asks for itself.
+// Requests that make something are not cancelled: the daemon would still carry them out, after the
+// clean-up.
+//
+// Be aware: Connect needs only the right to use the daemon's socket. Backends check for what else
+// they need.
 package dockerapi
 
 import (
@@ -37,20 +41,19 @@ type Daemon struct {
 	API     *client.Client
 	Info    system.Info
 	Host    string // its address
-	Mark    string // of this process
-	ID      string // of this run, for names
+	Mark    string // the mark of this process
+	ID      string // the run's id, for names
 	Journal *Journal
 }
 
-// defaultAnswer bounds how long the daemon may take to say who it is.
+// defaultAnswer bounds the daemon's first answer.
 const defaultAnswer = 10 * time.Second
 
-// firstAPI is the API of the first engine that is understood, 20.10.
+// firstAPI is the API of the first supported engine, 20.10.
 const firstAPI = "1.41"
 
-// Connect finds the daemon that this environment names, and prepares the journal of
-// a run. Dir is where journals are kept; "" is the user's state directory. The
-// caller closes the Daemon.
+// Connect connects to the daemon of this environment, and prepares the journal of a run. dir is the
+// directory of journals; "" is the user's state directory. The caller closes the Daemon.
 func Connect(ctx context.Context, dir string) (*Daemon, error) {
 	return connect(ctx, dir, defaultAnswer)
 }
@@ -82,9 +85,9 @@ func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, er
 	return d, nil
 }
 
-// NewClient returns a client that opens a connection for each request, so that a daemon may
-// restart between them. No answer takes more time or memory than exchange allows; streams, such
-// as events, may last.
+// NewClient returns a client that opens a connection for each request, so a daemon may restart
+// between them. Answers are limited in time and size by package exchange, except streams such as
+// events.
 func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
 
 func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
@@ -104,7 +107,7 @@ func newClient(host string, limit func(*http.Request) time.Duration) (*client.Cl
 
 // Bounds of the daemon's answers.
 const (
-	readLimit   = 20 * time.Second // of one that changes nothing
+	readLimit   = 20 * time.Second // of a request that changes nothing
 	changeLimit = making
 )
 
@@ -116,14 +119,13 @@ func answerLimit(r *http.Request) time.Duration {
 	return changeLimit
 }
 
-// streams reports whether the answer to a request lasts.
+// streams reports whether the answer to a request is a stream.
 func streams(r *http.Request) bool {
 	p := r.URL.Path
 	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") || strings.HasSuffix(p, "/images/load")
 }
 
-// unsupported is a HostError as that of a path that cannot be built, with one more
-// remedy.
+// unsupported converts a HostError to a *path.UnsupportedError, with a further remedy.
 func unsupported(err error, besides string) error {
 	var e *HostError
 	if !errors.As(err, &e) {
@@ -132,7 +134,7 @@ func unsupported(err error, besides string) error {
 	return &path.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
 }
 
-// reachable finds out whether a process listens at the daemon's socket.
+// reachable returns an error unless a process listens at the daemon's socket.
 func reachable(file string) error {
 	c, err := net.DialTimeout("unix", file, defaultAnswer)
 	switch {
@@ -146,8 +148,8 @@ func reachable(file string) error {
 		Remedy: "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none", Err: err}
 }
 
-// meet asks the daemon who it is, and refuses one whose containers are not on
-// this machine.
+// meet asks the daemon for its facts, and returns an error if its containers are not on this
+// machine.
 func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -183,20 +185,19 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	return nil
 }
 
-// Close ends the connection. The journal goes, unless something is left that it
-// tells of.
+// Close ends the connection. It removes the journal, unless something that it lists is left.
 func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Close()) }
 
-// making is how long it may take to make one thing.
+// making bounds the time for making one thing.
 const making = time.Minute
 
-// Uninterrupted is a context for making one thing, which goes on after an
-// interrupt: the daemon would go on too, and make it after it was removed.
+// Uninterrupted returns a context for making one thing, which ignores interrupts: the daemon would
+// go on, and make the thing after it was removed.
 func Uninterrupted() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), making)
 }
 
-// NewID is a short unique name.
+// NewID returns a short unique name.
 func NewID() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // it never fails

@@ -9,26 +9,25 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// RunLabel is the label of what toll makes; its value is the mark of the toll that
-// made it.
+// RunLabel is the label of everything that toll makes; its value is the mark of that toll.
 const RunLabel = "io.bridgetoll.run"
 
-// Labels are those of all that the run makes.
+// Labels returns the labels of everything that the run makes.
 func (d *Daemon) Labels() map[string]string { return map[string]string{RunLabel: d.Mark} }
 
-// Version names the engine.
+// Version returns the engine's name and version.
 func (d *Daemon) Version() string { return "Docker Engine " + d.Info.ServerVersion }
 
-// Major is the engine's major version; 0 if it cannot be understood.
+// Major returns the engine's major version, or 0 if it is unreadable.
 func (d *Daemon) Major() int {
 	first, _, _ := strings.Cut(d.Info.ServerVersion, ".")
 	n, _ := strconv.Atoi(first)
 	return n
 }
 
-// UserlandProxy is the engine's setting of "userland-proxy": "true", "false", or "" if it does not say.
-// Engines do from 29.5 on, with the firewall's facts, and leave it out where it is off (moby at
-// b985e23, libnetwork/controller_linux.go).
+// UserlandProxy returns the engine's setting of "userland-proxy": "true", "false", or "" if
+// unknown. Engines report it from 29.5 on, with the firewall's facts, and omit it if it is off
+// (moby at b985e23, libnetwork/controller_linux.go).
 func UserlandProxy(info system.Info) string {
 	if info.FirewallBackend == nil {
 		return ""
@@ -45,14 +44,12 @@ func UserlandProxy(info system.Info) string {
 	return ""
 }
 
-// Rootless reports whether the daemon and its networks are in a user namespace of
-// their own.
+// Rootless reports whether the daemon and its networks are in a user namespace of their own.
 func Rootless(info system.Info) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
 }
 
-// BridgeName is the device of a network of the driver bridge, by the network's ID and
-// the driver's options.
+// BridgeName returns the device of a bridge network, by the network's ID and the driver's options.
 func BridgeName(id string, options map[string]string) string {
 	const short = 12
 	if given := options["com.docker.network.bridge.name"]; given != "" {

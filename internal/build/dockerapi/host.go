@@ -15,7 +15,7 @@ import (
 // DefaultHost is where a daemon listens by default.
 const DefaultHost = "unix:///var/run/docker.sock"
 
-// HostError says why there is no daemon to talk to, and what to do about it.
+// HostError reports why there is no usable daemon, and the remedy.
 type HostError struct {
 	Why, Remedy string
 	Err         error // may be nil
@@ -28,15 +28,14 @@ func (e *HostError) Error() string {
 	return e.Why
 }
 
-// Unwrap returns what it came of.
+// Unwrap returns the cause.
 func (e *HostError) Unwrap() error { return e.Err }
 
 const useDefault = "docker context use default, or DOCKER_HOST=" + DefaultHost
 
-// FindHost finds the daemon's address as the docker command does: DOCKER_HOST, then
-// the context of DOCKER_CONTEXT, then that of the configuration file. A
-// configuration that cannot be read or understood has no say, as with docker,
-// which warns and goes on; a context that is not there is an *HostError.
+// FindHost returns the daemon's address as the docker command determines it: from DOCKER_HOST, then
+// the context of DOCKER_CONTEXT, then that of the configuration file. An unreadable configuration
+// is ignored, as docker does with a warning; a missing context is an *HostError.
 func FindHost(getenv func(string) string) (string, error) {
 	if h := getenv("DOCKER_HOST"); h != "" {
 		return h, nil
@@ -60,7 +59,7 @@ func FindHost(getenv func(string) string) (string, error) {
 	return contextHost(dir, name)
 }
 
-// contextHost is the daemon of a docker context.
+// contextHost returns the daemon's address in a docker context.
 func contextHost(dir, name string) (string, error) {
 	var meta struct {
 		Endpoints map[string]struct{ Host string }
@@ -90,8 +89,8 @@ func readJSON(file string, v any) error {
 	return nil
 }
 
-// Socket is the file of a daemon's Unix socket. Any other address is an *HostError:
-// only that daemon is known to be on this machine.
+// Socket returns the file of a daemon's Unix socket. Any other address is an *HostError, because
+// such a daemon may be on another machine.
 func Socket(host string) (string, error) {
 	u, err := url.Parse(host)
 	if err != nil {

@@ -23,28 +23,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// keptLabel is on images that carry no mark: those that stay, and those that every
-// node of a swarm has the same.
+// keptLabel is on images without a mark: those that are kept, and those that are the same on every
+// node of a swarm.
 const keptLabel = "io.bridgetoll.image"
 
 // repository is the first part of the names of a run's images.
 const repository = "bridgetoll"
 
-// NodeRepository is the first part of the name of the image that nodes of a cluster are given. They
-// may ask a registry for an image even if they have it. There is no such registry, so the request
-// fails at once.
+// NodeRepository is the first part of the name of the image for nodes of a cluster. They may ask a
+// registry for an image even if they have it. No registry is at this address, so the request fails
+// at once.
 const NodeRepository = "127.0.0.1:1/bridgetoll"
 
 // InImage is the program's file in the image.
 const InImage = "/toll"
 
-// PauseArg makes the program the first process of a container, which sleeps until its
-// input ends.
+// PauseArg makes the program the first process of a container: it sleeps until its input ends.
 const PauseArg = "pause"
 
-// MakeImage loads the image that holds the static program in file (this one, if it is
-// "") and nothing else, and returns its name. One that is to be kept for later runs is
-// loaded once; any other is the run's own, until RemoveImages.
+// MakeImage loads the image that contains only the static program in file ("" is this one), and
+// returns its name. An image to keep for later runs is loaded once; any other belongs to the run,
+// until RemoveImages.
 func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag string, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -76,7 +75,7 @@ func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag str
 
 func kept() map[string]string { return map[string]string{keptLabel: "kept"} }
 
-// Load loads an image, as Archive makes it.
+// Load loads an image in the form that Archive makes.
 func (d *Daemon) Load(archive []byte) error {
 	ctx, cancel := Uninterrupted()
 	defer cancel()
@@ -84,7 +83,7 @@ func (d *Daemon) Load(archive []byte) error {
 	if err != nil {
 		return err
 	}
-	// What failed is in the answer's lines of JSON.
+	// Failures are in the lines of JSON.
 	for dec := json.NewDecoder(loaded); ; {
 		var said struct{ Error string }
 		err := dec.Decode(&said)
@@ -114,10 +113,9 @@ func (d *Daemon) RemoveImages() error {
 	return nil
 }
 
-// Archive is an image FROM scratch that holds the static program in file (this one, if
-// it is "") and nothing else, as `docker load` takes it, and its name: the image's
-// digest in a repository, such as "example.org/toll". The same program makes the same
-// image.
+// Archive returns an image FROM scratch that contains only the static program in file ("" is this
+// one), in the form for `docker load`, and its name: the image's digest in a repository, such as
+// "example.org/toll". The same program makes the same image.
 func Archive(file, repository string) (name string, archive []byte, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -129,7 +127,7 @@ func Archive(file, repository string) (name string, archive []byte, err error) {
 	return name, archive, nil
 }
 
-// read reads a static program; "" is this one, also after its file was replaced.
+// read reads a static program; "" is this one, even after its file was replaced.
 func read(file string) ([]byte, error) {
 	if file == "" {
 		file = local.Self
@@ -144,11 +142,10 @@ func read(file string) ([]byte, error) {
 	return program, nil
 }
 
-// CheckProgram refuses this program if it cannot run in an image that holds nothing
-// else.
+// CheckProgram returns an error if this program cannot run in an image without libraries.
 func CheckProgram() error { return static(local.Self) }
 
-// static refuses a program that needs a loader: the image has none.
+// static returns an error for a program that needs a loader, which the image lacks.
 func static(file string) error {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -165,9 +162,9 @@ func static(file string) error {
 	return nil
 }
 
-// archiveAs is an image with one layer that holds the program, in the layout of
-// `docker save`, which all engines load, and its name in a repository. The same program
-// with the same labels makes the same image.
+// archiveAs returns an image with one layer that contains the program, in the layout of `docker
+// save`, which all engines load, and its name in a repository. The same program and labels make the
+// same image.
 func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte, err error) {
 	layer, err := tarOf(file{InImage[1:], program, 0o755})
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// Journal lists what a run makes, each thing before it is made: a line with its
-// kind and name, and another one, which begins with a minus, when it is removed.
-// It is gone after the run, unless something could not be removed.
+// Journal lists what a run makes, each thing before it is made: a line with its kind and name, and
+// another one that begins with a minus when it is removed. The file is removed after the run,
+// unless something could not be removed.
 type Journal struct {
 	file string
 
-	mu   sync.Mutex // guards following
+	mu   sync.Mutex // guards the fields that follow
 	f    *os.File   // nil before the first entry
 	head string
 	open map[Entry]bool // made and not yet removed
@@ -34,7 +34,7 @@ type Entry struct {
 	Name string
 }
 
-// Kind is what an entry is about.
+// Kind is the kind of an entry.
 type Kind string
 
 // The kinds of things. The last four are things of the machine, not of its daemon.
@@ -50,25 +50,25 @@ const (
 	Route     Kind = "route" // as of RouteName
 )
 
-// The kinds of the first lines, which say whose journal it is.
+// The kinds of the first lines, which identify the journal's run.
 const (
 	ofOwner     Kind = "owner"
 	ofDaemon    Kind = "daemon"
-	ofNamespace Kind = "namespace" // in which links, rules and routes are
-	ofLock      Kind = "lock"      // the run holds the file's, for as long as it lives
+	ofNamespace Kind = "namespace" // of links, rules and routes
+	ofLock      Kind = "lock"      // the run holds the file's lock while it lives
 )
 
-// things are what an entry may be of.
+// things are the kinds that an entry may have.
 var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
 
-// OfMachine reports whether Docker knows nothing of the thing.
+// OfMachine reports whether the thing is outside of Docker.
 func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind) }
 
 const removedMark = "-"
 
 const journalSuffix = ".docker"
 
-// NewJournal prepares the journal of a run. The file comes with the first entry.
+// NewJournal prepares the journal of a run. The file is created with the first entry.
 func NewJournal(dir, id, mark, host string) (*Journal, error) {
 	where, err := namespace()
 	if err != nil {
@@ -78,19 +78,19 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
-// NewMachineJournal prepares a journal of this process that needs no daemon, because it only
-// tells of things of the machine.
+// NewMachineJournal prepares a journal of this process for things of the machine, which needs no
+// daemon.
 func NewMachineJournal(dir string) (*Journal, error) {
 	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
 }
 
-// noDaemon is the address of a daemon of whose things a journal does not tell.
+// noDaemon is the address in a journal without a daemon.
 const noDaemon = "none"
 
-// RouteName is how journals call a route through a neighbour.
+// RouteName returns the name of a route through a neighbour in journals.
 func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
 
-// ParseRoute reads such a name; ok is false if it is none.
+// ParseRoute parses such a name; ok is false if it is invalid.
 func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
 	prefix, gateway, _ := strings.Cut(name, " ")
 	to, err := netip.ParsePrefix(prefix)
@@ -101,10 +101,10 @@ func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
 	return to, via, err == nil && to == to.Masked() && via.Is4() == to.Addr().Is4()
 }
 
-// File is where the journal is, from the first entry on.
+// File returns the journal's file, which exists from the first entry on.
 func (j *Journal) File() string { return j.file }
 
-// namespace names this process's network namespace, until the next boot.
+// namespace returns the name of this process's network namespace, valid until the next boot.
 func namespace() (string, error) {
 	boot, err := owner.BootID()
 	if err != nil {
@@ -119,7 +119,7 @@ func namespace() (string, error) {
 
 func line(kind Kind, name string) string { return string(kind) + " " + name + "\n" }
 
-// Add notes what is about to be made, on disk.
+// Add writes to disk what is about to be made.
 func (j *Journal) Add(kind Kind, name string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -141,8 +141,8 @@ func (j *Journal) Add(kind Kind, name string) error {
 	return nil
 }
 
-// create makes the file, locks it and returns what it begins with. Until that is
-// written it says nothing, and clean leaves it alone.
+// create creates the file, locks it and returns its first lines. Until these are written the file
+// is empty, and clean leaves it alone.
 func (j *Journal) create() (head string, err error) {
 	if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
 		return "", err
@@ -167,30 +167,30 @@ func (j *Journal) create() (head string, err error) {
 	return j.head, nil
 }
 
-// Gone notes that a thing was removed.
+// Gone records that a thing was removed.
 func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.f != nil && j.open[Entry{kind, name}] {
-		_, _ = j.f.WriteString(removedMark + line(kind, name)) // clean would only look for it in vain
+		_, _ = j.f.WriteString(removedMark + line(kind, name)) // otherwise clean would look for it in vain
 	}
 	delete(j.open, Entry{kind, name})
 }
 
-// leftError says what of a run is left.
+// leftError reports what of a run is left.
 type leftError struct{ what string }
 
 func (e *leftError) Error() string { return "left behind: " + e.what }
 
-// Left says that something is.
+// Left marks the error.
 func (e *leftError) Left() {}
 
-// Hint is how to remove it.
+// Hint returns how to remove it.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left; the Docker daemon must answer again for that"
 }
 
-// Left says of what was made, or was to be made, how much is not removed; nil: all is.
+// Left returns an error that counts what was not removed, or nil if everything was.
 func (j *Journal) Left() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -213,7 +213,7 @@ func (j *Journal) Left() error {
 	return &leftError{strings.Join(out, ", ")}
 }
 
-// names are those of what was made of a kind, and not yet removed.
+// names returns what was made of a kind and not yet removed.
 func (j *Journal) names(kind Kind) (out []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,7 +225,7 @@ func (j *Journal) names(kind Kind) (out []string) {
 	return out
 }
 
-// Close removes the journal, unless something is left that it tells of.
+// Close removes the journal, unless something that it lists is left.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -234,7 +234,7 @@ func (j *Journal) Close() error {
 	}
 	var err error
 	if len(j.open) == 0 {
-		err = os.Remove(j.file) // while it is locked, or clean could take it
+		err = os.Remove(j.file) // while it is locked, or clean could read it
 	}
 	err = errors.Join(err, j.f.Close())
 	j.f = nil

@@ -21,16 +21,16 @@ import (
 // Orphan is the journal of a run that is over.
 type Orphan struct {
 	File string
-	Made []Entry // or was to be made, and not removed
+	Made []Entry // or about to be made, and not removed
 
 	mark, host, namespace string
-	locks                 bool // its run held its lock
-	odd                   int  // lines that are not understood
+	locks                 bool // its run held the file's lock
+	odd                   int  // number of malformed lines
 	f                     *os.File
 }
 
-// Elsewhere reports whether the devices and rules that the journal tells of are in
-// another network namespace than this process. Of an earlier boot nothing is left.
+// Elsewhere reports whether the journal's devices and rules are in another network namespace than
+// this process. After a reboot nothing of them is left.
 func (j Orphan) Elsewhere() (bool, error) {
 	where, err := namespace()
 	return err == nil && j.elsewhere(where), err
@@ -46,15 +46,15 @@ const (
 	maxOdd     = 1000     // lines
 )
 
-// sane is what a thing's name may be. Names are printed, and looked up.
+// sane matches a thing's name. Names are printed, and looked up.
 var sane = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@-]*( [A-Za-z0-9][A-Za-z0-9_.:/@-]*)?$`)
 
 const maxName = 300 // bytes
 
-// readJournal reads a journal. A last line that was cut off is left out.
+// readJournal reads a journal. It ignores a last line that was cut off.
 func readJournal(f io.Reader) (j Orphan, err error) {
 	in := bufio.NewReader(io.LimitReader(f, maxJournal))
-	open := map[Entry]int{} // index in made, and one more
+	open := map[Entry]int{} // 1 + index in made
 	for {
 		text, err := in.ReadSlice('\n')
 		switch {
@@ -88,21 +88,22 @@ func readJournal(f io.Reader) (j Orphan, err error) {
 	}
 }
 
-// journals are those of a state directory.
+// journals are the journals of a state directory.
 type journals struct {
 	dir  stateDir
 	left []Orphan // of runs that are over; they are open and locked
-	dark []Left   // of which cannot be told whether they are
+	dark []Left   // of runs that may be alive
 	judge
 }
 
 // judge knows whose runs are over.
 type judge struct {
 	gone, alive map[string]bool // marks, by the locks of their journals
-	others      bool            // what is not known to run is over
+	others      bool            // treat unknown ones as over
 }
 
-// of judges a mark. What cannot be seen of its process, a journal's lock may tell.
+// of returns the state of a mark's owner. If its process cannot be seen, a journal's lock may
+// decide.
 func (j judge) of(mark string) owner.State {
 	state := owner.Judge(mark)
 	switch {
@@ -118,7 +119,7 @@ func (j judge) of(mark string) owner.State {
 
 func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
 
-// openJournals reads the journals of a directory. What is none is an error, beside
+// openJournals reads the journals of a directory. A file that is not a journal is an error, with
 // which the others are returned. The caller closes them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
@@ -138,7 +139,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 		if !strings.HasSuffix(f.Name(), journalSuffix) {
 			continue
 		}
-		if err := js.read(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile, by its owner
+		if err := js.read(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile by its owner
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
 	}
@@ -152,7 +153,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	return js, errors.Join(errs...)
 }
 
-// read reads a journal and keeps it, if its run is over.
+// read reads a journal and keeps it if its run is over.
 func (js *journals) read(name string) error {
 	f, st, err := js.dir.open(name)
 	if err != nil {
@@ -170,7 +171,7 @@ func (js *journals) read(name string) error {
 	can, held := lock(f)
 	j, err := readJournal(f)
 	j.File, j.f = f.Name(), f
-	// Its owner, or another clean, may have removed it before the lock was ours.
+	// Its owner, or another clean, may have removed it before the lock was taken.
 	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 0 {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 	return js.dir.remove(name)
 }
 
-// remove removes a journal whose things are gone.
+// remove removes a journal after its things.
 func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
 		return &notOurs{j.File, fmt.Sprintf("%d of its lines are not understood, so another version of toll may have made more", j.odd)}
@@ -229,7 +230,7 @@ func (js *journals) close() {
 // Left is something that was left alone.
 type Left struct{ What, Why string }
 
-// why says for what reason things of a run are left alone.
+// why returns the reason why a run's things are left alone.
 func why(mark string) string {
 	if owner.Elsewhere(mark) {
 		return "of a toll on another machine"

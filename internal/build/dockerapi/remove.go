@@ -9,19 +9,19 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// ScopeSwarm is the scope of networks that are a swarm's.
+// ScopeSwarm is the scope of a swarm's networks.
 const ScopeSwarm = "swarm"
 
-// removal is how long it may take to remove one thing.
+// removal bounds the time for removing one thing.
 const removal = 20 * time.Second
 
-// cleanUp is a context for removals, which must happen also after an interrupt.
+// cleanUp returns a context for removals, which ignores interrupts.
 func cleanUp() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), removal)
 }
 
-// RemoveContainer removes a container of the run, also after an interrupt. One that is
-// not there is no error.
+// RemoveContainer removes a container of the run, even after an interrupt. It returns nil if the
+// container does not exist.
 func (d *Daemon) RemoveContainer(name string) error {
 	err := removeContainer(d.API, name)
 	if err == nil {
@@ -30,8 +30,8 @@ func (d *Daemon) RemoveContainer(name string) error {
 	return err
 }
 
-// RemoveNetwork removes a network of the run, also after an interrupt. One that is not
-// there is no error.
+// RemoveNetwork removes a network of the run, even after an interrupt. It returns nil if the
+// network does not exist.
 func (d *Daemon) RemoveNetwork(name string) error {
 	err := removeNetwork(d.API, name)
 	if err == nil {
@@ -40,7 +40,7 @@ func (d *Daemon) RemoveNetwork(name string) error {
 	return err
 }
 
-// removeContainer removes a container, which may be on its way out by itself.
+// removeContainer removes a container, which may be ending already.
 func removeContainer(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -71,8 +71,8 @@ func removeNetwork(api *client.Client, name string) error {
 	return nil
 }
 
-// RemoveImage removes an image, as soon as no container needs it: those of a
-// service go a while after it.
+// RemoveImage removes an image once no container needs it: a service's containers end some time
+// after the service.
 func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	return Patiently(ctx, cerrdefs.IsConflict, func() error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
@@ -80,7 +80,7 @@ func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	})
 }
 
-// Patiently does something again for as long as what it says passes by itself.
+// Patiently repeats do while passes accepts its error as temporary.
 func Patiently(ctx context.Context, passes func(error) bool, do func() error) error {
 	const again = 100 * time.Millisecond
 	for began := time.Now(); ; {

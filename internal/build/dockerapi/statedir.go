@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir is the open directory of journals. Clean does what journals say, so the
-// directory and its files must belong to this user, and others must not be able to
-// write there.
+// stateDir is the open directory of journals. Clean acts on journals, so the directory and its
+// files must belong to this user, and others must not be able to write there.
 type stateDir struct{ *os.File }
 
-// StatePath is where journals are, a Swarm's and a cluster's, too: the user's state
+// StatePath returns the directory of all journals, also of swarms and clusters: the user's state
 // directory, or given if that is not "" (tests).
 func StatePath(given string) string {
 	if given != "" {
-		return filepath.Clean(given) // behind a slash a link would be followed
+		return filepath.Clean(given) // with a trailing slash a link would be followed
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bridgetoll")
@@ -45,22 +44,21 @@ func openStateDir(path string) (stateDir, error) {
 	return stateDir{f}, nil
 }
 
-// notOurs says why a file or directory is not trusted.
+// notOurs reports why a file or directory is not trusted.
 type notOurs struct{ path, why string }
 
 func (e *notOurs) Error() string { return fmt.Sprintf("%q is left alone: %s", e.path, e.why) }
 
-// Hint is what a user can do about it.
+// Hint returns the remedy.
 func (e *notOurs) Hint() string {
 	return "look at it; remove it if toll did not make it, or set XDG_STATE_HOME to a directory of your own"
 }
 
-// open opens a journal, unless it is none of this user's. It does not wait, neither
-// for who writes to a pipe nor for a device.
+// open opens a journal of this user's. It does not block on a pipe or a device.
 func (d stateDir) open(name string) (*os.File, unix.Stat_t, error) {
 	path := filepath.Join(d.Name(), name)
 	var st unix.Stat_t
-	// To open a device may do something.
+	// Opening a device may have effects.
 	if err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, st, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
@@ -78,7 +76,7 @@ func (d stateDir) open(name string) (*os.File, unix.Stat_t, error) {
 	return f, st, nil
 }
 
-// create makes a journal.
+// create creates a journal.
 func (d stateDir) create(name string) (*os.File, error) {
 	const mode = 0o600
 	path := filepath.Join(d.Name(), name)
@@ -106,7 +104,7 @@ func ours(f *os.File, kind uint32) (st unix.Stat_t, err error) {
 var kinds = map[uint32]string{unix.S_IFDIR: "directory", unix.S_IFREG: "regular file", unix.S_IFLNK: "symbolic link", unix.S_IFIFO: "named pipe",
 	unix.S_IFSOCK: "socket", unix.S_IFCHR: "device", unix.S_IFBLK: "device"}
 
-// check refuses what is of another kind or user, or what others may write.
+// check returns an error for another kind or owner, or if others may write.
 func check(path string, st *unix.Stat_t, kind uint32) error {
 	const othersWrite = 0o022
 	switch is := st.Mode & unix.S_IFMT; {
@@ -120,12 +118,12 @@ func check(path string, st *unix.Stat_t, kind uint32) error {
 	return nil
 }
 
-// errLocked says that another process has the lock.
+// errLocked means that another process has the lock.
 var errLocked = errors.New("it is locked")
 
-// lock takes the lock of a journal, which its run holds for as long as it lives: the
-// kernel releases it however the process ends, and every process can see it. Can is
-// false if the file system knows no locks.
+// lock takes the lock of a journal, which its run holds while it lives: the kernel releases it
+// however the process ends, and every process can see it. can is false if the file system has no
+// locks.
 func lock(f *os.File) (can bool, err error) {
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
@@ -136,8 +134,7 @@ func lock(f *os.File) (can bool, err error) {
 	return false, nil
 }
 
-// lockOwn is lock for the run whose journal it is. A toll clean may look at the file
-// just now.
+// lockOwn is lock for the run whose journal it is. A toll clean may be looking at the file.
 func lockOwn(f *os.File) (can bool, err error) {
 	const (
 		again  = 5 * time.Millisecond

@@ -18,21 +18,21 @@ import (
 // Sweep is one look at a daemon for what dead tolls left.
 type Sweep struct {
 	API  *client.Client
-	Made []Entry // what journals of dead tolls name, at this daemon
+	Made []Entry // named by journals of dead tolls, at this daemon
 
 	judge
 	removed []Entry
 	spared  []Left
 	errs    []error
-	late    bool // the daemon did not answer in time: nothing more is asked
+	late    bool // the daemon did not answer in time: no further requests
 }
 
-// Labelled asks for what has the label of a run.
+// Labelled returns a filter for what has the label of a run.
 func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
 
-// Over reports whether a thing is that of a dead toll, and notes it if that cannot be
-// told. What tolls on other machines make is told of a swarm's services and secrets:
-// the rest goes with them.
+// Over reports whether a thing belongs to a dead toll, and records it if that is unknown. Of what
+// tolls on other machines make, only a swarm's services and secrets are recorded: the rest is
+// removed with them.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
 	if mark == "" || s.late {
@@ -45,7 +45,7 @@ func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	return state == owner.Gone
 }
 
-// Done notes what came of removing a thing.
+// Done records the result of removing a thing.
 func (s *Sweep) Done(kind Kind, name string, err error) {
 	s.late = s.late || errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Sweep) Done(kind Kind, name string, err error) {
 func (s *Sweep) containers(ctx context.Context) error {
 	containers, err := s.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
 	for _, b := range containers.Items {
-		// One that a daemon was about to remove when it ended has lost its name.
+		// A container that was being removed when its daemon ended has lost its name.
 		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
 		if s.Over(Container, name, b.Labels) {
 			s.Done(Container, name, removeContainer(s.API, b.ID))
@@ -67,7 +67,7 @@ func (s *Sweep) containers(ctx context.Context) error {
 	return err
 }
 
-// networks removes those of one machine; a swarm's are the swarm's to remove.
+// networks removes those of one machine; the swarm removes its own.
 func (s *Sweep) networks(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -81,8 +81,8 @@ func (s *Sweep) networks(ctx context.Context) error {
 	return err
 }
 
-// images removes those of dead tolls, and those that journals name: an image that
-// every node has the same carries no mark, but the label of images of ours.
+// images removes those of dead tolls, and those that journals name: an image that every node has
+// carries no mark, but the label of toll's images.
 func (s *Sweep) images(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -103,7 +103,7 @@ func (s *Sweep) images(ctx context.Context) error {
 	}
 	all, err = s.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", keptLabel)})
 	for _, i := range all.Items {
-		// The containers of a service go a while after it; if they stay, another run uses it.
+		// A service's containers end some time after it; if they stay, another run uses the image.
 		err := Patiently(ctx, cerrdefs.IsConflict, func() error { return s.removeImage(ctx, i, named) })
 		if !cerrdefs.IsConflict(err) {
 			s.errs = append(s.errs, err)
@@ -112,8 +112,7 @@ func (s *Sweep) images(ctx context.Context) error {
 	return err
 }
 
-// removeImage removes an image, or only our name of it if it was given another
-// one.
+// removeImage removes an image, or only toll's name of it if it has another one.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary, ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })
 	for _, tag := range tags {
