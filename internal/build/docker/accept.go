@@ -14,12 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// userChain is the chain that Docker leaves for the rules of others, and asks
-// first.
+// userChain is the chain that Docker leaves for others' rules, and evaluates first.
 const userChain = "DOCKER-USER"
 
-// letThrough adds the one rule without which Docker's FORWARD policy drops what
-// crosses a bridge that is not Docker's, where rules see bridged frames.
+// letThrough adds the rule without which Docker's FORWARD policy drops what crosses a foreign
+// bridge, if rules see bridged frames.
 func (s *site) letThrough(bridge string) error {
 	e := s.engine
 	saver, err := e.userRules()
@@ -41,8 +40,7 @@ func (s *site) letThrough(bridge string) error {
 	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment", "--comment", tagOf(e.Mark), "-j", "ACCEPT")
 }
 
-// userRules is the program that shows the chain for rules of others; "" if a
-// bridge that is not Docker's needs no rule.
+// userRules returns the program that lists userChain, or "" if a foreign bridge needs no rule.
 func (e *engine) userRules() (saver string, err error) {
 	var seen string
 	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
@@ -61,11 +59,10 @@ func (e *engine) userRules() (saver string, err error) {
 	return "", nil
 }
 
-// writer is the program that writes rules where saver reads them.
+// writer returns the program that writes rules where saver reads them.
 func writer(saver string) string { return strings.TrimSuffix(saver, "-save") }
 
-// iptables changes rules of the filter table. The program dies with this process,
-// or it would go on.
+// iptables changes rules of the filter table. The program is killed with this process.
 func iptables(ns *netns.NS, saver string, args ...string) error {
 	const lockSeconds = "5"
 	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
@@ -83,8 +80,7 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 	return nil
 }
 
-// removeRules removes the rules of the chain for others that match, and says how
-// many.
+// removeRules removes the matching rules of userChain and returns their number.
 func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err error) {
 	rules, err := save(saver, "filter")
 	if err != nil {
@@ -106,7 +102,7 @@ func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err 
 	return n, nil
 }
 
-// mark is the owner's in the comment of a rule that toll made; "" if it has none.
+// mark returns the owner's mark in the comment of a rule of toll's, or "".
 func (r rule) mark() string {
 	for i, w := range r.words {
 		if i > 0 && r.words[i-1] == "--comment" {
@@ -116,10 +112,10 @@ func (r rule) mark() string {
 	return ""
 }
 
-// tagOf is the text that marks devices and rules.
+// tagOf returns the text that marks devices and rules.
 func tagOf(mark string) string { return dockerapi.RunLabel + "=" + mark }
 
-// markOf is the mark in such a text; "" if it is none.
+// markOf returns the mark in such a text, or "".
 func markOf(tag string) string {
 	mark, ok := strings.CutPrefix(tag, dockerapi.RunLabel+"=")
 	if !ok {

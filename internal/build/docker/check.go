@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// refuse refuses what no daemon can change.
+// refuse returns an error for what no daemon can have.
 func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
@@ -45,7 +45,7 @@ func (d *Docker) refuse(s path.Spec) error {
 	return refuseTunes(s)
 }
 
-// check finds out whether the daemon can have the path.
+// check returns an error if the daemon cannot have the path.
 func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if e.docker.Program == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
@@ -82,12 +82,12 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 
 // trial is what a container with a published port has shown.
 type trial struct {
-	err   error // the daemon's networks are not this machine's
+	err   error // the daemon's networks are on another machine
 	proxy bool  // a docker-proxy has the port
 }
 
-// try makes a network and a container with a published port, once: dockerd tells
-// neither in which network namespace it runs nor whether it has a proxy.
+// try makes a network and a container with a published port, once: dockerd reports neither its
+// network namespace nor whether it has a proxy.
 func (e *engine) try(ctx context.Context) (*trial, error) {
 	if err := e.makeImage(ctx); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	return t, t.err
 }
 
-// tried makes something for a moment, once, to see whether the mode can be built.
+// tried makes something briefly, once, to find out whether the mode can be built.
 func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
 	e.trying.Lock()
 	defer e.trying.Unlock()
@@ -127,7 +127,7 @@ func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) 
 	err = errors.Join(try(s), p.Close())
 	var u *path.UnsupportedError
 	if err != nil && !errors.As(err, &u) {
-		return fmt.Errorf("try %s: %w", m, err) // another time it may be otherwise
+		return fmt.Errorf("try %s: %w", m, err) // the next attempt may succeed
 	}
 	if e.tries == nil {
 		e.tries = map[mode.Name]error{}
@@ -151,8 +151,8 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	return err
 }
 
-// tryPort makes a container on the path's network with a published port, and reports
-// whether a docker-proxy has that.
+// tryPort makes a container on the path's network with a published port, and reports whether
+// docker-proxy serves the port.
 func (s *site) tryPort(on netip.Addr) (bool, error) {
 	port, err := s.freePort(on)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 	return err == nil, err
 }
 
-// sameNetwork makes sure that a network's bridge is in this network namespace.
+// sameNetwork returns an error unless a network's bridge is in this network namespace.
 func (e *engine) sameNetwork(n *bridgeNet) error {
 	var names []string
 	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -188,7 +188,7 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
-	if fromAfar(s) { // whose packets meet the rules first, with docker-proxy and without
+	if fromAfar(s) { // its packets meet the rules first, with docker-proxy and without
 		return nil
 	}
 	if t.proxy && relays(s) {
@@ -198,7 +198,7 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	return e.checkRules(s)
 }
 
-// checkRules finds out what a path takes whose connections go by the rules of a port.
+// checkRules checks what a path needs whose connections are translated by a port's rules.
 func (e *engine) checkRules(s path.Spec) error {
 	if s.From == mode.FromContainer {
 		if err := e.bridgedRules(s); err != nil {
@@ -208,7 +208,7 @@ func (e *engine) checkRules(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// checkPublish finds out which way the port's connections go, and what that takes.
+// checkPublish determines how the port's connections are served, and checks what that needs.
 func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error {
 	apart := false
 	if s.Mode == mode.PublishDefault {
@@ -246,8 +246,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	return e.checkRules(s)
 }
 
-// hasProxy reports whether a docker-proxy has ports that are published where the path's
-// clients dial. An engine may start one only for what the rules cannot do, as for ::1.
+// hasProxy reports whether docker-proxy serves ports that are published where the path's clients
+// dial. An engine may start one only for what rules cannot do, such as ::1.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -257,7 +257,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 			return err
 		}
 		proxy, err := s.tryPort(loopback6)
-		if err != nil || !proxy { // engines without docker-proxy refuse the port (27 and later), or ignore it
+		if err != nil || !proxy { // engines without docker-proxy refuse the port (27 and later) or ignore it
 			return errNoProxy6
 		}
 		return nil
@@ -268,7 +268,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 	return err == nil, err
 }
 
-// trialOfLoopback6 is the trial of a port of ::1 among those of modes.
+// trialOfLoopback6 is the key of the trial of a port of ::1 among those of modes.
 const trialOfLoopback6 mode.Name = "::1"
 
 var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
@@ -285,10 +285,10 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	return e.checkRelay(s)
 }
 
-// checkRelay finds out what a path takes whose connections go by docker-proxy.
+// checkRelay checks what a path needs whose connections docker-proxy relays.
 func (e *engine) checkRelay(s path.Spec) error {
-	// moby/moby#48571: the ones before answered from the bridge's address, which
-	// the socket of a container on the bridge does not take.
+	// moby/moby#48571: earlier ones answered from the bridge's address, which the socket of a
+	// container on the bridge does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
@@ -301,8 +301,8 @@ func (e *engine) checkRelay(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// checkFast makes sure that there is a docker-proxy to lead past, and that BPF programs
-// can be loaded.
+// checkFast returns an error unless there is a docker-proxy to bypass and BPF programs can be
+// loaded.
 func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
 	if s.UDP {
 		return shortcut.ErrUDP
@@ -319,7 +319,7 @@ func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
 	})
 }
 
-// checkFastLinks makes sure that there is BIG TCP, too.
+// checkFastLinks also checks for BIG TCP.
 func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) error {
 	if err := e.checkFast(ctx, s, t); err != nil {
 		return err
@@ -328,15 +328,14 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // who dials it knows it
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // its dialler knows it
 		return nil
 	}
 	_, err := ownAddress(e.ns, s.To.Six())
 	return err
 }
 
-// bridgedRules makes sure that rules see frames between containers of one
-// network.
+// bridgedRules returns an error unless rules see frames between containers of one network.
 func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
 	key := bridgeNF
@@ -364,8 +363,8 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-// keepsApart reports whether containers on the default network cannot talk to each
-// other ("icc": false); an error if there is no such network.
+// keepsApart reports whether containers on the default network are isolated from each other ("icc":
+// false). It returns an error if there is no default network.
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
@@ -374,7 +373,7 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
 }
 
-// checkDefault finds out whether the default network can be used.
+// checkDefault returns an error if the default network cannot be used.
 func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err == nil && apart && s.From == mode.FromContainer {
@@ -399,7 +398,7 @@ func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 	return e.bridgedRules(s)
 }
 
-// checkBridge makes sure that rules let the bridges through that are not Docker's.
+// checkBridge returns an error if rules cannot be added for foreign bridges.
 func (e *engine) checkBridge(_ context.Context, s path.Spec, _ *trial) error {
 	if s.From != mode.FromContainer {
 		return nil
@@ -413,7 +412,7 @@ func (e *engine) checkSwitch(ctx context.Context, s path.Spec, _ *trial) error {
 	return e.tried(ctx, s.Mode, (*site).tryOVS)
 }
 
-// checkVEPA tries whether the switch behind the card reflects.
+// checkVEPA tries whether the switch behind the card reflects frames.
 func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
 	if err := e.checkParent(ctx, s, t); err != nil {
 		return err
@@ -421,8 +420,7 @@ func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
 	return e.tried(ctx, s.Mode, (*site).tryReflection)
 }
 
-// checkParent tries a device of the kind in a namespace of its own, and looks
-// the card up.
+// checkParent tries a device of the kind in a namespace of its own, and looks up the card.
 func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	driver, _ := driverOf(s.Mode)
 	parent := e.docker.Parent

@@ -16,19 +16,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// engine is a daemon that toll talks to.
+// engine is a connected daemon.
 type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
 	rootless bool
 	ns       *netns.NS // this machine's
 
-	trying sync.Mutex          // guards following
+	trying sync.Mutex          // guards the fields that follow
 	trial  *trial              // nil before the first
-	tries  map[mode.Name]error // what came of others
+	tries  map[mode.Name]error // results for others
 
-	tuning     sync.Mutex         // guards following
-	triedTunes map[mode.Key]error // what came of what tunes need
+	tuning     sync.Mutex         // guards the fields that follow
+	triedTunes map[mode.Key]error // results of trying what tunes need
 	mostQueues int                // of a veth pair, once tried
 
 	networking sync.Mutex // held while a network is made
@@ -37,19 +37,19 @@ type engine struct {
 
 	laying sync.Mutex // held from choosing a network until a device has it
 
-	sharing sync.Mutex // guards following
+	sharing sync.Mutex // guards the fields that follow
 	shared  map[string]*sharedNet
 
-	mu     sync.Mutex         // guards following
+	mu     sync.Mutex         // guards the fields that follow
 	count  int                // of sites
-	asked6 map[mode.Name]bool // modes of which paths over IPv6 were asked for
+	asked6 map[mode.Name]bool // modes of requested paths over IPv6
 	image  image
 	saver  string          // the program that shows the rules
 	saver6 string          // those of IPv6
-	chosen map[uint16]bool // the machine's ports that paths were given
+	chosen map[uint16]bool // ports of the machine that paths have
 }
 
-// connect finds the daemon once; what came of it is remembered until Close.
+// connect connects to the daemon once and remembers the result until Close.
 func (d *Docker) connect(ctx context.Context) (*engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,8 +79,8 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// mayRead refuses those who cannot enter the containers' network namespaces and
-// read the rules: all but root, with its capabilities, outside user namespaces.
+// mayRead returns an error unless this process may enter the containers' network namespaces and
+// read the rules: only root may, with its capabilities, outside user namespaces.
 func mayRead() error {
 	needs := []struct {
 		bit  int
@@ -110,26 +110,26 @@ func mayRead() error {
 
 // image is the run's image.
 type image struct {
-	tag string // "" before it was made
+	tag string // "" before it is made
 	err error  // why it could not be made
 }
 
-// makeImage loads the image that holds toll and nothing else, once.
+// makeImage loads the image that contains only toll, once.
 func (e *engine) makeImage(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.image.tag == "" && e.image.err == nil {
 		tag, err := e.MakeImage(ctx, e.docker.Program, e.docker.KeepImage)
 		if err != nil && ctx.Err() != nil {
-			return err // it may be tried again
+			return err // the next attempt may succeed
 		}
 		e.image = image{tag, err}
 	}
 	return e.image.err
 }
 
-// close removes the image and the journal of a run whose paths are closed, and says
-// what is left.
+// close removes the image and the journal of a run whose paths are closed. The error names what is
+// left.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

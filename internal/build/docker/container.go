@@ -31,35 +31,35 @@ const inside = "eth0"
 // bridgeNet is a network that Docker made.
 type bridgeNet struct {
 	name, id string
-	bridge   string // the device; "" if it has none
-	where    string // that is; "" is this machine
+	bridge   string // the device; "" if there is none
+	where    string // the place of the device; "" is this machine
 	subnet   netip.Prefix
-	subnet6  netip.Prefix      // invalid: it has no IPv6
+	subnet6  netip.Prefix      // invalid without IPv6
 	options  map[string]string // the driver's
 }
 
 // box is a container, which sleeps: processes are started in it.
 type box struct {
 	engine *engine
-	tuned  local.Tuned // of its path
+	tuned  local.Tuned // devices of its path
 	what   string      // "server container"
 	id     string
 	pid    int // of its first process
 	ns     *netns.NS
 	addr   netip.Addr   // on its network
-	addr6  netip.Addr   // valid if the path is over IPv6 there
+	addr6  netip.Addr   // valid if the path uses IPv6 there
 	kind   mode.HopKind // of its device
 	device string       // there
-	port   string       // the outer end of its pair; "" if it has none
-	portNS *netns.NS    // where that is
-	// shares says that it has the machine's network namespace.
+	port   string       // the outer end of its pair; "" if there is none
+	portNS *netns.NS    // of the port
+	// shares means that it has the machine's network namespace.
 	shares bool
 }
 
-// Place is where processes are started in it.
+// Place returns the place for processes in it.
 func (b *box) Place() path.Place { return contained{b} }
 
-// Addr is its address, of the path's family.
+// Addr returns its address, of the path's family.
 func (b *box) Addr() netip.Addr {
 	if b.addr6.IsValid() {
 		return b.addr6
@@ -67,7 +67,7 @@ func (b *box) Addr() netip.Addr {
 	return b.addr
 }
 
-// wanted says what container to make.
+// wanted describes a container to make.
 type wanted struct {
 	what    string   // "server container"
 	role    string   // "server", in its name
@@ -80,7 +80,7 @@ type wanted struct {
 
 // bound is a published port.
 type bound struct {
-	host      netip.AddrPort // invalid address: none of the machine's, as a routed network's
+	host      netip.AddrPort // invalid address: none of the machine's, for routed networks
 	container uint16
 }
 
@@ -89,8 +89,8 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
 
-// makeNetwork makes a network, with IPv6 beside IPv4 if six, and pushes its removal to end. An
-// invalid subnet is left to Docker.
+// makeNetwork makes a network, with IPv6 as well if six, and pushes its removal to end. Docker
+// chooses the subnet if it is invalid.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -101,16 +101,16 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 		return nil, err
 	}
 	end.Push("remove network "+name, func() error { return e.RemoveNetwork(name) })
-	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two at once.
+	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two networks at once.
 	e.networking.Lock()
 	defer e.networking.Unlock()
-	if err := s.ctx.Err(); err != nil { // while others were made
+	if err := s.ctx.Err(); err != nil { // interrupted while others were made
 		return nil, err
 	}
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
 	o := client.NetworkCreateOptions{Driver: driver, Options: options,
-		Attachable: driver == "overlay", // or only services could be on it
+		Attachable: driver == "overlay", // otherwise only services could be on it
 		Labels:     e.Labels()}
 	if subnet.IsValid() {
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
@@ -126,7 +126,7 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	return e.network(s.ctx, name)
 }
 
-// network reads what Docker says of a network.
+// network reads what Docker reports of a network.
 func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 	got, err := e.API.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if err != nil {
@@ -155,9 +155,8 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// addBoxes makes containers at once, starts them and enters their network
-// namespaces. Their first processes end with this process, which holds their
-// standard inputs, and the containers go with them.
+// addBoxes makes containers at once, starts them and enters their network namespaces. Their first
+// processes end with this process, which holds their standard inputs, and the containers with them.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -179,7 +178,7 @@ func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	})
 }
 
-// atOnce calls f for each i below n, all at once, and joins what they say.
+// atOnce calls f for each i below n, all at once, and joins their errors.
 func atOnce(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -286,9 +285,9 @@ func (s *site) enter(b *box, name string) error {
 	return nil
 }
 
-// sameProcesses makes sure that the daemon's PIDs are ours, by the command line
-// of a container's first process. It has that a moment after the daemon says
-// that it runs.
+// sameProcesses returns an error unless the daemon's PIDs are ours, by the command line of a
+// container's first process. The command line appears shortly after the daemon reports that the
+// container runs.
 func sameProcesses(pid int, name string) error {
 	const (
 		moment = 2 * time.Second

@@ -1,16 +1,20 @@
-// Package docker builds network modes with a real Docker Engine on this machine,
-// for users who want to measure their own machine rather than the lab. The
-// containers hold only toll itself, in an image that is made here: no registry is
-// needed.
+// Package docker builds network modes with a real Docker Engine on this machine. The containers
+// hold only toll itself, in an image that is made here, without a registry.
 //
-// All that it makes carries a label with the mark of the toll that made it, and
-// is written to a journal before it is made. It is removed when the paths and the
-// backend are closed; what a killed toll left is found by dockerapi.Clean with
-// Leftovers. Containers, networks, images and rules that it did not make are
-// never touched.
+// Everything that it makes is labelled with the mark of its toll, or has the mark as a device's
+// alias, a rule's comment or an Open vSwitch external id, and is written to a journal first. It is
+// removed when the paths and the backend are closed; dockerapi.Clean with Leftovers finds what a
+// killed toll left. Nothing else is ever touched: no sysctl, no rule except one in DOCKER-USER for
+// a bridge of toll's own, no network card.
 //
-// Be aware: the counters of containers are read in their network namespaces,
-// which takes root, and which must be on this machine.
+// The machine is shared. Its loopback device and the default bridge are no guards, because others
+// use them, and only connections with an end on the path are swept.
+//
+// dockerd does not report whether it runs in this network namespace, whether it has a docker-proxy,
+// or whether Open vSwitch and the switch behind a card do what a mode needs. Trials determine that.
+//
+// Be aware: the counters of containers are read in their network namespaces, which needs root, and
+// which must be on this machine.
 package docker
 
 import (
@@ -27,32 +31,31 @@ import (
 // Name is the backend's name.
 const Name = sample.Docker
 
-// Docker is the backend. The zero value is ready; Close ends it.
+// Docker is the backend. The zero value is ready to use; Close ends it.
 type Docker struct {
-	// Program is the static binary to put into the image; "" is this program.
+	// Program is the static binary for the image; "" is this program.
 	Program string
-	// Parent is the network card on which macvlan and ipvlan devices are made; ""
-	// is none.
+	// Parent is the network card for macvlan and ipvlan devices; "" is none.
 	Parent string
 	// KeepImage leaves the image for the next run.
 	KeepImage bool
-	// Remote is another machine that all clients are on; nil: they are on this one.
+	// Remote is another machine with all clients; nil: they are on this one.
 	Remote *Remote
-	// StateDir is where journals are kept; "" is the user's state directory.
+	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
 
-	mu     sync.Mutex // guards following
+	mu     sync.Mutex // guards the fields that follow
 	engine *engine
-	err    error // why there is none
+	err    error // why there is no engine
 }
 
 var _ path.Builder = (*Docker)(nil)
 
-// Name is "docker".
+// Name returns "docker".
 func (d *Docker) Name() string { return Name }
 
-// Check asks the daemon, and tries what cannot be asked. The image stays for the
-// paths that are built later, until Close.
+// Check asks the daemon, and tries what it does not report. The image is kept for later paths,
+// until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 	if err := d.refuse(s); err != nil {
 		return err
@@ -99,8 +102,7 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, spots)
 }
 
-// Close removes the image and forgets the daemon. Paths are closed by those who
-// built them.
+// Close removes the image and forgets the daemon. It does not close paths.
 func (d *Docker) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,6 +114,6 @@ func (d *Docker) Close() error {
 	return e.close()
 }
 
-// here enters the network namespace of this process, on a thread to which
-// children can be tied.
+// here enters the network namespace of this process, on a thread that can be the parent of
+// children.
 func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

@@ -13,15 +13,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inspected are the path's containers and overlay network, in which all is ours,
-// and of this machine the path's devices and what its rules say of them: others'
-// containers come and go.
+// inspected returns what Inspect reads: the path's containers and overlay network completely, and
+// of this machine the path's devices and the rules about them, because others' containers come and
+// go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
 		own = append(own, "lo")
 	}
-	if !s.engine.rootless { // whose bridges are elsewhere
+	if !s.engine.rootless { // its bridges are elsewhere
 		own = append(own, s.bridges...)
 	}
 	boxes := s.Servers
@@ -31,7 +31,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	var spots []local.Inspected
 	rules := ownRules{devices: s.bridges}
 	for _, b := range boxes {
-		if b.shares { // and is inspected as this machine, but for its control group
+		if b.shares { // inspected as this machine, except for its control group
 			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
 		}
@@ -66,15 +66,14 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	return append([]local.Inspected{here}, spots...), nil
 }
 
-// spans remembers the bridges of the path's hops.
+// spans records the bridges of the path's hops.
 func (s *site) spans(n *bridgeNet) {
 	if n.bridge != "" && n.where == "" && !slices.Contains(s.bridges, n.bridge) {
 		s.bridges = append(s.bridges, n.bridge)
 	}
 }
 
-// legacySaver is the program that shows Docker's rules where nf_tables does not;
-// "" if they are in nf_tables.
+// legacySaver returns the program that lists Docker's rules if nf_tables does not have them, or "".
 func (e *engine) legacySaver() (string, error) {
 	if e.native() {
 		return "", nil
@@ -87,24 +86,23 @@ func (e *engine) legacySaver() (string, error) {
 		return "", err
 	}
 	text, err := saved(saver, "filter")
-	if err != nil || strings.Contains(text, "(nf_tables)") { // it says so in its first line
+	if err != nil || strings.Contains(text, "(nf_tables)") { // the first line tells
 		return "", err
 	}
 	return saver, nil
 }
 
-// ownRules tells the rules that are about a path from others'.
+// ownRules distinguishes a path's rules from others'.
 type ownRules struct {
 	devices []string
-	addrs   []netip.Addr // containers'
+	addrs   []netip.Addr // of containers
 	subnet  netip.Prefix
 	subnet6 netip.Prefix // may be invalid
-	six     bool         // those of IPv6, too
+	six     bool         // include IPv6 rules
 }
 
-// settings are the rules about the path, and the chains that drop by policy. Their
-// order is left out, and so are counters and handles: Docker rewrites chains for
-// each container that comes or goes.
+// settings returns the rules about the path, and the chains that drop by policy, without order,
+// counters and handles: Docker rewrites chains for each container that comes or goes.
 func (o ownRules) settings(saver string) ([]path.Setting, error) {
 	all, err := nft.Read()
 	if err != nil && !nft.Unsupported(err) {
@@ -156,15 +154,15 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 	return out
 }
 
-// about reports whether a rule is about the path: it names one of its devices, its
-// network or its containers, and no other container. (Of several containers on
-// one network each has rules that name the network's bridge, too.)
+// about reports whether a rule is about the path: it names one of its devices, its network or its
+// containers, and no other container. (With several containers on one network each has rules that
+// also name the network's bridge.)
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
 	// The elements of sets and maps change with others' networks.
 	if r.Map != nil || len(r.Sets) > 0 {
 		return false
 	}
-	_, bridge, _ := strings.Cut(c.Name, "__") // a chain of a network's own, of Docker's nf_tables
+	_, bridge, _ := strings.Cut(c.Name, "__") // a network's own chain in Docker's nf_tables
 	ours := slices.Contains(o.devices, bridge) || slices.Contains(o.devices, r.In.Name) || slices.Contains(o.devices, r.Out.Name)
 	for _, p := range []netip.Prefix{r.Src.Prefix, r.Dst.Prefix} {
 		switch {

@@ -24,8 +24,8 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// dual reports whether the path's networks have IPv6, too: it was asked for, or the port of a path over
-// IPv6 is of a container whose network the engine gave IPv6 by itself.
+// dual reports whether the path's networks have IPv6, too: it was asked for, or the path over IPv6
+// has a port of a container whose network the engine gave IPv6 on its own.
 func (s *site) dual() bool {
 	spec := s.path.Spec
 	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
@@ -33,10 +33,10 @@ func (s *site) dual() bool {
 	return recipe.Dual(spec) || byItself
 }
 
-// six reports whether the rules that the path's packets meet are those of ip6tables.
+// six reports whether the path's packets meet the rules of ip6tables.
 func (s *site) six() bool { return s.dual() }
 
-// checkIPv6 makes sure that this machine has IPv6, if the path is over it.
+// checkIPv6 returns an error if the path is over IPv6 and this machine lacks it.
 func (e *engine) checkIPv6(s path.Spec) error {
 	if !s.To.Six() {
 		return nil
@@ -52,9 +52,9 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// checkRules6 makes sure that the daemon writes rules for IPv6, where the path's mode is made of them:
-// before Docker Engine 27 it does not unless it is asked to, and then a container's IPv6 address
-// is all that there is.
+// checkRules6 returns an error if the path's mode consists of rules for IPv6 that the daemon does
+// not write: before Docker Engine 27 it does not by default, and then a container has only an IPv6
+// address.
 func (e *engine) checkRules6(s path.Spec) error {
 	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
 		return nil
@@ -76,8 +76,8 @@ func (e *engine) checkRules6(s path.Spec) error {
 	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
-// savedRules6 is errNoRule if no program shows Docker's chain for IPv6, which the daemon makes when
-// it starts. (20.10 jumps to it once a network has IPv6.)
+// savedRules6 returns errNoRule if no program lists Docker's chain for IPv6, which the daemon makes
+// when it starts. (20.10 jumps to it once a network has IPv6.)
 func savedRules6() error {
 	for _, p := range savers6 {
 		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
@@ -87,7 +87,7 @@ func savedRules6() error {
 	return errNoRule
 }
 
-// defaultIPv6 makes sure that the network of containers that ask for none has IPv6.
+// defaultIPv6 returns an error unless the default network has IPv6.
 func (e *engine) defaultIPv6(ctx context.Context) error {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil || n.subnet6.IsValid() {
@@ -97,8 +97,8 @@ func (e *engine) defaultIPv6(ctx context.Context) error {
 		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
 }
 
-// withIPv6 asks for IPv6 on a network, beside IPv4. The subnet is named, because engines before 27
-// choose none: a unique local one by chance (RFC 4193).
+// withIPv6 asks for IPv6 on a network, in addition to IPv4. It names a random unique local subnet
+// (RFC 4193), because engines before 27 choose none.
 func withIPv6(o *client.NetworkCreateOptions) error {
 	var b [16]byte
 	if _, err := rand.Read(b[:6]); err != nil {
@@ -114,8 +114,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// settled waits until the path's devices have their own addresses of IPv6: until then the kernel asks
-// whether others have them, and bridges ask for no neighbour.
+// settled waits until the path's devices have their own IPv6 addresses: until then the kernel
+// checks for duplicates, and bridges do not resolve neighbours.
 func (s *site) settled() error {
 	if !s.dual() {
 		return nil
@@ -136,7 +136,7 @@ func (s *site) settled() error {
 		}
 	}
 	const (
-		most  = 10 * time.Second // of which a device takes two
+		most  = 10 * time.Second // for a device, which takes two
 		again = 20 * time.Millisecond
 	)
 	for deadline := time.Now().Add(most); len(all) > 0; {
@@ -160,8 +160,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// ask6 remembers that paths of a mode will be over IPv6: of a card there is one network at a time,
-// which those over IPv4 are on, too.
+// ask6 records that paths of a mode will be over IPv6: a card has one network at a time, which
+// those over IPv4 use, too.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

@@ -18,10 +18,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework are containers without a network of Docker's, each with a veth pair
-// on a bridge that is made beside Docker's, as jpetazzo/pipework (at 9ba97f1) does
-// it: `docker run --net=none`, then `pipework BRIDGE CONTAINER ADDRESS`. The
-// machine's own card is left alone, so the bridge leads nowhere else.
+// pipework makes containers without a network of Docker's, each with a veth pair on a foreign
+// bridge, as jpetazzo/pipework (at 9ba97f1) does: `docker run --net=none`, then `pipework BRIDGE
+// CONTAINER ADDRESS`. The machine's card is not added: taking its address away would cut the
+// machine off.
 func (s *site) pipework() error {
 	l, err := s.addLAN(func(name string, end *undo.Stack) error {
 		return s.addLink(name, end, func() error { return link.AddBridge(name) })
@@ -48,29 +48,28 @@ func (s *site) pipework() error {
 	})
 }
 
-// lan is a network that toll makes beside Docker's: a switch with the machine on
-// it.
+// lan is a network of toll's own: a switch with the machine on it.
 type lan struct {
 	bridge string
 	subnet netip.Prefix
-	used   int // addresses: the first is the machine's
+	used   int // number of addresses: the first is the machine's
 }
 
-// take is the next address.
+// take returns the next address.
 func (l *lan) take() (netip.Prefix, error) {
 	l.used++
 	a := l.subnet.Masked().Addr().As4()
 	n := binary.BigEndian.Uint32(a[:]) + uint32(l.used)
 	binary.BigEndian.PutUint32(a[:], n)
 	next := netip.AddrFrom4(a)
-	if last := 1<<(32-l.subnet.Bits()) - 1; l.used >= last { // which is for broadcasts
+	if last := 1<<(32-l.subnet.Bits()) - 1; l.used >= last { // the last is for broadcasts
 		return netip.Prefix{}, fmt.Errorf("%s has no more addresses", l.subnet)
 	}
 	return netip.PrefixFrom(next, l.subnet.Bits()), nil
 }
 
-// addLAN makes the switch, whose device on the machine has its name, and gives it
-// an address of an unused network.
+// addLAN makes the switch, whose device on the machine has its name, and gives it an address of an
+// unused network.
 func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -95,8 +94,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
 }
 
-// onLAN makes the containers and places the clients. Direct are the hops between
-// the machine and the servers' devices; switched makes those between containers.
+// onLAN makes the containers and places the clients. direct are the hops between the machine and
+// the servers' devices; switched makes those between containers.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -115,8 +114,8 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	return nil
 }
 
-// plug makes a container's veth pair and gives it an address; join makes the
-// outer end a port of the switch.
+// plug makes a container's veth pair and gives it an address; join adds the outer end to the
+// switch.
 func (s *site) plug(b *box, l *lan, join func() error) error {
 	addr, err := l.take()
 	if err != nil {
@@ -140,10 +139,11 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 	return b.ns.Do(func() error { return errors.Join(link.AddAddr(b.device, addr), link.Up(b.device)) })
 }
 
-// deviceName begins the names of devices that toll makes on the machine.
+// deviceName is the prefix of toll's devices on the machine.
 const deviceName = "toll"
 
-// addLink makes a device on the machine and marks it as ours.
+// addLink makes a device on the machine and marks it as toll's. That takes two calls, so the
+// journal names the device, too.
 func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Link, name); err != nil {
@@ -164,15 +164,14 @@ func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	})
 }
 
-// lanBits is the prefix length of networks that toll makes: a thousand hosts.
+// lanBits is the prefix length of toll's networks: a thousand hosts.
 const lanBits = 22
 
-// lanRanges are where they are looked for: the range for benchmarks (RFC 2544),
-// then a private one.
+// lanRanges are searched for them: the range for benchmarks (RFC 2544), then a private one.
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
 
-// freeSubnet is a network to which this machine has no route and which no network
-// of Docker's has.
+// freeSubnet returns a network to which this machine has no route and which no network of Docker's
+// has.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
@@ -197,8 +196,7 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 		Remedy: "--on lab"}
 }
 
-// freeIn is a network of the range that overlaps none of the used, looked for from
-// a random one on.
+// freeIn returns a network of the range that overlaps none of the used, starting at a random one.
 func freeIn(in netip.Prefix, used []netip.Prefix, intN func(int) int) (netip.Prefix, bool) {
 	n := 1 << (lanBits - in.Bits())
 	base := in.Masked().Addr().As4()

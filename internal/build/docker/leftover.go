@@ -12,20 +12,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
-// Leftovers is the part of toll clean that removes what dead tolls made on the machine
-// beside Docker.
+// Leftovers returns the part of toll clean that removes what dead tolls made on the machine outside
+// of Docker.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
-// cleanMachine removes what dead tolls made on the machine beside Docker: rules,
-// bridges of Open vSwitch and devices that have their mark, and what their journals
-// name. Still are the files of journals that tell of what could not be removed.
+// cleanMachine removes what dead tolls made on the machine outside of Docker: rules, bridges of
+// Open vSwitch and devices with their mark, and what their journals name. still has the files of
+// journals that list what could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
 	ns, err := here()
 	if err != nil {
 		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool { return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine) }) {
 			return nil, stillOf(orphans, dockerapi.Entry.OfMachine), err
 		}
-		return nil, nil, nil // a user who is not root made nothing here
+		return nil, nil, nil // without root, nothing was made here
 	}
 	defer ns.Close()
 	c := machineCleaner{ns: ns, dead: dead, still: map[string]bool{}}
@@ -65,7 +65,7 @@ func stillOf(orphans []dockerapi.Orphan, of func(dockerapi.Entry) bool) map[stri
 	return still
 }
 
-// machineCleaner collects what came of cleaning.
+// machineCleaner collects the results of cleaning.
 type machineCleaner struct {
 	ns      *netns.NS
 	dead    func(mark string) bool
@@ -75,7 +75,7 @@ type machineCleaner struct {
 	errs    []error
 }
 
-// names are what the journals name of a kind.
+// names returns what the journals name of a kind.
 func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	for _, j := range c.here {
 		for _, e := range j.Made {
@@ -87,8 +87,8 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// failed notes an error, for which the journals of that kind stay. Where no
-// journal has the kind it is none: what a user may not look at is not theirs.
+// failed records an error; the journals with that kind are kept. It ignores the error if no journal
+// has the kind: what a user may not read is not theirs.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -105,7 +105,7 @@ func (c *machineCleaner) rules() {
 	ran := 0
 	var last error
 	for _, p := range savers {
-		rules, err := save(p, "") // a table that is asked for by name would be made
+		rules, err := save(p, "") // naming a table would create it
 		if err != nil {
 			last = err
 			continue
@@ -144,7 +144,7 @@ func (c *machineCleaner) switches() {
 	}
 }
 
-// routes removes those that journals name and that have toll's mark.
+// routes removes the routes that journals name and that have toll's mark.
 func (c *machineCleaner) routes() {
 	for _, name := range c.names(dockerapi.Route) {
 		to, via, ok := dockerapi.ParseRoute(name)
@@ -161,8 +161,8 @@ func (c *machineCleaner) routes() {
 	}
 }
 
-// links removes devices last: the switches hold them. One that a journal names
-// may have no mark yet.
+// links removes devices last: the switches use them. A device that a journal names may have no mark
+// yet.
 func (c *machineCleaner) links() {
 	var aliases map[string]string
 	var all []string
@@ -192,9 +192,9 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// ownName is what toll names devices. A journal's word for one that has no mark yet is
-// taken for no other name.
+// ownName matches the names of toll's devices. A journal's entry for an unmarked device is not
+// trusted with any other name.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
-// isOurName reports whether a device may be one that toll named.
+// isOurName reports whether toll may have named the device.
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ownRules notes that the rules are the daemon's, whatever it writes.
+// ownRules records that the rules are the daemon's, whatever it writes.
 func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.Version() + "'s own" }
 
-// native is a process of the machine, with the rules that Docker has there.
+// native runs servers as processes of the machine, which has Docker's rules.
 func (s *site) native() error {
 	s.ownRules()
 	if s.engine.rootless {
@@ -22,18 +22,18 @@ func (s *site) native() error {
 	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 
-// host are containers with the machine's network.
+// host runs servers in containers with the machine's network.
 func (s *site) host() error {
 	s.ownRules()
 	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
 		return err
 	}
-	s.path.Servers, s.Dial = nil, nil // they are dialled otherwise
+	s.path.Servers, s.Dial = nil, nil // they are dialled differently
 	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
 }
 
-// onMachine places servers in the machine's own namespace, where each needs a
-// port of its own, and the clients, and lists the hops.
+// onMachine places servers in the machine's own namespace, where each needs a port of its own, and
+// the clients, and lists the hops.
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
@@ -74,7 +74,7 @@ func (s *site) addUserNetwork(options map[string]string) (err error) {
 	return err
 }
 
-// userNetwork notes what network the path has.
+// userNetwork records which network the path has.
 func (s *site) userNetwork() {
 	s.ownRules()
 	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
@@ -83,7 +83,7 @@ func (s *site) userNetwork() {
 	}
 }
 
-// useDefaultNetwork makes the path's network that of containers that ask for none.
+// useDefaultNetwork uses the default network for the path.
 func (s *site) useDefaultNetwork() (err error) {
 	s.ownRules()
 	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
@@ -93,8 +93,8 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// shared is two containers in one network namespace, a pod; a server has as
-// many clients with it as talk to it.
+// shared runs two containers in one network namespace, like a pod; each server has its clients with
+// it.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -115,10 +115,10 @@ func (s *site) shared() error {
 	return s.addClients(func(i int) wanted { return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id} })
 }
 
-// plain is a container on the path's network.
+// plain describes a container on the path's network.
 func (s *site) plain(int) (wanted, error) { return wanted{network: s.network.name}, nil }
 
-// plainClients makes the clients' containers beside the servers'.
+// plainClients makes the clients' containers on the servers' network.
 func (s *site) plainClients() error {
 	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *site) plainClients() error {
 	return s.findPorts(s.Clients)
 }
 
-// addressed makes sure that Docker gave the containers their addresses.
+// addressed returns an error unless Docker gave the containers their addresses.
 func (s *site) addressed(boxes []*box) error {
 	for _, b := range boxes {
 		if !b.addr.Is4() {
@@ -151,7 +151,7 @@ func (s *site) findPorts(boxes []*box) error {
 	return nil
 }
 
-// bridge is a container on a user-defined bridge, dialled by its address.
+// bridge makes containers on a user-defined bridge, dialled by their addresses.
 func (s *site) bridge() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -167,8 +167,8 @@ func (s *site) bridge() error {
 	return nil
 }
 
-// bridgeDefault is the same on the default network. Other containers may be on it, so
-// that nothing can be said of what its bridge must not carry.
+// bridgeDefault is bridge on the default network. Other containers may be on it, so its bridge is
+// no guard.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *site) onBridge() error {
 	return nil
 }
 
-// noMasquerade guards the rule for what leaves the path's network.
+// noMasquerade makes the rule for what leaves the path's network a guard.
 func (s *site) noMasquerade() error {
 	subnet := s.network.subnet
 	if s.dual() {
@@ -206,8 +206,7 @@ func (s *site) noMasquerade() error {
 	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
-// routed is a network with gateway_mode_ipv4=routed and a published container
-// port: no NAT.
+// routed makes a network with gateway_mode_ipv4=routed and a published container port: no NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
 	if s.dual() {
@@ -266,8 +265,8 @@ func (s *site) routed() error {
 
 const routedOption = "com.docker.network.bridge.gateway_mode_ipv4"
 
-// linked are containers that were started with `--link server:db` on the default
-// network of a daemon with "icc": false.
+// linked makes containers started with `--link server:db` on the default network of a daemon with
+// "icc": false.
 func (s *site) linked() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -309,5 +308,5 @@ func (s *site) linked() error {
 // defaultNetwork is the network of containers that ask for none.
 const defaultNetwork = "bridge"
 
-// dport are the words of a rule that match a port.
+// dport returns the words of a rule that match a port.
 func (s *site) dport(n uint16) string { return fmt.Sprintf("--dport %d", n) }

@@ -11,18 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bridgesTable is where Docker Engine 29 writes its rules with
-// "firewall-backend": "nftables".
+// bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// native reports whether the engine writes nf_tables itself. Those that speak an
-// API before 1.49 do not tell, and do not.
+// native reports whether the engine writes nf_tables itself. Engines with an API before 1.49 do
+// not, and do not report it.
 func (e *engine) native() bool {
-	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // also nftables+firewalld
+	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
 }
 
-// nativeHop is ruleHop where Docker writes nf_tables: the rule there that says
-// what the words say of iptables' table.
+// nativeHop is ruleHop for an engine that writes nf_tables: it finds the rule there that equals the
+// words for iptables' table.
 func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
 	said := strings.Join(words, " ")
 	want := firewall.ParseRule(strings.Fields(said))
@@ -55,7 +54,7 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 		}}, nil
 }
 
-// nativeRules6 is errNoRule if the engine has no table for IPv6.
+// nativeRules6 returns errNoRule if the engine has no table for IPv6.
 func (e *engine) nativeRules6() error {
 	var rules []nft.Counted
 	err := e.ns.Do(func() (err error) { rules, err = nft.ReadTable(nft.IPv6, bridgesTable); return err })
@@ -65,13 +64,13 @@ func (e *engine) nativeRules6() error {
 	return err
 }
 
-// tally adds up what a rule counts. For each container that comes or goes dockerd
-// rewrites a chain, and its rules count from zero: what they counted since they
-// were last read is lost. A path may then be witnessed too little, never too
-// much; a guard may miss a hit, but then the path's own hops miss those bytes.
+// tally adds up a rule's counts. dockerd rewrites a chain for each container that comes or goes,
+// and its rules count from zero: what they counted since they were last read is lost. So a rule is
+// identified by its content, not its handle. A path may then be witnessed too little, never too
+// much; a guard may miss a hit, but then the path's own hops lack those bytes.
 type tally struct {
 	handle    uint64
-	last, sum uint64 // of this writing; of those before
+	last, sum uint64 // of this writing; of earlier ones
 }
 
 func (t *tally) add(r nft.Counted) uint64 {
@@ -82,8 +81,7 @@ func (t *tally) add(r nft.Counted) uint64 {
 	return t.sum + t.last
 }
 
-// findNative finds the rule that counts and says what is wanted in a chain of
-// that kind.
+// findNative finds the rule with a counter and the wanted content in a chain of that kind.
 func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Counted, bool) {
 	for _, r := range rules {
 		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" && implied(r).Has(want) {
@@ -93,8 +91,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// implied adds to a rule of a network's own chain what took the packet there: a
-// map of verdicts by device (nftabler/network.go names the chains).
+// implied adds to a rule of a network's own chain what sent the packet there: a map of verdicts by
+// device (nftabler/network.go names the chains).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

@@ -18,16 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Names in an overlay network's namespace (libnetwork/drivers/overlay, the same
-// from Docker Engine 20.10 to 28.5).
+// Names in an overlay network's namespace (libnetwork/drivers/overlay, from Docker Engine 20.10 to
+// 28.5).
 const (
 	overlayBridge = "br0"
 	overlayWhere  = "overlay on " + thisMachine
 )
 
-// overlay are plain containers on an attachable overlay network of the swarm. Its
-// bridge and the outer ends of the containers' pairs are in a namespace that only
-// dockerd has a name for.
+// overlay makes plain containers on an attachable overlay network of the swarm. Its bridge and the
+// outer ends of the containers' pairs are in a namespace of dockerd's, which no API names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
@@ -39,7 +38,7 @@ func (s *site) overlay() error {
 	s.network = n
 	var ns *netns.NS
 	s.attach = func(b *box) error {
-		if ns == nil { // it comes with the first container
+		if ns == nil { // it is created with the first container
 			if ns, err = s.enterOverlay(n.id); err != nil {
 				return err
 			}
@@ -75,10 +74,10 @@ func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// overlayFile is the file of an overlay network's namespace, as this process sees
-// it: a mount of the dockerd that is in this network namespace.
+// overlayFile returns the file of an overlay network's namespace, as this process sees it: a mount
+// of the dockerd that is in this network namespace.
 func overlayFile(id string) (string, error) {
-	const length = 12 // of libnetwork's names: how often the network was begun here, and its id
+	const length = 12 // libnetwork's names: how often the network was started here, and its id
 	name := ("1-" + id)[:min(length, len(id)+2)]
 	own, err := netns.ID(os.Getpid())
 	if err != nil {
@@ -109,7 +108,7 @@ func overlayFile(id string) (string, error) {
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
 
-// deviceOf finds the container's device that has its address.
+// deviceOf returns the container's device that has its address.
 func deviceOf(b *box) (name string, err error) {
 	err = b.ns.Do(func() error {
 		names, err := link.Names()
@@ -127,7 +126,7 @@ func deviceOf(b *box) (name string, err error) {
 	return name, err
 }
 
-// guardTunnel guards the network's way to other machines.
+// guardTunnel makes the network's tunnel to other machines a guard.
 func (s *site) guardTunnel(ns *netns.NS) error {
 	return ns.Do(func() error {
 		names, err := link.Names()
@@ -148,7 +147,7 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 	})
 }
 
-// checkSwarm makes sure that the daemon may make overlay networks.
+// checkSwarm returns an error unless the daemon may make overlay networks.
 func (e *engine) checkSwarm() error {
 	switch {
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:

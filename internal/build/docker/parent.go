@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// subInterfaces are containers with macvlan or ipvlan devices on the chosen
-// card, which talk to each other on it.
+// subInterfaces makes containers with macvlan or ipvlan devices on the chosen card, which talk to
+// each other on it.
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
@@ -53,8 +53,8 @@ func (s *site) subInterfaces() error {
 	return nil
 }
 
-// onParent is the network of the chosen card, which Docker lets have only one:
-// paths share it, and the last one's end is its own.
+// onParent returns the network of the chosen card. Docker allows only one for each card: paths
+// share it until the last one is closed.
 func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	e.sharing.Lock()
@@ -71,7 +71,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 		}
 		n = &sharedNet{}
 		var subnet netip.Prefix
-		if e.docker.Remote != nil { // whose machine's Docker has other networks
+		if e.docker.Remote != nil { // its machine's Docker has other networks
 			var err error
 			if subnet, err = s.freeSubnet(); err != nil {
 				return nil, err
@@ -97,8 +97,8 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// opposite is an address in the upper half of a network, for one in the lower half, where
-// Docker gives its containers theirs.
+// opposite returns an address in the upper half of a network, for one in the lower half, from which
+// Docker assigns.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())
@@ -106,14 +106,14 @@ func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// sharedNet is a network that several paths are on.
+// sharedNet is a network that several paths use.
 type sharedNet struct {
 	network *bridgeNet
 	paths   int
 	end     undo.Stack
 }
 
-// driverOf is a mode as Docker's driver and its mode, as the mode's name has them.
+// driverOf returns Docker's driver and its mode for a mode, from the mode's name.
 func driverOf(m mode.Name) (driver, kind string) {
 	driver, kind, _ = strings.Cut(string(m), "-")
 	return driver, kind

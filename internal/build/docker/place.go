@@ -19,16 +19,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// asked bounds how long the daemon may take to answer about a process.
+// asked bounds the daemon's answer about a process.
 const asked = 5 * time.Second
 
-// errGone is that a container is not there any more.
+// errGone means that a container no longer exists.
 var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
 
-// hostPlace is a process of this machine, outside every container.
+// hostPlace starts processes of this machine, outside every container.
 type hostPlace struct {
 	name string
-	ns   *netns.NS // in which it runs
+	ns   *netns.NS // for its processes
 }
 
 var _ path.Place = (*hostPlace)(nil)
@@ -40,16 +40,15 @@ func (m *hostPlace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(m.ns, m.name, c)
 }
 
-// contained is a process in a container.
+// contained starts processes in a container.
 type contained struct{ *box }
 
 var _ path.Place = contained{}
 
 func (p contained) Name() string { return p.what }
 
-// Start starts toll in the container as `docker exec` does. Programs of the
-// machine, which are started apart, are not in the container's image: they get
-// its network only.
+// Start starts toll in the container as `docker exec` does. Programs of the machine, which are
+// started apart, are not in the container's image: they only get its network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
 		return (&hostPlace{p.what, p.ns}).Start(c)
@@ -58,7 +57,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	defer cancel()
 	made, err := p.engine.API.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
-	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: alike for all
+	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: the same for all
 		err = errGone
 	}
 	if err != nil {
@@ -80,11 +79,11 @@ type running struct {
 	id    string
 	conn  client.HijackedResponse
 	said  local.Tail
-	ended chan struct{} // closed when its output ended
-	cut   error         // how
+	ended chan struct{} // closed when its output has ended
+	cut   error         // the error of the output
 }
 
-// read takes the two outputs apart until they end.
+// read separates the two outputs until they end.
 func (r *running) read(out *io.PipeWriter) {
 	defer close(r.ended)
 	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
@@ -110,8 +109,7 @@ func (r *running) pid(ctx context.Context) int {
 	}
 }
 
-// wait waits for the end of the output, with which the process ended or was cut
-// off, and asks how.
+// wait waits for the end of the output, at which the process ended or was cut off, and returns how.
 func (r *running) wait() error {
 	<-r.ended
 	defer r.conn.Close()
@@ -128,11 +126,11 @@ func (r *running) wait() error {
 			return r.said.Explain(fmt.Errorf("exit status %d", got.ExitCode))
 		}
 		const again = 2 * time.Millisecond
-		time.Sleep(again) // the output ends a little before the process
+		time.Sleep(again) // the output ends slightly before the process
 	}
 }
 
-// kill kills the process and cuts its output off. Docker has no call for it.
+// kill kills the process and ends its output. Docker has no call for it.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
@@ -147,14 +145,13 @@ func (r *running) kill() error {
 	return nil
 }
 
-// input is the process's standard input; its end is the process's.
+// input is the process's standard input; closing it ends the process.
 type input struct{ conn *client.HijackedResponse }
 
 func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
 func (i input) Close() error                { return i.conn.CloseWrite() }
 
-// lenient goes on when its reader is gone, so that the other output and the end
-// are seen.
+// lenient continues when its reader is gone, so the other output and the end are still read.
 type lenient struct {
 	w    io.Writer
 	deaf bool
@@ -168,8 +165,8 @@ func (l *lenient) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Inner runs the part of the backend that args name: the first process of a
-// container, which sleeps until its input ends. Ours is false if args name none.
+// Inner runs the part of the backend that args name: the first process of a container, which sleeps
+// until its input ends. ours is false if args name none.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 || args[0] != dockerapi.PauseArg {
 		return false, nil

@@ -13,12 +13,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// errNoProxy says that no docker-proxy has a published port: the daemon's
-// userland-proxy is off.
+// errNoProxy means that no docker-proxy serves a published port: the daemon's userland-proxy is
+// off.
 var errNoProxy = errors.New("no docker-proxy has the published port")
 
-// findProxy finds the docker-proxy that relays a port of the machine to a
-// container, by the arguments that dockerd gave it.
+// findProxy returns the PID of the docker-proxy that relays a port of the machine to a container,
+// by the arguments that dockerd gave it.
 func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-// proxyHop is the docker-proxy of a published port: its sockets or, of UDP, what
-// it read and wrote.
+// proxyHop returns the hop of a published port's docker-proxy: its sockets or, for UDP, what it
+// read and wrote.
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	pid, err := findProxy(s.proto(), host, to)
 	if err != nil {

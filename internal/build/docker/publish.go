@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published makes the servers' containers on the path's network with published ports, bound to the one
-// address that clients dial, and returns the machine's ports.
+// published makes the servers' containers on the path's network with published ports, bound to the
+// one address that clients dial, and returns the machine's ports.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -52,8 +52,8 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	return out, s.findPorts(s.Servers)
 }
 
-// publish is a published port as the daemon has it: who takes the connections is found out
-// from what it did for this port.
+// publish uses a published port in whichever way the daemon serves it, which it determines for this
+// port.
 func (s *site) publish() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *site) publish() error {
 	return s.publishedAnyhow()
 }
 
-// publishDefault is the same of a container on the default network.
+// publishDefault is publish for a container on the default network.
 func (s *site) publishDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *site) publishedAnyhow() error {
 	return s.translated(ports)
 }
 
-// relays reports whether a docker-proxy that has the port takes the path's connections.
+// relays reports whether docker-proxy, if it serves the port, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
 // relays reports the same once the path's network is known: with IPv6 there are rules for it, too.
@@ -95,8 +95,8 @@ func (s *site) relays() bool {
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT is a published port that the kernel rewrites: a daemon with
-// "userland-proxy": false, or the machine's own address.
+// publishNAT uses a published port that the kernel translates: with "userland-proxy": false, or at
+// the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -108,13 +108,13 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// translated are ports whose connections the rules take. A docker-proxy that has one, too,
-// must stay quiet.
+// translated lists the hops of ports whose connections rules translate. A docker-proxy that serves
+// one, too, is a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
 		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
-			inner := port // the second's is the same inside and outside
+			inner := port // the second port is the same inside and outside
 			if port == p.Port() {
 				inner = serverPort
 			}
@@ -138,8 +138,8 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		if err := s.plainClients(); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the rewritten frame never leaves the
-		// bridge: it is switched to the server's port.
+		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
+		// to the server's port.
 		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
 		return nil
 	}
@@ -151,7 +151,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 		return nil
 	}
-	// Docker writes it where it starts no proxies.
+	// Docker writes it if it starts no proxies.
 	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")
 	switch {
 	case err == nil:
@@ -164,7 +164,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 	return nil
 }
 
-// quietProxy makes the docker-proxy that has a port a guard, if one has it.
+// quietProxy makes the docker-proxy of a port, if there is one, a guard.
 func (s *site) quietProxy(at, to netip.AddrPort) error {
 	h, err := s.proxyHop(at, to)
 	if errors.Is(err, errNoProxy) {
@@ -176,9 +176,8 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// publishProxy is a published port that docker-proxy relays: for clients on
-// the machine that dial a loopback address, and for containers on the same
-// bridge.
+// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
+// a loopback address, and for containers on the same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -190,7 +189,7 @@ func (s *site) publishProxy() error {
 	return s.relayed(ports)
 }
 
-// relayed are ports whose connections docker-proxy takes.
+// relayed lists the hops of ports that docker-proxy relays.
 func (s *site) relayed(ports []netip.AddrPort) error {
 	var proxies []path.Hop
 	for i, p := range ports {
@@ -207,7 +206,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			return err
 		}
 	}
-	if s.network.name != defaultNetwork { // where others' traffic meets the rule, too
+	if s.network.name != defaultNetwork { // there others' traffic meets the rule, too
 		if err := s.noMasquerade(); err != nil {
 			return err
 		}
@@ -234,8 +233,8 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// fast is a published port on a loopback address whose docker-proxy clients on the machine
-// are led past, as toll fast does it. The proxy must stay quiet.
+// fast uses a published port on a loopback address, and redirects clients on the machine past its
+// docker-proxy, as toll fast does. The proxy is a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -278,8 +277,8 @@ func (s *site) fast() error {
 	return nil
 }
 
-// fastLinks is the same with the network's links raised, as toll fast does it. They go with
-// the network.
+// fastLinks is fast with the network's links raised, as toll fast does. They are removed with the
+// network.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -298,9 +297,8 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// secondProxy finds the docker-proxy of the second port, if there is one. Its
-// sockets are no hop of their own: the machine's count of what was relayed has
-// them.
+// secondProxy finds the docker-proxy of the second port, if there is one. Its sockets are not a hop
+// of their own: the machine's count of relayed connections includes them.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -8,28 +8,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// modeRecipe is how a mode is built with Docker.
+// modeRecipe describes how a mode is built with Docker.
 type modeRecipe struct {
 	// build makes the mode's parts on a site, and lists the path's hops.
 	build func(*site) error
-	// alone says that the mode has none of Docker's networks on this machine, so that also
-	// a rootless Docker will do.
+	// alone means that the mode uses none of Docker's networks on this machine, so that a rootless
+	// Docker suffices.
 	alone bool
-	// first finds out whether the daemon can have the mode before anything is tried, and
-	// check what remains after it was tried whether it can publish a port. Nil: nothing.
+	// first checks whether the daemon can have the mode before anything is tried; check checks the
+	// rest after the trial of a published port. Nil: nothing to check.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
-	// no6 says why there is none over IPv6, of a mode that has routes over it.
+	// no6 is the refusal over IPv6, for a mode that has routes over it.
 	no6 *path.UnsupportedError
-	// lacks says why there is no recipe.
+	// lacks is the refusal of a mode without a recipe.
 	lacks *path.UnsupportedError
 }
 
-// plugged4 is of containers that toll itself gives a device.
+// plugged4 is the refusal for containers that toll itself gives a device.
 var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
 
-// recipes are the modes that Docker has, and those that it lacks or that this
-// backend does not build.
+// recipes lists the modes that Docker has, and those that it lacks or that this backend does not
+// build.
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:         {build: (*site).native, alone: true},
 	mode.Host:           {build: (*site).host},

@@ -9,27 +9,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Remote is another machine that all clients are on. They dial this one.
+// Remote is another machine with all clients, which dial this one.
 type Remote struct {
-	Addr  netip.Addr // of this machine, which they dial; invalid: there is none
-	Addr6 netip.Addr // the same of IPv6
-	// Client places the client of a path, which dials this there, and lists the hops
-	// from it to this machine's card. It is on the segment, if there is one.
+	Addr  netip.Addr // this machine's, for the clients; invalid: none
+	Addr6 netip.Addr // the same for IPv6
+	// Client places the client of a path, which dials the given address, and lists the hops from it
+	// to this machine's card. The client is on the segment, if there is one.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
-	Machine path.Machine // that it is on
-	// Route leads the other machine to a network of this one, until the path is closed.
+	Machine path.Machine // of the clients
+	// Route adds a route to a network of this machine on the other one, until the path is closed.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
 }
 
-// Segment is a network of both machines' cards, on which client and server have
-// sub-interfaces.
+// Segment is a network of both machines' cards, on which client and server have sub-interfaces.
 type Segment struct {
-	Driver, Kind string // Docker's, such as macvlan and bridge
+	Driver, Kind string // Docker's words, such as macvlan and bridge
 	Subnet       netip.Prefix
-	Client       netip.Addr // its address there, which nobody else has
+	Client       netip.Addr // the client's unused address in it
 }
 
-// at is the address that they dial.
+// at returns the address that clients dial.
 func (r *Remote) at(six bool) netip.Addr {
 	if six {
 		return r.Addr6
@@ -37,11 +36,11 @@ func (r *Remote) at(six bool) netip.Addr {
 	return r.Addr
 }
 
-// remotely are the modes that such clients reach: true, only from containers there.
+// remotely lists the modes that such clients reach; true: only from containers.
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
-// Remotely are their names.
+// Remotely returns their names.
 func Remotely() []string { return recipe.Names(remotely) }
 
 // fromAfar reports whether the path's client is on another machine.
@@ -49,7 +48,7 @@ func fromAfar(s path.Spec) bool {
 	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
 }
 
-// refuse refuses what is not for clients there.
+// refuse returns an error for what such clients cannot reach.
 func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
 	switch {
@@ -73,8 +72,8 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
-// routedFrom makes the routed network of servers that the other machine dials, where neither of the two
-// has a network, and leads that one to it.
+// routedFrom makes the servers' routed network, in a range that is unused on both machines, and
+// adds a route to it on the other one.
 func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network

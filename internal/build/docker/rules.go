@@ -19,15 +19,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// rule is one of Docker's, as iptables-save shows it.
+// rule is a rule as iptables-save prints it.
 type rule struct {
 	table, chain string
 	spec         string   // the words after the chain
-	words        []string // of it
+	words        []string // of spec
 	packets      uint64
 }
 
-// has reports whether the rule has the words in that order, one after another.
+// has reports whether the rule contains the words in that order, consecutively.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -38,8 +38,7 @@ func (r rule) has(words string) bool {
 	return false
 }
 
-// parseRules reads what `iptables-save -c` prints. Lines that are not rules are
-// left out.
+// parseRules parses the output of `iptables-save -c`, ignoring lines that are not rules.
 func parseRules(text string) []rule {
 	var out []rule
 	table := ""
@@ -64,8 +63,8 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers are the programs that show rules: those of the administrator's choice,
-// and those of the two kinds of tables; Docker uses one kind. Savers6 are the same for IPv6.
+// savers are the programs that list rules: the administrator's choice, and those for the two kinds
+// of tables, of which Docker uses one. savers6 are the same for IPv6.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -76,13 +75,13 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// save reads the rules of a table; "" is all that there are.
+// save reads the rules of a table; "" is all tables.
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err
 }
 
-// saved is what the program prints of a table.
+// saved returns what the program prints of a table.
 func saved(program, table string) (string, error) {
 	args := []string{"-c"}
 	if table != "" {
@@ -95,11 +94,10 @@ func saved(program, table string) (string, error) {
 	return string(bytes.TrimSpace(out)), nil
 }
 
-// errNoRule says that no program shows a rule that Docker should have written.
+// errNoRule means that no program lists a rule that Docker should have written.
 var errNoRule = errors.New("no such rule")
 
-// findRule finds Docker's rule that has all the words, and the program that
-// shows it.
+// findRule returns Docker's rule with all the words, and the program that lists it.
 func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +131,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
 }
 
-// ruleHop is a rule of Docker's that sees the first packet of each connection.
+// ruleHop returns the hop of a rule of Docker's that sees the first packet of each connection.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)
@@ -161,8 +159,8 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 		}}, nil
 }
 
-// portRule is the rule of a port, together with that of the second port, if the
-// path has one. Words are those of the rule of a port.
+// portRule returns the hop of a port's rule, combined with that of the second port, if the path has
+// one. words returns the words of the rule for a port.
 func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
 	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
 	if err != nil || !s.path.Spec.Second {
@@ -173,7 +171,7 @@ func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uin
 	return h, err
 }
 
-// guardRule makes a rule that the path must not hit a guard, if there is one.
+// guardRule makes a rule that the path must not hit a guard, if the rule exists.
 func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
 	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)
 	if errors.Is(err, errNoRule) {

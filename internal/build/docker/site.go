@@ -28,22 +28,21 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// site is a path while it is built: one operation, to which the context belongs. What
-// outlives it, as counters and removals do, has none of it.
+// site is a path being built. Its context is that of the one operation; counters and removals,
+// which outlive it, do not use it.
 type site struct {
 	ctx    context.Context
 	engine *engine
 	path   *path.Path
 	prefix string // of names
-	made   int    // names
+	made   int    // number of names given out
 
 	network *bridgeNet
-	bridges []string     // of this machine that hops or guards are
+	bridges []string     // this machine's bridges that are hops or guards
 	kind    mode.HopKind // of the containers' devices
 	tuned   local.Tuned
 	recipe.Ends[*box]
-	// attach gives a container its device and address where Docker does not; nil
-	// where it does.
+	// attach gives a container its device and address where Docker does not; nil where it does.
 	attach func(*box) error
 }
 
@@ -61,17 +60,17 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
-// name is a new name.
+// name returns a new name.
 func (s *site) name(what string) string {
 	s.made++
 	return s.prefix + "-" + what + strconv.Itoa(s.made)
 }
 
-// machine is the place of processes outside every container.
+// machine returns the place of processes outside every container.
 func (s *site) machine() path.Place { return &hostPlace{thisMachine, s.engine.ns} }
 
-// addServers makes the servers' containers; clients dial them at their
-// addresses, unless the mode says otherwise.
+// addServers makes the servers' containers; clients dial their addresses, unless the mode sets
+// others.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
 	wants := make([]wanted, n)
@@ -121,8 +120,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	return boxes, nil
 }
 
-// freePort is a port of this machine that is free at the moment and that no path
-// of this run has.
+// freePort returns a port of this machine that is free now and that no path of this run has.
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
@@ -137,7 +135,7 @@ func (s *site) freePort(at netip.Addr) (uint16, error) {
 	return 0, errors.New("find a free port: too few are free")
 }
 
-// choose reports whether the port was not chosen before.
+// choose records the port and reports whether it was new.
 func (e *engine) choose(port uint16) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,8 +149,7 @@ func (e *engine) choose(port uint16) bool {
 	return true
 }
 
-// ownAddress is the machine's own address: the one from which it would reach
-// others.
+// ownAddress returns the address from which the machine would reach others.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	udp, elsewhere, to := "udp4", "192.0.2.1:9", "--to loopback" // TEST-NET-1; connecting UDP sends nothing
 	over := ""
@@ -174,10 +171,10 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	return a, nil
 }
 
-// describe notes what a result must say of the path's devices and settings.
+// describe records what a result contains of the path's devices and settings.
 func (s *site) describe() error {
 	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
-	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // which has it elsewhere
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // the remote machine has it
 		here.Devices = append(here.Devices, s.network.bridge)
 	}
 	var spots []local.Described
@@ -193,7 +190,7 @@ func (s *site) describe() error {
 	if s.network != nil && s.network.where != "" {
 		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
 	}
-	if s.path.Facts["parent"] != "" { // its packets are on the wire behind it only if a switch is to send them back
+	if s.path.Facts["parent"] != "" { // its packets are on the wire only if a switch sends them back
 		parent := s.path.Facts["parent"]
 		if err := local.Cards(s.path, s.engine.ns, thisMachine, parent, s.path.Spec.Mode == mode.MacvlanVEPA); err != nil {
 			return err

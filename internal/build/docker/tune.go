@@ -11,16 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Tunes are put on toll's own containers and networks, and end with them. What belongs to
-// the machine is never changed: its loopback device, its cards, its default bridge, its
-// sysctls. A tune that would change it is refused.
+// Tunes apply to toll's own containers and networks, and end with them. The machine's own things
+// are never changed: its loopback device, its cards, its default bridge, its sysctls. A tune that
+// would change them is refused.
 
-// refuseTunes refuses the settings that the path has nothing for, and those of the machine.
+// refuseTunes returns an error for settings that do not apply to the path, and for those of the
+// machine.
 func refuseTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	route, ok := m.Route(s.From, s.To)
 	if !ok {
-		return nil // Build says so
+		return nil // Build returns the error
 	}
 	for _, t := range s.Tune.List() {
 		if err := local.RefuseTune(s, t, route); err != nil {
@@ -34,7 +35,7 @@ func refuseTunes(s path.Spec) error {
 	return nil
 }
 
-// machines says what a tune would change of the machine's own; "" if nothing.
+// machines returns what of the machine's own a tune would change, or "".
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	for _, h := range local.Sets(k, r) {
 		switch {
@@ -60,14 +61,14 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 // onDefault reports whether the mode's containers are on the default network.
 func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.Link }
 
-// onMachine reports whether a connection of the path has an end in the machine's own
-// namespace: the client's, the server's or docker-proxy's.
+// onMachine reports whether a connection of the path has an end in the machine's own namespace: the
+// client's, the server's or docker-proxy's.
 func onMachine(s path.Spec) bool {
 	return s.From == mode.FromHost || slices.Contains([]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
-// byRoute reports whether the machine's end is the client's, and its route is that to a
-// network of toll's: the congestion control can be the route's own.
+// byRoute reports whether only the client's end is the machine's, and its route leads to a network
+// of toll's: the congestion control can be that route's.
 func byRoute(s path.Spec) bool {
 	return s.From == mode.FromHost && slices.Contains([]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS}, s.Mode)
 }
@@ -150,7 +151,7 @@ func (e *engine) inTrials(f func() error) error {
 	})
 }
 
-// tune puts the variant's settings on the path that was built.
+// tune applies the variant's settings to the path.
 func (s *site) tune() error {
 	if len(s.path.Spec.Tune) == 0 {
 		return nil

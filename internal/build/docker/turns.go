@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// turns are for what few may do at a time. A daemon makes no more of many requests at
-// once than of a few, and what was requested cannot be taken back: an interrupt
-// would have to wait for all of them. The zero value is ready.
+// turns limits how many requests run at a time. A daemon is not faster with many at once than with
+// a few, and they cannot be cancelled: an interrupt would have to wait for all. The zero value is
+// ready to use.
 type turns struct {
 	once sync.Once // sets free
 	free chan struct{}
 }
 
-// take waits for a turn, until ctx ends. Done gives it back.
+// take waits for a turn until ctx ends. done returns it.
 func (t *turns) take(ctx context.Context) (done func(), err error) {
 	t.once.Do(func() { t.free = make(chan struct{}, 2*runtime.NumCPU()) })
 	if err := ctx.Err(); err != nil {

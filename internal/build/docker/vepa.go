@@ -13,14 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// reflectedHop is the card to the switch and back.
+// reflectedHop returns the hop of the card to the switch and back.
 func (s *site) reflectedHop() path.Hop {
 	return local.ReflectedHop(s.engine.ns, thisMachine, s.engine.docker.Parent)
 }
 
-// tryReflection tries whether the switch behind the card sends frames back to
-// where they came from, as vepa needs it: two namespaces with a device on the card
-// each exchange a datagram.
+// tryReflection tries whether the switch behind the card sends frames back to the port they came
+// from, as vepa needs: two namespaces with a device on the card each exchange a datagram.
 func (s *site) tryReflection() error {
 	e := s.engine
 	e.laying.Lock()
@@ -33,7 +32,7 @@ func (s *site) tryReflection() error {
 	var ends [2]*netns.NS
 	var addrs [2]netip.AddrPort
 	for i := range ends {
-		ns, err := netns.New() // which the devices end with, also after a SIGKILL
+		ns, err := netns.New() // the devices end with it, even after a SIGKILL
 		if err != nil {
 			return err
 		}
@@ -74,8 +73,7 @@ func (e *engine) addVEPA(ns *netns.NS, addr netip.Prefix) error {
 
 var errNoEcho = errors.New("no datagram came back")
 
-// pingPong sends datagrams from the first namespace until the second has answered
-// one.
+// pingPong sends datagrams from the first namespace until the second has answered one.
 func pingPong(ends [2]*netns.NS, addrs [2]netip.AddrPort) error {
 	const (
 		patience = 3 * time.Second
@@ -101,7 +99,7 @@ func pingPong(ends [2]*netns.NS, addrs [2]netip.AddrPort) error {
 			if err != nil {
 				return // it was closed
 			}
-			_, _ = socks[1].WriteToUDPAddrPort(buf, from) // the next one may do better
+			_, _ = socks[1].WriteToUDPAddrPort(buf, from) // a lost one is followed by the next
 		}
 	}()
 	defer func() { _ = socks[1].Close(); <-echo }()

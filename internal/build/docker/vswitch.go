@@ -18,9 +18,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch are containers without a network of Docker's, each with a veth pair on
-// a bridge of the Open vSwitch that the machine runs, as `ovs-docker add-port` or
-// pipework make it. Its bridges are the administrator's: only ours is touched.
+// vswitch makes containers without a network of Docker's, each with a veth pair on a new bridge of
+// the machine's Open vSwitch, as `ovs-docker add-port` or pipework do. The administrator's bridges
+// are not touched.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -31,7 +31,7 @@ func (s *site) vswitch() error {
 	if err != nil {
 		return err
 	}
-	ports := map[*box]string{} // by OpenFlow number; the machine's own is there already
+	ports := map[*box]string{} // by OpenFlow number; the machine's own is included
 	s.attach = func(b *box) error {
 		ports[b] = strconv.Itoa(len(ports) + 1)
 		err := s.plug(b, l, func() error {
@@ -41,8 +41,8 @@ func (s *site) vswitch() error {
 		if err != nil || link.HasOVS() {
 			return err
 		}
-		// The userspace datapath reads packets as they are: a checksum that was left
-		// to the card is wrong in them.
+		// The userspace datapath reads packets unchanged: a checksum left to the card is wrong in
+		// them.
 		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
 	}
 	p := s.path
@@ -68,7 +68,7 @@ func (s *site) vswitch() error {
 	})
 }
 
-// switchHop is what a bridge sent to the ports of servers and of clients.
+// switchHop returns the hop of what a bridge sent to the ports of servers and of clients.
 func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func() []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
 		now, err := sw.Ports(bridge)
@@ -89,7 +89,7 @@ func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func
 	}})
 }
 
-// addSwitch makes a bridge of the machine's Open vSwitch, marked as ours.
+// addSwitch makes a bridge of the machine's Open vSwitch, marked as toll's.
 func (s *site) addSwitch(name string, end *undo.Stack) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Switch, name); err != nil {
@@ -106,13 +106,13 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	if !link.HasOVS() {
 		kind = "netdev"
 	}
-	// In quotes, or the mark's own punctuation would be Open vSwitch's.
+	// In quotes, because Open vSwitch would interpret the mark's punctuation.
 	_, err := ovs.Machines{}.Set("add-br", name, "--", "set", "bridge", name, "datapath_type="+kind,
 		fmt.Sprintf("external_ids:%q=%q", dockerapi.RunLabel, e.Mark))
 	if err != nil {
 		return err
 	}
-	// ovs-vswitchd only notes why it could not make a device, and may run elsewhere.
+	// ovs-vswitchd only records why it could not make a device, and may run elsewhere.
 	if err := e.ns.Do(func() error { _, err := link.Stats(name); return err }); err != nil {
 		why, _ := ovs.Machines{}.Set("get", "Interface", name, "error")
 		return &path.UnsupportedError{Missing: "Open vSwitch runs and made no bridge in this network namespace: it says " + why,
@@ -126,8 +126,8 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// tryOVS looks for a running Open vSwitch and tries a bridge of it: it does
-// not tell what it cannot make.
+// tryOVS looks for a running Open vSwitch and tries a bridge of it: it does not report what it
+// cannot make.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
@@ -140,7 +140,7 @@ func (s *site) tryOVS() error {
 	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)
 }
 
-// leftSwitches are the bridges of the machine's Open vSwitch whose toll is gone.
+// leftSwitches returns the bridges of the machine's Open vSwitch whose toll is dead.
 func leftSwitches(dead func(mark string) bool) (names []string, err error) {
 	var sw ovs.Machines
 	all, err := sw.Set("list-br")
