@@ -21,15 +21,15 @@ const (
 	tagAliasSNAT = "alias-snat" // the container's becomes its
 )
 
-// alias is an address of the outer network that stands for a container.
+// alias is an address of the outer network for a container.
 type alias struct{ addr, container netip.Addr }
 
-// natAlias gives each container an address of the outer network: a macvlan alias of the
-// machine's card, and NAT of all ports between the two. It follows "Giving Docker/LXC
-// containers a routable IP address" (blog.codeaholics.org, 2013): `ip link add virtual0 link
-// eth0 type macvlan mode bridge`, a chain BRIDGE-VIRTUAL0 for each alias that PREROUTING and
-// OUTPUT jump to, and SNAT at the top of POSTROUTING; on a machine with Docker's default
-// network (Docker Engine 28.5.2's rules).
+// natAlias gives each container an address of the outer network: a macvlan alias of the machine's
+// card, and NAT of all ports between the two. It follows "Giving Docker/LXC containers a routable
+// IP address" (blog.codeaholics.org, 2013): `ip link add virtual0 link eth0 type macvlan mode
+// bridge`, a chain BRIDGE-VIRTUAL0 for each alias that PREROUTING and OUTPUT jump to, and SNAT at
+// the top of POSTROUTING; on a machine with Docker's default network (Docker Engine 28.5.2's
+// rules).
 func (s *site) natAlias() error {
 	s.home = docker0
 	var d daemon
@@ -74,7 +74,7 @@ func (s *site) natAlias() error {
 
 func aliasChain(i int) string { return "BRIDGE-VIRTUAL" + strconv.Itoa(i) }
 
-// addAliases makes the devices in the namespace of a thread, which calls it.
+// addAliases makes the devices in the namespace of the calling thread, tid.
 func addAliases(tid int, all []alias) error {
 	for i, a := range all {
 		name := "virtual" + strconv.Itoa(i)

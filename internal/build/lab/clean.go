@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// runMark is in the environment of every process that the lab starts, with the
-// owner's mark.
+// runMark is in the environment of every process that the lab starts, with the owner's mark.
 const runMark = "BRIDGETOLL_RUN="
 
 // mark returns this process's own mark.
@@ -25,9 +24,8 @@ type Leftover struct {
 	Command string
 }
 
-// Clean kills the processes of labs whose toll is gone and returns them. It
-// sees those that this user may look at. None are expected: the kernel kills
-// them with their parent.
+// Clean kills the processes of labs whose toll is dead, as far as this user may see them, and
+// returns them. None are expected: the kernel kills them with their parent.
 func Clean() ([]Leftover, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -56,8 +54,7 @@ func Clean() ([]Leftover, error) {
 	return out, errors.Join(errs...)
 }
 
-// ownerOf reads the mark from an environment; ok is false if it has none or
-// may not be read.
+// ownerOf reads the mark from an environment; ok is false if it has none or is unreadable.
 func ownerOf(environ string) (mark string, ok bool) {
 	b, err := os.ReadFile(environ)
 	if err != nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead names the source of the rules in this file: `iptables-save` and
-// `nft list ruleset` (iptables-nft 1.8.9) of a running Docker Engine with the
-// networks and ports of each mode, and the kernel settings that it changed.
+// rulesRead names the source of the rules in this file: `iptables-save` and `nft list ruleset`
+// (iptables-nft 1.8.9) of a running Docker Engine with the networks and ports of each mode, and the
+// kernel settings that it changed. A test of internal/build/docker compares them with real
+// engines'.
 const rulesRead = "Docker Engine 28.5.2"
 
 // Tags of the rules that the witness reads.
@@ -25,36 +26,37 @@ const (
 	tagLink      = "link"       // the linked pair and port
 )
 
-// daemon is how dockerd is configured and what it runs on one machine.
+// daemon is the configuration of dockerd on one machine, and what it runs there.
 type daemon struct {
 	family     nft.Family
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
-	udp        bool // what is published, exposed and linked are UDP ports
+	udp        bool // published, exposed and linked ports are UDP
 	links      []pair
 	others     []netip.Prefix // containers on the default network that are not linked
 	published  []published    // ports of those
 	ipv6       bool           // "ipv6": true, for the default network
 	networks   []dockerNet    // user-defined
 	aliases    []alias        // of containers on the default network
-	encrypted  bool           // it runs an encrypted overlay network
+	encrypted  bool           // it has an encrypted overlay network
 	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
-	// foreign are devices of other programs whose traffic the administrator
-	// lets through Docker's rules, in the chain that Docker leaves for that.
+	// foreign are other programs' devices whose traffic the administrator accepts in DOCKER-USER,
+	// the chain that Docker leaves for others. Its FORWARD policy would drop what br_netfilter or
+	// routing takes there.
 	foreign []string
 }
 
 // dockerNet is a user-defined network.
 type dockerNet struct {
 	network
-	ipv6       bool           // it has IPv6, too
-	routed     bool           // gateway_mode_ipv4=routed, and of IPv6 the same
+	ipv6       bool           // in addition to IPv4
+	routed     bool           // gateway_mode_ipv4=routed, and for IPv6 the same
 	published  []published    // in the order in which their containers were started
 	containers []netip.Prefix // with Docker's protection against direct access
 }
 
-// published is a container's port and the machine's that leads to it.
+// published is a container's port and the machine's port for it.
 type published struct {
 	port uint16
 	to   netip.AddrPort
@@ -66,8 +68,7 @@ type pair struct {
 	server netip.AddrPort
 }
 
-// install puts on a machine what the daemon puts there: forwarding, bridges,
-// the rules.
+// install sets up on a machine what the daemon does: forwarding, bridges, the rules.
 func (s *site) install(m *machine, d daemon) error {
 	d.udp = s.path.Spec.UDP
 	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault || s.path.Spec.Mode == mode.PublishDefault)
@@ -82,7 +83,7 @@ func (s *site) install(m *machine, d daemon) error {
 	if err := m.ns.Do(func() error { return sysctl.Set(ipForward, "1") }); err != nil {
 		return err
 	}
-	if d.noICC { // as Docker does: or the rules would not see bridged frames
+	if d.noICC { // as Docker does: otherwise the rules would not see bridged frames
 		if err := m.ns.Do(func() error { return sysctl.Set(bridgeNF, "1") }); err != nil {
 			return err
 		}
@@ -120,8 +121,7 @@ func (s *site) install(m *machine, d daemon) error {
 	return m.ns.Do(func() error { return nft.Apply(rules) })
 }
 
-// all are the networks in the order in which they were made: the default one
-// first.
+// all returns the networks in the order of their creation: the default one first.
 func (d daemon) all() []dockerNet {
 	if d.family == nft.IPv6 && !d.ipv6 {
 		return d.networks
@@ -132,7 +132,7 @@ func (d daemon) all() []dockerNet {
 			def.containers = append(def.containers, server)
 		}
 	}
-	for _, l := range d.links { // which were started after the servers
+	for _, l := range d.links { // they were started after the servers
 		if client := single(l.client); !slices.Contains(def.containers, client) {
 			def.containers = append(def.containers, client)
 		}
@@ -143,7 +143,7 @@ func (d daemon) all() []dockerNet {
 	return append([]dockerNet{def}, d.networks...)
 }
 
-// newest are the networks in the order of rules that are inserted at the top.
+// newest returns the networks in the order of rules that are inserted at the top.
 func (d daemon) newest() []dockerNet {
 	all := slices.Clone(d.all())
 	slices.Reverse(all)
@@ -203,7 +203,7 @@ func (d daemon) nat() []nft.Chain {
 	return chains
 }
 
-// numbered is the tag of the i-th rule of its kind.
+// numbered returns the tag of the i-th rule of its kind.
 func numbered(tag string, i int) string {
 	if i == 0 {
 		return tag
@@ -211,8 +211,8 @@ func numbered(tag string, i int) string {
 	return tag + strconv.Itoa(i+1)
 }
 
-// tagOf keeps the tags of the default network's rules apart from those of the
-// network that is measured.
+// tagOf returns a suffix that distinguishes the tags of the default network's rules from those of
+// the measured network.
 func tagOf(n dockerNet) string {
 	if n.bridge == docker0.bridge {
 		return "-default"
@@ -284,8 +284,8 @@ func (d daemon) filter() []nft.Chain {
 	}
 }
 
-// raw closes the way to containers' addresses from other devices; it is not
-// there if nothing needs it.
+// raw returns the chains that block containers' addresses for other devices, or none if nothing
+// needs them.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, n := range d.all() {

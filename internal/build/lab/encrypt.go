@@ -15,10 +15,9 @@ import (
 )
 
 // Encryption of an overlay network as in Docker Engine 28.5.2
-// (libnetwork/drivers/overlay/encryption.go): the machine marks the network's
-// VXLAN packets, sends marked ones through ESP in transport mode and drops
-// those that come in clear text. Swarm rotates three keys; here is one, made
-// for the run.
+// (libnetwork/drivers/overlay/encryption.go): the machine marks the network's VXLAN packets, sends
+// marked ones through ESP in transport mode and drops those that arrive in clear text. Swarm
+// rotates three keys; the lab has one, made for the run.
 const (
 	espMark = 0xd0c4e3 // and the transforms' request id
 	espKey  = 16       // bytes: AES-128
@@ -61,7 +60,7 @@ func (s *site) encrypt() ([]path.Hop, error) {
 	return []path.Hop{hop(s.b), s.wireHop(), hop(s.a)}, nil
 }
 
-// transform is one direction between two machines.
+// transform returns one direction between two machines.
 func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 	h := fnv.New32a()
 	from, to := src.As16(), dst.As16()
@@ -73,7 +72,7 @@ func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 		Key: binary.BigEndian.AppendUint32(append([]byte{}, key...), spi)}
 }
 
-// espHop is one machine's transforms.
+// espHop returns the hop of one machine's transforms.
 func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
 	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf("spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
 		Read: func() (out sample.Counters, err error) {
@@ -90,7 +89,7 @@ func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
 		}}
 }
 
-// encryption are the rules of an encrypted network.
+// encryption returns the rules of an encrypted network.
 func (d daemon) encryption() []nft.Chain {
 	if !d.encrypted {
 		return nil

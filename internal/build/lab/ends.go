@@ -6,17 +6,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/recipe"
 )
 
-// seat is what tells one end's container from the others of its path.
+// seat distinguishes one end's container from the others of its path.
 type seat struct {
 	name   string // of the container
 	end    string // "server", "client" or, from the second on, "server2"
-	number int    // of its address among the containers': servers first
+	number int    // of its address among the containers': servers come first
 }
 
-// veth is the name of its pair's end outside.
+// veth returns the name of the outer end of its pair.
 func (at seat) veth() string { return "veth-" + at.end }
 
-// seatOf is the i-th seat of so many, called so.
+// seatOf returns the i-th of the given number of seats.
 func seatOf(end string, i, of, before int, where string) seat {
 	at := seat{name: recipe.Label(end, i, of) + where, end: end, number: before + i}
 	if i > 0 {
@@ -25,7 +25,7 @@ func seatOf(end string, i, of, before int, where string) seat {
 	return at
 }
 
-// serverSeats are the seats of all servers' containers.
+// serverSeats returns the seats of all servers' containers.
 func (s *site) serverSeats() []seat {
 	n, _ := s.path.Spec.Count()
 	out := make([]seat, n)
@@ -35,7 +35,7 @@ func (s *site) serverSeats() []seat {
 	return out
 }
 
-// clientSeats are the seats of all clients' containers on a machine.
+// clientSeats returns the seats of all clients' containers on a machine.
 func (s *site) clientSeats(on *machine) []seat {
 	n, m := s.path.Spec.Count()
 	where := ""
@@ -49,7 +49,7 @@ func (s *site) clientSeats(on *machine) []seat {
 	return out
 }
 
-// addServers makes the servers' containers; clients dial them there.
+// addServers makes the servers' containers; clients dial their addresses.
 func (s *site) addServers(attach func(seat) (*container, error)) error {
 	for _, at := range s.serverSeats() {
 		c, err := attach(at)
@@ -61,8 +61,7 @@ func (s *site) addServers(attach func(seat) (*container, error)) error {
 	return nil
 }
 
-// addClients makes the clients' containers on a machine, and places the
-// clients in them.
+// addClients makes the clients' containers on a machine, and places the clients in them.
 func (s *site) addClients(on *machine, attach func(seat) (*container, error)) error {
 	for _, at := range s.clientSeats(on) {
 		c, err := attach(at)
@@ -74,7 +73,7 @@ func (s *site) addClients(on *machine, attach func(seat) (*container, error)) er
 	return nil
 }
 
-// ports are the outer ends of containers' pairs.
+// ports returns the outer ends of containers' pairs.
 func ports(boxes []*container) []string {
 	out := make([]string, len(boxes))
 	for i, c := range boxes {

@@ -14,17 +14,15 @@ import (
 // entered marks the environment of a process that Enter started.
 const entered = "BRIDGETOLL_USERNS"
 
-// Entered reports whether this process is one that Enter started.
+// Entered reports whether Enter started this process.
 func Entered() bool { return os.Getenv(entered) != "" }
 
-// Enter runs this program again, with the same arguments and standard files,
-// in a user namespace of its own, where it is root over nothing but its own
-// network namespaces. It returns the exit code. The program there dies with
-// this process; when ctx ends it is sent the signal that stopped returns for
-// ctx's cause.
+// Enter runs this program again, with the same arguments and standard files, in a user namespace of
+// its own, where it is root over only its own network namespaces. It returns the exit code. The new
+// process dies with this one; when ctx ends it is sent the signal that stopped returns for ctx's
+// cause.
 //
-// A kernel or a policy that forbids user namespaces is an error, with the
-// errno of clone(2) in its chain.
+// If a kernel or a policy forbids user namespaces, the error wraps the errno of clone(2).
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {
 	if Entered() {
 		return 0, errors.New("even inside a user namespace, network namespaces cannot be made")

@@ -19,19 +19,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Swarm's routing mesh as Docker Engine 28.5.2 makes it on a node: devices,
-// addresses, settings and the tasks' rules were read from a running one, what it
-// only does where there is IPVS from libnetwork/service_linux.go and
-// libnetwork/osl/namespace_linux.go.
+// Swarm's routing mesh as Docker Engine 28.5.2 makes it on a node: devices, addresses, settings and
+// the tasks' rules were read from a running one, and what it only does with IPVS from
+// libnetwork/service_linux.go and libnetwork/osl/namespace_linux.go.
 //
-// A published port is rewritten to the ingress sandbox, a network namespace with
-// one leg on docker_gwbridge and one on the overlay network called ingress. There
-// the packet is marked by its port, IPVS chooses the task by the mark, and the
-// sandbox's own address replaces the client's, so that the answer comes back. The
-// task gets the published port, and redirects it to its own.
+// A published port is rewritten to the ingress sandbox, a network namespace with one leg on
+// docker_gwbridge and one on the overlay network called ingress. There the packet is marked by its
+// port, IPVS chooses the task by the mark, and the sandbox's own address replaces the client's, so
+// that the answer comes back. The task receives the published port, and redirects it to its own.
 //
-// Tasks' second device, on docker_gwbridge, is left out, as in an overlay: the load
-// does not use it.
+// Tasks' second device, on docker_gwbridge, is left out, as in an overlay: the load does not use
+// it.
 const (
 	ingressChain = "DOCKER-INGRESS"
 	ingressBox   = "ingress_sbox"
@@ -43,8 +41,8 @@ const (
 	firstMark = 256 // of the first service
 )
 
-// ingressNet is the overlay network of the mesh. The sandbox's address comes
-// first, then of each service its own and its task's.
+// ingressNet is the overlay network of the mesh. The sandbox's address comes first, then each
+// service's own and its task's.
 var ingressNet = overlayNet{network{bridge: overlayBridge, subnet: netip.MustParsePrefix("10.0.0.0/24"), first: firstTask}, ingressVNI, defaultMTU - vxlanOverhead}
 
 // sandboxLeg is the sandbox's address on docker_gwbridge.
@@ -57,9 +55,9 @@ const (
 	eachService = 2
 )
 
-// balanced are the settings that Docker gives IPVS: that it works with connection
-// tracking, which the rewriting of the client's address needs; that a client's port
-// that comes again keeps its task; and that connections to tasks that are gone end.
+// balanced are Docker's settings for IPVS: it works with connection tracking, which rewriting the
+// client's address needs; a client's port that is used again keeps its task; and connections to
+// removed tasks end.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -75,7 +73,7 @@ type service struct {
 	ports []published // the mesh's, and the task's
 }
 
-// publishIngress is a port of the routing mesh, on the node that runs the task.
+// publishIngress uses a port of the routing mesh, on the node that runs the task.
 func (s *site) publishIngress() error {
 	p := s.path
 	d, services := s.mesh()
@@ -116,8 +114,8 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// ingressClients places the clients of the mesh, whose hops to the node are before those
-// given, the first of which are DNAT.
+// ingressClients places the clients of the mesh. Their hops to the node are followed by last, whose
+// first dnat hops are DNAT.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {
@@ -145,7 +143,7 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	return nil
 }
 
-// mesh is the daemon of a node with a service for each server.
+// mesh returns the daemon of a node with a service for each server.
 func (s *site) mesh() (d daemon, services []service) {
 	n := dockerNet{network: gwbridge, containers: []netip.Prefix{sandboxLeg}}
 	for i := range s.serverSeats() {
@@ -198,7 +196,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 		if err := link.AddDefaultRoute(gwbridge.gateway().Addr()); err != nil {
 			return err
 		}
-		// The answers are routed. (A sandbox of Docker's inherits that from the machine.)
+		// The answers are routed. (Docker's sandbox inherits that from the machine.)
 		if err := sysctl.Set(ipForward, "1"); err != nil {
 			return err
 		}
@@ -221,8 +219,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 	return c, nil
 }
 
-// balance sets up IPVS as Docker does, which exists in the namespace once it is
-// loaded.
+// balance sets up IPVS as Docker does. IPVS exists in the namespace once its module is loaded.
 func balance() error {
 	for _, kv := range balanced {
 		if err := sysctl.Set(kv[0], kv[1]); err != nil {
@@ -232,8 +229,8 @@ func balance() error {
 	return nil
 }
 
-// sandboxRules mark packets by their ports, and those for the services' own
-// addresses, and rewrite the client's address of what IPVS has sent on.
+// sandboxRules returns rules that mark packets by their ports, and those for the services' own
+// addresses, and rewrite the client's address of what IPVS has forwarded.
 func sandboxRules(services []service, udp bool) []nft.Chain {
 	d := daemon{udp: udp}
 	var prerouting, input []nft.Rule
@@ -251,7 +248,7 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 	}
 }
 
-// taskRules redirect the mesh's ports to the task's own, and let nothing else in
+// taskRules returns rules that redirect the mesh's ports to the task's own, and let nothing else in
 // from the mesh's network, or out to it.
 func (v service) taskRules(udp bool) []nft.Chain {
 	d, self := daemon{udp: udp}, single(v.task)
@@ -272,8 +269,8 @@ func (v service) taskRules(udp bool) []nft.Chain {
 	}
 }
 
-// withMesh adds to a machine's rules those of the routing mesh: chains of its own,
-// and rules at the top of others.
+// withMesh adds to a machine's rules those of the routing mesh: chains of its own, and rules at the
+// top of others.
 func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 	if len(d.ingress) == 0 {
 		return chains
@@ -300,8 +297,8 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		nft.Chain{Table: "filter", Name: ingressChain, Rules: append(accept, rule(nft.Return()))})
 }
 
-// ipvsHop is what IPVS carried for all services: of single ones the kernel tells
-// late (see kernel/ipvs).
+// ipvsHop returns the hop of what IPVS carried for all services: the kernel counts single ones late
+// (see kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
 	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name, Read: func() (out sample.Counters, err error) {
 		err = c.ns.Do(func() error {
@@ -315,7 +312,7 @@ func (s *site) ipvsHop(c *container) path.Hop {
 		device{Space: c.ns, Name: gatewayLeg}, device{Space: c.on.ns, Name: gatewayPort})
 }
 
-// tryIPVS makes an unused service, and the rules beside it.
+// tryIPVS makes an unused service, and the rules for it.
 func tryIPVS() error {
 	v := service{mark: firstMark, vip: ingressNet.nth(firstVIP).Addr(), task: ingressNet.nth(firstTask).Addr(),
 		ports: []published{{publishedPort, netip.AddrPortFrom(ingressNet.nth(firstTask).Addr(), serverPort)}}}

@@ -22,8 +22,8 @@ const (
 	hostsArg = "with-hosts"
 )
 
-// Inner runs the part of the lab that args name: a program that the lab
-// starts from this binary. Ours is false if args name none.
+// Inner runs the part of the lab that args name: a program that the lab starts from this binary.
+// ours is false if args name none.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -46,8 +46,8 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// apart refuses to change mounts anywhere but where the lab starts a program:
-// as the first process of a namespace, with the lab's mark.
+// apart returns an error unless the lab started this program as the first process of a namespace,
+// with the lab's mark: only then may mounts be changed.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
 		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
@@ -55,8 +55,8 @@ func apart(arg string) error {
 	return nil
 }
 
-// untilEOF returns a context that ends with r: a proxy must not outlive the
-// toll that holds the other end of its standard input.
+// untilEOF returns a context that ends with r: a proxy must not outlive the toll that holds the
+// other end of its standard input.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -68,8 +68,8 @@ func untilEOF(r io.Reader) context.Context {
 
 const hostsFile = "/etc/hosts"
 
-// withHosts adds its first argument to /etc/hosts, in this process's mount
-// namespace only, and becomes this program with the other arguments.
+// withHosts adds its first argument to /etc/hosts, in this process's mount namespace only, and
+// executes this program with the other arguments.
 func withHosts(args []string) error {
 	if len(args) < 2 {
 		return errors.New("with-hosts: no lines or no program")
@@ -80,8 +80,8 @@ func withHosts(args []string) error {
 	return syscall.Exec(self, append([]string{os.Args[0]}, args[1:]...), os.Environ())
 }
 
-// addHosts puts memory with the longer file over /etc/hosts. The memory is
-// mounted on /tmp for as long as it takes to write the file.
+// addHosts mounts memory with the longer file over /etc/hosts. The memory is mounted on /tmp while
+// the file is written.
 func addHosts(lines string) error {
 	const scratch, file = "/tmp", "/tmp/hosts"
 	old, err := os.ReadFile(hostsFile)

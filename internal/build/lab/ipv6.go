@@ -21,8 +21,8 @@ const (
 // linkLocal are the addresses that every device gives itself.
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// family is that of the rules which the path's packets meet. Where Docker has none for IPv6,
-// those of IPv4 are what must stay quiet.
+// family returns the family of the rules that the path's packets meet. If Docker has none for IPv6,
+// those of IPv4 are guards.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6
@@ -30,12 +30,12 @@ func (s *site) family() nft.Family {
 	return nft.IPv4
 }
 
-// dual reports whether Docker's own networks have IPv6 beside IPv4.
+// dual reports whether Docker's own networks have IPv6 in addition to IPv4.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
 // settle makes the devices of a namespace use their addresses at once and look for no router, so
-// that neither falls into a window. Docker's do both in their first seconds, and until a bridge has
-// its own address the machine asks for no neighbour there.
+// that neither happens in a window. Docker's do both in their first seconds, and until a bridge has
+// its own address the machine does not resolve neighbours there.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -46,7 +46,7 @@ func settle() error {
 }
 
 // discovery prepares a container's device in its namespace: on networks without IPv6 Docker
-// switches it off, and no neighbour discovery crosses them.
+// switches IPv6 off, and no neighbour discovery crosses them.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
@@ -55,8 +55,8 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// alsoSix gives the container's device the address of IPv6, too, if the path has it, and the
-// container a default gateway, if gateway is valid.
+// alsoSix gives the container's device an IPv6 address, too, if the path has one, and the container
+// a default gateway, if gateway is valid.
 func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil
@@ -85,8 +85,8 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six is the daemon with those of its networks that have IPv6, as ip6tables sees them. Without one the
-// policy of FORWARD is not Docker's, and no rule has to let others past it.
+// six returns the daemon with only its networks with IPv6, as ip6tables sees them. Without any,
+// Docker does not set the policy of FORWARD, and no rule has to accept others' traffic.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

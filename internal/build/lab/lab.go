@@ -1,12 +1,11 @@
-// Package lab builds network modes from the kernel's own parts: two machines,
-// A and B, joined by a wire, and containers on A. Machines and containers are
-// network namespaces without names, so nothing of the real machine is touched
-// and nothing outlives the process: when it dies, even by SIGKILL, the kernel
-// removes everything.
+// Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
+// wire, and containers on A. Machines and containers are network namespaces without names, so
+// nothing of the real machine is touched and nothing outlives the process: when it dies, even by
+// SIGKILL, the kernel removes everything.
 //
-// Every path has machines of its own, so that one mode's rules never cost
-// another mode anything. The server's machine carries what Docker Engine puts
-// on a machine (docker.go), except in the native mode.
+// Every path has machines of its own, so one mode's rules never cost another mode anything. The
+// server's machine has what Docker Engine installs on a machine (docker.go), except in the native
+// mode: the distance of native from host is what Docker's presence costs.
 //
 // Without root the lab lives in a user namespace, which Enter provides.
 package lab
@@ -27,41 +26,41 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Lab is the backend that needs neither root nor Docker. The zero value is
-// ready; Close ends it.
+// Lab is the backend that needs neither root nor Docker. The zero value is ready to use; Close ends
+// it.
 type Lab struct {
-	// ProxyPath is the docker-proxy to use; "" looks for an installed one
-	// and falls back to our own, "own" always uses our own.
+	// ProxyPath is the docker-proxy to use; "" uses an installed one, or else toll's own; "own"
+	// always uses toll's own.
 	ProxyPath string
-	// Congestion is the TCP congestion control of every namespace; "" keeps
-	// what new namespaces inherit from the machine, as containers do.
+	// Congestion is the TCP congestion control of every namespace; "" keeps what new namespaces
+	// inherit from the machine, as containers do.
 	Congestion string
 
-	// Wire is what the link between the machines is like.
+	// Wire describes the link between the machines.
 	Wire sample.Wire
 
 	test hooks
 
-	mu    sync.Mutex // guards following
-	trial *netns.NS  // where needs are tried; nil before the first
+	mu    sync.Mutex // guards the fields that follow
+	trial *netns.NS  // namespace in which needs are tried; nil before the first
 	tried map[need]error
-	// mostQueues are what a veth pair can have, once needQueues was tried.
+	// mostQueues is the most that a veth pair can have, once needQueues was tried.
 	mostQueues int
 }
 
 var _ path.Builder = (*Lab)(nil)
 
-// Name is "lab".
+// Name returns "lab".
 func (l *Lab) Name() string { return sample.Lab }
 
-// hooks are what tests hang into builds; all may be nil.
+// hooks are called by builds, for tests; all may be nil.
 type hooks struct {
 	before func() error // called before each step; its error fails the step
 	built  func(*site)  // called with what was built
 }
 
-// Check finds out whether the path can be built, by trying its needs in a
-// namespace of its own. Each need is tried once.
+// Check reports whether the path can be built, by trying its needs in a namespace of its own. Each
+// need is tried once.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
@@ -81,8 +80,7 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	return l.checkTunes(s)
 }
 
-// setCongestion sets the congestion control of the calling thread's
-// namespace, if one was chosen.
+// setCongestion sets the congestion control of the calling thread's namespace, if one was chosen.
 func (l *Lab) setCongestion() error {
 	if l.Congestion == "" {
 		return nil
@@ -95,8 +93,8 @@ func (l *Lab) setCongestion() error {
 	return err
 }
 
-// tryCongestion sets a congestion control in the namespace for trials, and what there was
-// again.
+// tryCongestion sets a congestion control in the namespace for trials, and restores the previous
+// one.
 func (l *Lab) tryCongestion(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +122,7 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, s.inspected())
 }
 
-// explainNamespace turns a refused namespace into what is missing.
+// explainNamespace converts the error of a refused namespace to one that names what is missing.
 func explainNamespace(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):

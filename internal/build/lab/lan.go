@@ -9,11 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework is the script's veth form (jpetazzo/pipework at 9ba97f1, 2024-11-04):
-// a bridge that has the machine's network card as a port, a veth pair on it, and
-// an address of the outer network in the container. The bridge, the card in it
-// and the machine's address on it are made by the administrator beforehand, and
-// so are the rules that let it past Docker's.
+// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1, 2024-11-04): a bridge that
+// has the machine's network card as a port, a veth pair on it, and an address of the outer network
+// in the container. The administrator makes the bridge with the card and the machine's address
+// beforehand, and the rules that let its traffic past Docker's.
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
@@ -34,15 +33,15 @@ func (s *site) pipework() error {
 	})
 }
 
-// lan is a mode in which containers are hosts beside their machines.
+// lan is a mode in which containers are hosts on the machines' network.
 type lan struct {
-	foreign []string // devices that Docker's rules must let through
+	foreign []string // devices whose traffic Docker's rules must accept
 	// prepare makes a machine's switch.
 	prepare func(*machine) error
 	// attach makes a container on it.
 	attach func(m *machine, at seat) (*container, error)
-	// between is what a machine has between the ports on the clients' side (none
-	// is the machine itself) and those on the servers'.
+	// between returns what a machine has between the ports on the clients' side (none: the machine
+	// itself) and those on the servers'.
 	between func(m *machine, toServer, toClient []string) []path.Hop
 }
 
@@ -92,8 +91,8 @@ func (s *site) onLAN(l lan) error {
 	return nil
 }
 
-// cardMTU gives the container the MTU of the outer bridge, which is the card's:
-// a switch drops what it cannot pass on.
+// cardMTU gives the container the MTU of the outer bridge, which is the card's: a switch drops
+// larger packets.
 func (s *site) cardMTU(c *container) error {
 	mtu := s.lab.Wire.MTU
 	if mtu == 0 {
@@ -102,8 +101,8 @@ func (s *site) cardMTU(c *container) error {
 	return c.setMTU(mtu)
 }
 
-// outerBridge makes the bridge that the machine's card is a port of, and moves
-// the machine's address to it.
+// outerBridge makes the bridge that the machine's card is a port of, and moves the machine's
+// address to it.
 func (s *site) outerBridge(m *machine) error {
 	return m.ns.Do(func() error {
 		if err := link.AddBridge(outer.bridge); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// linked are containers that were started with `--link server:db` beside a
-// daemon with "icc": false: the default network keeps containers apart, and
-// for each pair of linked ones two rules let them through (Docker Engine 28.5.2).
+// linked makes containers started with `--link server:db` on a daemon with "icc": false: the
+// default network isolates containers, and two rules for each linked pair let them through (Docker
+// Engine 28.5.2).
 func (s *site) linked() error {
 	d := daemon{noICC: true}
 	servers := s.serverSeats()
@@ -36,8 +36,8 @@ func (s *site) linked() error {
 		box := contained(s.a, c.ns, c.name)
 		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" + d.links[i].client.String() + "\tclient\n"
 		s.PlaceClient(box)
-		// The rule sees each connection's first packet; later ones are accepted
-		// before, because they belong to it.
+		// The rule sees each connection's first packet; a rule before it accepts later ones,
+		// because they belong to it.
 		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
 		r.Clients = p.Spec.Alone(i)
 		rules = append(rules, r)

@@ -18,22 +18,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// need is one thing that a mode is made of.
+// need is a part that modes consist of.
 type need int
 
 const (
 	needSetup      need = iota // namespaces, and the right to set them up
 	needDevices                // veth, bridge
-	needCongestion             // the one that was chosen, if any
+	needCongestion             // the chosen one, if any
 	needForwarding
 	needNAT
 	needSockets  // reading a proxy's sockets
-	needProxy    // the one that was named, if any
+	needProxy    // the named one, if any
 	needBridgeNF // bridged frames crossing NAT
 	needIPv6
 	needNAT6      // the same rules for IPv6, and forwarding
 	needBridgeNF6 // bridged frames of IPv6 crossing NAT
-	needWire      // what the wire was asked to be
+	needWire      // the requested wire
 	needMacvlan
 	needIPvlan
 	needNetkit
@@ -41,18 +41,18 @@ const (
 	needESP
 	needOVS
 	needRPS
-	needProcessIO // reading what a proxy of UDP moved
-	needUDPProxy  // one whose answers arrive
+	needProcessIO // reading what a UDP proxy moved
+	needUDPProxy  // a proxy whose answers arrive
 	needIPVS
 	needXPS
 	needQueues
 	needThreaded
 	needBigTCP
 	needShortcuts // BPF programs at the root of cgroup v2
-	needTCP       // a path that is TCP's only
+	needTCP       // the path must be TCP's
 )
 
-// needsOf lists what the path needs, the most basic first.
+// needsOf returns what the path needs, the most basic first.
 func (l *Lab) needsOf(s path.Spec) []need {
 	out := []need{needSetup, needDevices, needCongestion}
 	r := recipes[s.Mode]
@@ -80,7 +80,7 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	return out
 }
 
-// needsOfNAT are those of a published port that the kernel rewrites.
+// needsOfNAT returns the needs of a published port that the kernel rewrites.
 func (l *Lab) needsOfNAT(s path.Spec) []need {
 	switch {
 	case s.From != mode.FromContainer:
@@ -91,20 +91,20 @@ func (l *Lab) needsOfNAT(s path.Spec) []need {
 	return []need{needBridgeNF}
 }
 
-// needsOfPublish are those of one that is either.
+// needsOfPublish returns the needs of a published port of a daemon with its defaults.
 func (l *Lab) needsOfPublish(s path.Spec) []need {
 	switch {
 	case l.ProxyPath == noProxy && s.To.Six():
 		return []need{needProxy}
 	case l.ProxyPath == noProxy:
 		return l.needsOfNAT(s)
-	case s.UDP && !relays(s): // it stays quiet
+	case s.UDP && !relays(s): // it is a guard
 		return []need{needProcessIO, needProxy}
 	}
 	return l.needsOfProxy(s)
 }
 
-// needsOfProxy are those of one that is relayed.
+// needsOfProxy returns the needs of a published port that docker-proxy relays.
 func (l *Lab) needsOfProxy(s path.Spec) []need {
 	switch {
 	case s.UDP && s.From == mode.FromContainer:
@@ -115,7 +115,7 @@ func (l *Lab) needsOfProxy(s path.Spec) []need {
 	return []need{needSockets, needProxy}
 }
 
-// needsOfFast are those of one that clients are led past.
+// needsOfFast returns the needs of a published port whose clients bypass docker-proxy.
 func (l *Lab) needsOfFast(s path.Spec) []need {
 	if s.UDP {
 		return []need{needTCP}
@@ -123,7 +123,7 @@ func (l *Lab) needsOfFast(s path.Spec) []need {
 	return []need{needSockets, needProxy, needShortcuts}
 }
 
-// need tries one need, or remembers what came of it.
+// need tries one need, or returns the remembered result.
 func (l *Lab) need(n need) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +137,8 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// try tries a need. The namespace for trials is kept until Close: while the
-// kernel removes one, it makes those wait who set up another.
+// try tries a need. The namespace for trials is kept until Close: while the kernel removes one,
+// setting up another has to wait.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()
@@ -190,12 +190,12 @@ func (l *Lab) trials() map[need]func() error {
 	}
 }
 
-// MayBuild reports whether this process may make network namespaces and set
-// them up: true as root and inside Enter's user namespace.
+// MayBuild reports whether this process may make network namespaces and set them up: true as root
+// and inside Enter's user namespace.
 func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
 
-// Close ends the namespace in which needs were tried, and forgets what came
-// of them. Paths are closed by those who built them.
+// Close ends the namespace in which needs were tried, and forgets the results. It does not close
+// paths.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,8 +219,8 @@ func tryDevices() error {
 	return nil
 }
 
-// trySubInterface makes a device on top of a veth of its own, because a card
-// can carry only one kind of them.
+// trySubInterface makes a device on top of a veth of its own, because a card can carry only one
+// kind of them.
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
@@ -229,7 +229,7 @@ func trySubInterface(kind, option string, add func(link.SubInterface) error) err
 	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
 }
 
-// trySockets finds out whether a proxy's bytes can be read.
+// trySockets reports whether a proxy's bytes can be read.
 func trySockets() error {
 	err := sock.Supported()
 	if err == nil {
@@ -251,7 +251,7 @@ func tryShortcuts() error {
 	return t.Close()
 }
 
-// tryForwarding makes the namespace a router, as Docker makes its machine.
+// tryForwarding makes the namespace a router, as Docker does with its machine.
 func tryForwarding() error {
 	err := sysctl.Set(ipForward, "1")
 	if err == nil {
@@ -264,7 +264,7 @@ func tryForwarding() error {
 	}
 }
 
-// tryNAT writes rules with every part that Docker's rules have.
+// tryNAT writes rules with every part of Docker's rules.
 func tryNAT(f nft.Family) error {
 	err := nft.Supported(f)
 	switch {
@@ -299,7 +299,7 @@ func tryBridgeNF(key string) error {
 	}
 }
 
-// tryNAT6 is what Docker needs to give a network IPv6.
+// tryNAT6 tries what Docker needs to give a network IPv6.
 func tryNAT6() error {
 	if err := sysctl.Set(ipForward6, "1"); err != nil {
 		return &path.UnsupportedError{Missing: ipForward6 + " cannot be set: /proc/sys is read-only here, as in a container without privileges",

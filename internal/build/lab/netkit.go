@@ -11,11 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// netkitPairs is a container behind a netkit pair in its routed mode, which
-// has neither Ethernet headers nor ARP, with a route on the machine for the
-// container's address (Linux 6.7's drivers/net/netkit.c; Cilium sets its
-// containers up so, with BPF programs besides). Without a BPF program both
-// ends forward.
+// netkitPairs makes containers behind netkit pairs in their routed mode, which has neither Ethernet
+// headers nor ARP, with a route on the machine to the container's address (Linux 6.7's
+// drivers/net/netkit.c; Cilium does the same, with BPF programs in addition). Without a BPF program
+// both ends forward.
 func (s *site) netkitPairs() error {
 	p := s.path
 	seats := s.serverSeats()
@@ -57,7 +56,7 @@ func (s *site) netkitPairs() error {
 	return nil
 }
 
-// netkit is the name of the pair's end outside.
+// netkit returns the name of the outer end of the pair.
 func (at seat) netkit() string { return "nk-" + at.end }
 
 // netkitPair makes a container on machine A behind a pair.

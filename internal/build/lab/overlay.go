@@ -12,31 +12,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two
-// nodes; libnetwork/drivers/overlay): on each machine a namespace for the
-// network, with a bridge, the VXLAN device and one end of each container's
-// veth pair. The VXLAN device is made on the machine and then moved, so that
-// its outer packets are the machine's. Each remote container has one
-// permanent neighbour entry, from which the device answers ARP, and one
-// permanent forwarding entry; nothing is flooded.
+// The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two nodes;
+// libnetwork/drivers/overlay): on each machine a namespace for the network, with a bridge, the
+// VXLAN device and one end of each container's veth pair. The VXLAN device is made on the machine
+// and then moved, so that its outer packets are the machine's. Each remote container has one
+// permanent neighbour entry, from which the device answers ARP, and one permanent forwarding entry;
+// nothing is flooded.
 //
-// Containers' second device, on docker_gwbridge, is left out: the load does
-// not use it.
+// Containers' second device, on docker_gwbridge, is left out: the load does not use it.
 //
-// Docker's overlay driver knows IPv4 only (its CreateNetwork takes no subnet of IPv6, up to
-// moby at b985e23, 2026-08). Over IPv6 a container has an address of each family, and each
-// machine an entry more for it, from which the device answers neighbour solicitations; the
-// tunnel's own packets stay IPv4.
+// Docker's overlay driver has IPv4 only (its CreateNetwork ignores IPv6 subnets, up to moby at
+// b985e23, 2026-08). Over IPv6 a container has an address of each family, and each machine another
+// entry for it, from which the device answers neighbour solicitations; the tunnel's own packets
+// stay IPv4.
 const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
 
 	vxlanPort  = 4789
-	ingressVNI = 4096 // the first that Swarm gives to a network: its own
-	vxlanVNI   = 4097 // the next, of its users
+	ingressVNI = 4096 // the first that Swarm assigns: its own network's
+	vxlanVNI   = 4097 // the next, of its users' networks
 
 	vxlanOverhead = 50
-	espOverhead   = 26 // of which Docker's MTU is less in encrypted networks
+	espOverhead   = 26 // by which Docker's MTU is smaller in encrypted networks
 )
 
 // overlayNet is an overlay network.
@@ -55,7 +53,7 @@ type sandbox struct {
 
 func (b *sandbox) where() string { return "overlay on " + b.on.name }
 
-// overlay is a container on an overlay network, without or with encryption.
+// overlay makes containers on an overlay network, with or without encryption.
 func (s *site) overlay() error {
 	p := s.path
 	encrypted := p.Spec.Mode == mode.OverlayEncrypted
@@ -114,12 +112,12 @@ func (s *site) overlay() error {
 	return nil
 }
 
-// overlaySwitch is the network's bridge on one machine.
+// overlaySwitch returns the hop of the network's bridge on one machine.
 func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path.Hop {
 	return s.switchedHop(b.ns, b.where(), overlayBridge, clientPorts, serverPorts)
 }
 
-// sandbox puts Docker on a machine, and the overlay network's namespace.
+// sandbox sets up Docker on a machine, and the overlay network's namespace.
 func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 	if err := s.install(m, d); err != nil {
 		return nil, err
@@ -163,7 +161,7 @@ func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 	})
 }
 
-// attach makes containers on the network.
+// attach returns a function that makes containers on the network.
 func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := b.join(s, at.name, at.veth(), b.net.of(at))
@@ -177,7 +175,7 @@ func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 	}
 }
 
-// join makes one, whose pair's other end is called port.
+// join makes a container, whose pair's other end is called port.
 func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*container, error) {
 	c, err := s.box(b.on, name)
 	if err != nil {
@@ -198,12 +196,12 @@ func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*containe
 	return c, c.address(addr, none)
 }
 
-// dockerMAC is the MAC address that libnetwork derives from an IPv4 address.
+// dockerMAC returns the MAC address that libnetwork derives from an IPv4 address.
 func dockerMAC(a netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
 }
 
-// knows tells the network on this machine of a container on another one.
+// knows adds the entries for a container on another machine.
 func (b *sandbox) knows(c *container) error {
 	mac := dockerMAC(c.addr.Addr())
 	return b.ns.Do(func() error {
@@ -219,7 +217,7 @@ func (b *sandbox) knows(c *container) error {
 	})
 }
 
-// vxlanHop is the tunnel's device on one machine.
+// vxlanHop returns the hop of the tunnel's device on one machine.
 func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
 		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{Space: b.ns, Name: overlayVXLAN})

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// self is this program, also after its file was replaced.
+// self is this program's file, even after it was replaced.
 const self = local.Self
 
 // place starts processes in a network namespace.
@@ -20,7 +20,7 @@ type place struct {
 	ns      *space
 	machine *machine // that it is on
 	clone   uintptr  // further namespaces
-	hosts   string   // lines of /etc/hosts besides the machine's; needs a mount namespace
+	hosts   string   // additional lines of /etc/hosts; they need a mount namespace
 }
 
 var _ path.Place = (*place)(nil)
@@ -42,8 +42,8 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	return local.Start(p.ns, p.name, cmd, stderr)
 }
 
-// marked is a program to start with the lab's mark, and the end of what it says
-// on its standard error. This program itself goes by its own name.
+// marked returns the command of a program with the lab's mark, and the end of its standard error.
+// This program itself keeps its own name.
 func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
 	cmd := exec.Command(file, args...)
 	if file == self {

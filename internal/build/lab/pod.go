@@ -11,23 +11,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The pods' networks: a part of the cluster's for each node, as a controller gives them out.
+// The pods' networks: a part of the cluster's for each node, as a controller assigns them.
 var (
 	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"), first: firstDocker}
 	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
 )
 
-// ofPods reports whether a network is a plug-in's, which gives containers no DNS server of Docker's.
+// ofPods reports whether a network is a plug-in's, whose containers do not have Docker's DNS
+// server.
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
-// pod is a pod on a node with neither Docker nor kube-proxy: the parts that every packet between
-// pods crosses, and nothing else. So what a cluster's own plug-in takes beyond it is the plug-in's and
-// the cluster's.
+// pod makes pods on nodes with neither Docker nor kube-proxy: only the parts that every packet
+// between pods crosses. So what a cluster's own plug-in takes beyond that is the price of plug-in
+// and cluster.
 //
-// On a node it is what the plug-in bridge makes with isDefaultGateway and hairpinMode, which
-// flannel's configuration asks for (containernetworking/plugins 1.1.1, plugins/main/bridge: a bridge
-// with the first address, veth pairs, ip_forward). Nodes have routes to each other's pods, as by
-// flannel's backend host-gw or Calico without encapsulation; a tunnel is one part more, which overlay prices.
+// On a node it is what the plug-in bridge makes with isDefaultGateway and hairpinMode, as in
+// flannel's configuration (containernetworking/plugins 1.1.1, plugins/main/bridge: a bridge with
+// the first address, veth pairs, ip_forward). Nodes have routes to each other's pods, as with
+// flannel's backend host-gw or Calico without encapsulation; a tunnel is one more part, which
+// overlay prices.
 func (s *site) pod() error {
 	p := s.path
 	p.Facts["network plug-in"] = "none: a bridge and veth pairs as of the plug-in bridge"
@@ -91,7 +93,7 @@ func (s *site) node(m *machine, n network) error {
 	})
 }
 
-// podOn makes pods on a node.
+// podOn returns a function that makes pods on a node.
 func (s *site) podOn(m *machine, n network) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := s.bridged(m, n, at)

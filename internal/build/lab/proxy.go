@@ -17,16 +17,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// ownProxy asks for our own proxy although docker-proxy is installed.
+// ownProxy selects toll's own proxy although docker-proxy is installed.
 const ownProxy = "own"
 
-// noProxy asks for daemons with "userland-proxy": false.
+// noProxy selects daemons with "userland-proxy": false.
 const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// tryProxy refuses a named proxy that is no program: another one must not
-// take its place.
+// tryProxy returns an error if the named proxy is not a program: no other one must replace it.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
@@ -41,8 +40,8 @@ func (l *Lab) tryProxy() error {
 	return nil
 }
 
-// findProxy returns the docker-proxy to use and its name with version; the
-// path is "" for our own.
+// findProxy returns the docker-proxy to use and its name with version; the path is "" for toll's
+// own.
 func (l *Lab) findProxy() (file, name string) {
 	const own = "our own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
@@ -91,7 +90,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	defer r.Close()
 	cmd, stderr := marked(file, args...)
-	// Our own ends with this pipe; docker-proxy does not read it.
+	// toll's own ends with this pipe; docker-proxy does not read it.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
@@ -103,7 +102,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	s.path.Undo.Push("stop proxy", func() error {
 		err := local.Kill(cmd)
-		_ = cmd.Wait() // it was killed: how it ended says nothing
+		_ = cmd.Wait() // it was killed: its exit status does not matter
 		return err
 	})
 	if err := awaitProxy(r); err != nil {
@@ -113,8 +112,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	return local.ProxyHop(s.path, local.Proxy{Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name, s.a.name), nil
 }
 
-// awaitProxy reads docker-proxy's word on whether it listens: "0\n", or
-// "1\n" and the reason.
+// awaitProxy reads docker-proxy's report of whether it listens: "0\n", or "1\n" and the reason.
 func awaitProxy(r *os.File) error {
 	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
 		return err

@@ -11,19 +11,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// publishNAT is a published port that the kernel rewrites: a daemon with
-// "userland-proxy": false (Docker Engine 28.5.2).
+// publishNAT uses a published port that the kernel rewrites: a daemon with "userland-proxy": false
+// (Docker Engine 28.5.2).
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy is a published port that docker-proxy relays: for clients on
-// the machine that dial a loopback address, for containers on the same
-// bridge, and for everybody if the daemon writes no rules (Docker Engine 28.5.2).
+// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
+// a loopback address, for containers on the same bridge, and for everybody if the daemon writes no
+// rules (Docker Engine 28.5.2).
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
 }
 
-// publish is a published port as a daemon with its defaults has it (Docker Engine
-// 28.5.2), or one without docker-proxy if that was asked for.
+// publish uses a published port of a daemon with its defaults (Docker Engine 28.5.2), or of one
+// without docker-proxy if that was asked for.
 func (s *site) publish() error {
 	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
 	if relays(s.path.Spec) && !d.noProxy {
@@ -32,17 +32,17 @@ func (s *site) publish() error {
 	return s.translated(d)
 }
 
-// publishDefault is the same of a container on the default network.
+// publishDefault is publish for a container on the default network.
 func (s *site) publishDefault() error {
 	s.home = docker0
 	return s.publish()
 }
 
-// relays reports whether docker-proxy, if it runs, takes the path's connections.
+// relays reports whether docker-proxy, if it runs, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// translated is a published port whose connections the kernel's rules take. A proxy that
-// runs, too, must stay quiet.
+// translated makes a path with a published port whose connections the kernel's rules translate. A
+// running proxy is a guard.
 func (s *site) translated(d daemon) error {
 	if err := s.dockerServers(d, true); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (s *site) translated(d daemon) error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the rewritten frame never leaves the
-		// bridge: it is switched to the server's port.
+		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
+		// to the server's port.
 		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
@@ -88,7 +88,7 @@ func (s *site) translated(d daemon) error {
 	return nil
 }
 
-// relayed is a published port whose connections docker-proxy takes.
+// relayed makes a path with a published port that docker-proxy relays.
 func (s *site) relayed(d daemon) error {
 	p := s.path
 	if err := s.dockerServers(d, true); err != nil {
@@ -154,8 +154,8 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// fast is a published port on a loopback address whose docker-proxy clients on the machine
-// are led past (toll fast). The proxy runs, and must stay quiet.
+// fast makes a path with a published port on a loopback address, and redirects clients on the
+// machine past its docker-proxy (toll fast). The proxy runs, as a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *site) fast() error {
 	return nil
 }
 
-// fastLinks is the same with links raised, as toll fast does it.
+// fastLinks is fast with links raised, as toll fast does it.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *site) fastLinks() error {
 	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
 }
 
-// anywhere is the address that the proxy of the dialled port listens on.
+// anywhere returns the address that the proxy of the dialled port listens on.
 func (s *site) anywhere() netip.Addr {
 	if s.path.Spec.To.Six() {
 		return netip.IPv6Unspecified()

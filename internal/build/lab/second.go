@@ -8,11 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Some programs have a second port, whose number one end tells the other:
-// it must be the same inside and outside. Such a path has one server.
+// Some programs have a second port, whose number one end sends to the other: it must be the same
+// inside and outside. Such a path has one server.
 
-// ports are those of a server in its container, with the machine's that lead to
-// them.
+// ports returns the ports of a server in its container, with the machine's ports for them.
 func (s *site) ports(server netip.Addr, first uint16) []published {
 	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
 	if s.path.Spec.Second {
@@ -21,8 +20,8 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 	return out
 }
 
-// portRule is the rule of server i's port, of whose kind tag is, together with
-// the second port's.
+// portRule returns the hop of server i's port's rule, which tag selects, combined with the second
+// port's.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
 	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
@@ -32,8 +31,8 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e pa
 	return h
 }
 
-// startSecondProxy relays the second port, if there is one. Its sockets are no
-// hop of their own: the machine's count of what was relayed has them.
+// startSecondProxy relays the second port, if there is one. Its sockets are not a hop of their own:
+// the machine's count of relayed connections includes them.
 func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -23,15 +23,13 @@ type network struct {
 	// subnet6 is used by paths over IPv6 only.
 	subnet6 netip.Prefix
 	first   int  // number of the first container's address
-	noExit  bool // it has no gateway
+	noExit  bool // without a gateway
 }
 
-// The lab's networks. The wire uses the range that RFC 2544 sets aside for
-// benchmarks, and of IPv6 the one of RFC 5180; the others use ranges that Docker uses, and
-// of IPv6 a unique local one.
+// The lab's networks. The wire uses the range that RFC 2544 reserves for benchmarks, and for IPv6
+// the one of RFC 5180; the others use Docker's ranges, and for IPv6 a unique local one.
 var (
-	// outer is the wire's own, on which A and B are hosts like any other, and a
-	// bridge on it.
+	// outer is the wire's own, on which A and B are hosts like any other, with a bridge on it.
 	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
 
 	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")         // the server's user-defined network
@@ -45,31 +43,30 @@ func dockerNetwork(bridge, subnet, subnet6 string) network {
 	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
 }
 
-// nth is the network's n-th address with the network's prefix length.
+// nth returns the network's n-th address with its prefix length.
 func (n network) nth(i int) netip.Prefix {
 	a := n.subnet.Addr().As4()
 	a[3] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
 }
 
-// nth6 is the same over IPv6.
+// nth6 returns the same for IPv6.
 func (n network) nth6(i int) netip.Prefix {
 	a := n.subnet6.Addr().As16()
 	a[15] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom16(a), n.subnet6.Bits())
 }
 
-// of6 is the IPv6 address of a container with that seat.
+// of6 returns the IPv6 address of a container with that seat.
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
-// like6 is the IPv6 address of who has that IPv4 address on the network.
+// like6 returns the IPv6 address of the owner of that IPv4 address on the network.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
-// of is the address of a container with that seat.
+// of returns the address of a container with that seat.
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
-// gateway is the network's first address, or the zero value if it has no
-// gateway.
+// gateway returns the network's first address, or the zero value if it has no gateway.
 func (n network) gateway() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -77,7 +74,7 @@ func (n network) gateway() netip.Prefix {
 	return n.nth(1)
 }
 
-// gateway6 is the same over IPv6.
+// gateway6 returns the same for IPv6.
 func (n network) gateway6() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -90,8 +87,8 @@ const (
 	machineA = 1
 	machineB = 2
 
-	firstDocker = 2  // containers', after the gateway
-	firstOuter  = 10 // of containers with an address on the wire
+	firstDocker = 2  // the first container's, after the gateway
+	firstOuter  = 10 // the first of containers with an address on the wire
 )
 
 var (
@@ -104,13 +101,13 @@ var (
 	none       netip.Addr
 )
 
-// single is an address as a network of its own.
+// single returns the network that contains only the address.
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 const (
 	serverPort    = recipe.ServerPort
-	publishedPort = 8080              // the first server's; others' follow
-	secondPort    = recipe.SecondPort // inside and outside
+	publishedPort = 8080              // the first server's; the others' follow
+	secondPort    = recipe.SecondPort // the same inside and outside
 
 	wireName = "eth0" // the machine's end of the wire
 	inside   = "eth0" // a container's device
@@ -164,16 +161,16 @@ type container struct {
 	ns     *space
 	on     *machine
 	kind   mode.HopKind // of its device
-	port   string       // the device's other end, if it is a pair
-	portNS *space       // where that is
+	port   string       // the device's other end, for a pair
+	portNS *space       // the namespace of port
 	addr   netip.Prefix
-	addr6  netip.Prefix // valid if the path is over IPv6 there
+	addr6  netip.Prefix // valid if the path uses IPv6 there
 }
 
-// Place is where processes are started in it.
+// Place returns the place for processes in it.
 func (c *container) Place() path.Place { return in(c) }
 
-// Addr is its address, of the path's family.
+// Addr returns its address, of the path's family.
 func (c *container) Addr() netip.Addr {
 	if c.addr6.IsValid() {
 		return c.addr6.Addr()
@@ -181,17 +178,17 @@ func (c *container) Addr() netip.Addr {
 	return c.addr.Addr()
 }
 
-// site is what one path is built on.
+// site is the set of namespaces that one path is built on.
 type site struct {
 	lab  *Lab
 	path *path.Path
 	a, b *machine
-	home network // the servers'
+	home network // the servers' network
 	// beside is the recipe's.
 	beside bool
 	boxes  []*container
 	recipe.Ends[*container]
-	// more are namespaces besides machines' and containers'.
+	// more are namespaces other than machines and containers.
 	more  []spot
 	tuned local.Tuned
 }
@@ -255,7 +252,7 @@ func addressed(name string, addr netip.Prefix) error {
 	return link.Up(name)
 }
 
-// box makes a container that has no device yet.
+// box makes a container without a device.
 func (s *site) box(on *machine, name string) (*container, error) {
 	ns, err := s.namespace(name)
 	if err != nil {
@@ -266,8 +263,8 @@ func (s *site) box(on *machine, name string) (*container, error) {
 	return c, nil
 }
 
-// plug makes the container's veth pair, whose other end is called port and is
-// on the machine, or in the namespace at.
+// plug makes the container's veth pair, whose other end is called port and is on the machine, or in
+// the namespace at.
 func (c *container) plug(port string, at *space) error {
 	c.kind, c.port, c.portNS = mode.HopVeth, port, at
 	tid, err := c.ns.TID()
@@ -290,8 +287,8 @@ func (c *container) setMTU(mtu int) error {
 	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
-// address gives the container's device an address and the container a default
-// gateway, if gateway is valid.
+// address gives the container's device an address and the container a default gateway, if gateway
+// is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {
@@ -309,7 +306,7 @@ func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
-// leaveBy sends what has no other route out of a device, to whoever is behind it.
+// leaveBy adds a default route through a device, without a gateway.
 func (c *container) leaveBy(device string) error {
 	return c.ns.Do(func() error {
 		if err := link.AddDeviceRoute(anyPrefix, device); err != nil || !c.addr6.IsValid() {
@@ -319,8 +316,7 @@ func (c *container) leaveBy(device string) error {
 	})
 }
 
-// bridged makes a container whose veth pair is a port of the network's bridge
-// on a machine.
+// bridged makes a container whose veth pair is a port of the network's bridge on a machine.
 func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	c, err := s.box(on, at.name)
 	if err != nil {
@@ -341,7 +337,7 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	return c, c.resolves()
 }
 
-// describe notes what a result must say of the path's devices and settings.
+// describe records what a result contains of the path's devices and settings.
 func (s *site) describe() error {
 	spots := []local.Described{{Space: s.a.ns, Where: s.a.name}}
 	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer {
@@ -359,17 +355,16 @@ func (s *site) describe() error {
 	return local.Describe(s.path, s.a.ns, spots)
 }
 
-// on is the place of a process on the machine itself.
+// on returns the place for processes on the machine itself.
 func on(m *machine) path.Place {
 	return &place{name: m.name, ns: m.ns, machine: m}
 }
 
-// in is the place of a process in the container.
+// in returns the place for processes in the container.
 func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 
-// contained is the place of a process in a container with the network
-// namespace ns: it has process, mount, host name and IPC namespaces of its
-// own.
+// contained returns the place for processes in a container with the network namespace ns: it has
+// process, mount, host name and IPC namespaces of its own.
 func contained(m *machine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}

@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// checkTunes refuses what the path has nothing for.
+// checkTunes returns an error for tunes that do not apply to the path.
 func (l *Lab) checkTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	ways := m.RoutesTo(s.From, s.To)
 	if ways == nil {
-		return nil // Build says so
+		return nil // Build returns the error
 	}
 	route := ways[0]
 	if l.ProxyPath == noProxy && s.Mode != mode.PublishNAT {
@@ -39,9 +39,9 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	return nil
 }
 
-// fits refuses an MTU that is more than the wire's where that cannot be: on a
-// sub-interface, and on a switch that would drop on the way what the wire does
-// not carry. (Routers tell the sender.)
+// fits returns an error for an MTU larger than the wire's where that is impossible: on a
+// sub-interface, and on a switch that would drop what the wire does not carry. (Routers notify the
+// sender.)
 func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	wire := l.Wire.MTU
 	if wire == 0 {
@@ -59,7 +59,7 @@ func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 
 const defaultMTU = 1500
 
-// tune puts the variant's settings on the path that was built.
+// tune applies the variant's settings to the path.
 func (s *site) tune() error {
 	spaces := []local.Space{s.a.ns, s.b.ns}
 	for _, c := range s.boxes {
@@ -68,13 +68,13 @@ func (s *site) tune() error {
 	return s.tuned.Tune(s.path, spaces)
 }
 
-// tuneNeeds are what tunes need of the kernel, or of the user's rights.
+// tuneNeeds lists what tunes need of the kernel, or of the user's rights.
 var tuneNeeds = map[mode.Key]need{
 	mode.RPS: needRPS, mode.XPS: needXPS, mode.Queues: needQueues, mode.Threaded: needThreaded,
 	mode.BigTCP: needBigTCP, mode.BigTCPContainer: needBigTCP, mode.BigTCPLoopback: needBigTCP,
 }
 
-// tryQueues finds out how many queues a pair can have.
+// tryQueues determines how many queues a pair can have.
 func (l *Lab) tryQueues() (err error) {
 	l.mostQueues, err = local.MostQueues()
 	return err

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 )
 
-// dport and sport match a port of the protocol that the daemon's ports are for.
+// dport and sport match a port of the protocol of the daemon's ports.
 
 func (d daemon) dport(number uint16) nft.Match {
 	if d.udp {
@@ -27,7 +27,7 @@ func (d daemon) sport(number uint16) nft.Match {
 	return nft.TCPSport(number)
 }
 
-// tryProcessIO finds out whether a proxy's datagrams can be witnessed.
+// tryProcessIO reports whether a proxy's datagrams can be witnessed.
 func tryProcessIO() error {
 	_, err := local.ProcessIO(os.Getpid())
 	if err == nil {
@@ -40,15 +40,14 @@ func tryProcessIO() error {
 	}
 }
 
-// firstPktinfo is the Docker Engine whose docker-proxy first answered UDP from
-// the address that the client had dialled (moby/moby#48571). The ones before
-// let the route choose, which for a container on the machine is the bridge's
-// address: its socket does not take that answer.
+// firstPktinfo is the Docker Engine whose docker-proxy first answered UDP from the address that the
+// client had dialled (moby/moby#48571). Earlier ones let the route choose, which for a container on
+// the machine is the bridge's address: the client's socket does not accept that answer.
 const firstPktinfo = 28
 
 var majorVersion = regexp.MustCompile(` (\d+)\.`)
 
-// tryUDPProxy refuses an old docker-proxy where its answers would not arrive.
+// tryUDPProxy returns an error for an old docker-proxy whose answers would not arrive.
 func (l *Lab) tryUDPProxy() error {
 	file, name := l.findProxy()
 	if file == "" {

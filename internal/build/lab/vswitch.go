@@ -16,11 +16,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch is a container on an Open vSwitch bridge that has the machine's network
-// card as a port, as `pipework br1 CONTAINER ADDRESS` (at 9ba97f1) and
-// `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a) make it:
-// a veth pair and `ovs-vsctl add-port`, with no option. The bridge, the card in
-// it and the machine's address on it are the administrator's.
+// vswitch makes containers on an Open vSwitch bridge that has the machine's network card as a port,
+// as `pipework br1 CONTAINER ADDRESS` (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER`
+// (openvswitch/ovs at d6a632a) do: a veth pair and `ovs-vsctl add-port`, without options. The
+// administrator makes the bridge with the card and the machine's address.
 func (s *site) vswitch() error {
 	switches := map[*machine]*virtualSwitch{}
 	err := s.onLAN(lan{
@@ -61,16 +60,15 @@ func (s *site) vswitch() error {
 	return s.withoutOffloads()
 }
 
-// virtualSwitch is an Open vSwitch with the OpenFlow numbers of its bridge's
-// ports.
+// virtualSwitch is an Open vSwitch with the OpenFlow numbers of its bridge's ports.
 type virtualSwitch struct {
 	*ovs.Switch
 	ports map[string]string
 }
 
-// addPort is the command that makes a device the next port.
+// addPort returns the command that makes a device the next port.
 func (v *virtualSwitch) addPort(device string) []string {
-	n := strconv.Itoa(len(v.ports)) // the machine's own is there already
+	n := strconv.Itoa(len(v.ports)) // the machine's own is included
 	v.ports[device] = n
 	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device, "ofport_request=" + n}
 }
@@ -92,8 +90,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 		kind, words = "system", "kernel"
 	}
 	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
-	// Without a QoS record of a kind that does nothing, ovs-vswitchd would take
-	// the card's queueing discipline off, and with it the wire's shape.
+	// ovs-vswitchd removes the card's queueing discipline, and with it the wire's shape, unless the
+	// port has a QoS record of a kind that does nothing.
 	err = sw.Set(slices.Concat(
 		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, v.addPort(wireName),
 		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos", "type=linux-noop"})...)
@@ -103,9 +101,9 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// withoutOffloads switches off what the userspace datapath cannot take over:
-// it reads packets as they are, and a checksum that was left to the card is
-// wrong in them. With it goes segmentation.
+// withoutOffloads switches off what the userspace datapath cannot handle: it reads packets
+// unchanged, and a checksum left to the card is wrong in them. Segmentation depends on that and
+// goes off, too.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {
@@ -129,7 +127,7 @@ func (s *site) withoutOffloads() error {
 	return nil
 }
 
-// ovsHop is the bridge as Open vSwitch counts it, by port.
+// ovsHop returns the hop of the bridge as Open vSwitch counts it, by port.
 func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
 		ports, err := sw.Ports(outer.bridge)

@@ -18,26 +18,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Bounds of what a wire can be.
+// Limits of a wire.
 const (
 	minRate  = 10_000_000
 	maxRate  = 400_000_000_000
 	maxDelay = 100 * time.Millisecond
 )
 
-// wireHint is how a wire is described.
+// wireHint shows how to describe a wire.
 const wireHint = "--wire rate=10gbit,mtu=1500,delay=50us (any of the three)"
 
-// wireError says that the description of a wire cannot be understood.
+// wireError reports a malformed description of a wire.
 type wireError struct{ Text, Why string }
 
 func (e *wireError) Error() string { return fmt.Sprintf("wire %q: %s", e.Text, e.Why) }
 
-// Hint shows a good one.
+// Hint returns a valid description.
 func (*wireError) Hint() string { return wireHint }
 
-// ParseWire reads "rate=10gbit,mtu=1500,delay=50us", any of the three; "" is
-// the zero value. The error is a *wireError.
+// ParseWire parses "rate=10gbit,mtu=1500,delay=50us", any of the three; "" is the zero value. The
+// error is a *wireError.
 func ParseWire(text string) (w sample.Wire, err error) {
 	if text == "" {
 		return w, nil
@@ -75,15 +75,15 @@ func ParseWire(text string) (w sample.Wire, err error) {
 	return w, nil
 }
 
-// crossesWire reports whether the mode's path from there goes from one machine to the other.
+// crossesWire reports whether the mode's path crosses from one machine to the other.
 func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, ok := known.Route(from, to)
 	return ok && slices.Contains(r.Hops, mode.HopWire)
 }
 
-// Applies reports whether a wire like that makes a difference to the mode's path from
-// there: the path crosses it, or has a device whose MTU is the card's.
+// Applies reports whether such a wire makes a difference to the mode's path: the path crosses it,
+// or has a device whose MTU is the card's.
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, _ := known.Route(from, to)
@@ -91,9 +91,8 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// layWire joins the machines by a veth pair, which is the card of each. Each
-// end shapes what it sends, if the path goes there: a kernel that cannot shape can build
-// the other paths.
+// layWire joins the machines by a veth pair, which is the card of each. Each end shapes what it
+// sends if the path crosses it, so a kernel that cannot shape can build the other paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
@@ -133,8 +132,8 @@ func (s *site) layWire() error {
 	return nil
 }
 
-// checkWire reads the shape of both ends back: other programs set queueing
-// disciplines too, and a wire that lost its shape must not be measured.
+// checkWire reads back the shape of both ends: other programs set queueing disciplines, too, and a
+// wire that lost its shape must not be measured.
 func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""

@@ -1,9 +1,8 @@
-// Package relay is a user-space proxy with docker-proxy's algorithm, for
-// machines that have no docker-proxy. For TCP: accept, dial the container, copy both
-// ways with half-closes passed on. Like docker-proxy it is a process of its
-// own, takes the same flags, and says on descriptor 3 whether it listens. The
-// copies are io.Copy between TCP connections, which is splice(2) on Linux, as
-// in docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go). UDP is in udp.go.
+// Package relay is a user-space proxy with docker-proxy's algorithm, for machines without
+// docker-proxy. For TCP: accept, dial the container, copy both ways and pass half-closes on. Like
+// docker-proxy it is a process of its own, takes the same flags, and reports on descriptor 3
+// whether it listens. The copies are io.Copy between TCP connections, which is splice(2) on Linux,
+// as in docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go). UDP is in udp.go.
 package relay
 
 import (
@@ -72,8 +71,7 @@ func parse(args []string) (f flags, err error) {
 	return f, nil
 }
 
-// network is the protocol of one family: IPv4 is not mapped into IPv6, as with
-// docker-proxy.
+// network returns the protocol of one family: IPv4 is not mapped into IPv6, as with docker-proxy.
 func (f flags) network() string {
 	if ip := net.ParseIP(f.hostIP); ip != nil && ip.To4() == nil {
 		return f.proto + "6"
@@ -84,7 +82,7 @@ func (f flags) network() string {
 func (f flags) host() string   { return net.JoinHostPort(f.hostIP, strconv.Itoa(f.hostPort)) }
 func (f flags) target() string { return net.JoinHostPort(f.container, strconv.Itoa(f.destPort)) }
 
-// say tells the parent whether the proxy listens.
+// say reports to the parent whether the proxy listens.
 func say(ready io.WriteCloser, err error) error {
 	word := "0\n"
 	if err != nil {
@@ -99,7 +97,7 @@ func listen(f flags) (net.Listener, *net.TCPAddr, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var plain net.ListenConfig // as docker-proxy's: Go's own choice is Multipath TCP
+	var plain net.ListenConfig // like docker-proxy's: Go's own default is Multipath TCP
 	plain.SetMultipathTCP(false)
 	ln, err := plain.Listen(context.Background(), f.network(), f.host())
 	return ln, target, err
@@ -110,13 +108,13 @@ func relay(client *net.TCPConn, target *net.TCPAddr) {
 	defer client.Close()
 	server, err := net.DialTCP("tcp", nil, target)
 	if err != nil {
-		return // the client sees its connection closed, as with docker-proxy
+		return // the client's connection is closed, as with docker-proxy
 	}
 	defer server.Close()
 	var wg sync.WaitGroup
 	oneWay := func(to, from *net.TCPConn) {
 		defer wg.Done()
-		_, _ = io.Copy(to, from) // an end that breaks off ends this direction
+		_, _ = io.Copy(to, from) // a broken end ends this direction
 		_ = from.CloseRead()
 		_ = to.CloseWrite()
 	}

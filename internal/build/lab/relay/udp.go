@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For UDP, docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go) has one
-// loop that takes datagrams from all clients, one at a time, and a connected
-// socket for each client, whose answers a goroutine passes back from the
-// address that the client had dialled. A client that has no answer for a while
-// is forgotten.
+// For UDP, docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go) has one loop that receives
+// datagrams from all clients, one at a time, and a connected socket for each client, whose answers
+// a goroutine returns from the address that the client had dialled. A client without answers for a
+// while is forgotten.
 const (
 	forgetAfter = 90 * time.Second
 	largest     = 65507 // bytes of a datagram
@@ -51,7 +50,7 @@ func runUDP(ctx context.Context, f flags, ready io.WriteCloser) error {
 	return nil
 }
 
-// listen opens the socket, which is to say what address a datagram was for.
+// listen opens the socket, which must report the address that a datagram was sent to.
 func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 	if p.target, err = net.ResolveUDPAddr("udp", f.target()); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 }
 
 func (p *udpProxy) serve() error {
-	const room = 64 // for one address
+	const room = 64 // room for one address
 	buf, oob := make([]byte, largest), make([]byte, room)
 	for {
 		n, extra, _, from, err := p.listener.ReadMsgUDPAddrPort(buf, oob)
@@ -111,7 +110,7 @@ func (p *udpProxy) client(from netip.AddrPort, oob []byte) (*udpClient, error) {
 	return c, nil
 }
 
-// answer passes the server's datagrams back until there are none for a while.
+// answer returns the server's datagrams to the client until there are none for a while.
 func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	defer func() {
 		p.mu.Lock()
@@ -137,8 +136,8 @@ func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	}
 }
 
-// source makes of what came with a datagram what makes its answer leave from
-// the address that it was for; nil if it does not say.
+// source converts the control message of a datagram into one that sends the answer from the address
+// it was sent to; nil if there is none.
 func source(oob []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
