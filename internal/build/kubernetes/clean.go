@@ -15,37 +15,37 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// Clean removes what runs left in clusters whose toll is gone: in the contexts and namespaces that
-// journals name, what carries the label of a run and the mark of its toll. A journal only says
-// where to look. Other clusters are not asked, and without journals none is.
+// Clean removes what runs left in clusters whose toll has ended: in the contexts and namespaces
+// that journals name, what has the label of a run and the mark of its toll. A journal only says
+// where to look. Other clusters are not contacted.
 type Clean struct {
-	// StateDir is where journals are; "" is the user's state directory.
+	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
-	// Others removes also what is not known to be over: what tolls of other machines made there, and those
-	// whose process cannot be seen.
+	// Others also removes what is not known to be over: what tolls of other machines made there,
+	// and what belongs to processes that cannot be seen.
 	Others bool
-	// Access is looked at besides what journals name, if it says anything.
+	// Access is cleaned in addition to what journals name, unless it is zero.
 	Access Access
 
-	// Left is what was left alone, after Run.
+	// Left lists, after Run, what was left alone.
 	Left []Left
 }
 
 // Left is something that was left alone, and the reason.
 type Left struct{ What, Why string }
 
-// cleanPatience bounds how long the objects of one namespace may take to go.
+// cleanPatience bounds the removal of one namespace's objects.
 const cleanPatience = 40 * time.Second
 
 // found is a namespace with what dead runs may have left in it.
 type found struct {
 	Access
-	server string            // "": as the kubeconfig says
-	over   map[string]string // runs whose journals say that they are over: the owners' marks
+	server string            // "": the kubeconfig's
+	over   map[string]string // runs that are over by their journals: the owners' marks
 	done   []func(remove bool) error
 }
 
-// Run cleans, and says what it removed.
+// Run cleans up and returns what it removed.
 func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	places, err := c.journals()
 	errs := []error{err}
@@ -59,7 +59,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// journals are the namespaces that those of dead runs name, each once, and the given one.
+// journals returns the namespaces in journals of dead runs, each once, and the given one.
 func (c *Clean) journals() (places []*found, err error) {
 	dir := dockerapi.StatePath(c.StateDir)
 	files, err := os.ReadDir(dir)
@@ -104,7 +104,7 @@ func (c *Clean) journals() (places []*found, err error) {
 	return places, errors.Join(errs...)
 }
 
-// judge tells whether the toll of a mark still runs.
+// judge returns the state of a mark's toll.
 func (c *Clean) judge(mark string) owner.State {
 	if state := owner.Judge(mark); state != owner.Unclear || !c.Others {
 		return state
@@ -112,7 +112,7 @@ func (c *Clean) judge(mark string) owner.State {
 	return owner.Gone
 }
 
-// clean removes from a namespace what carries the label of a run that is over.
+// clean removes from a namespace what has the label of a run that is over.
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
 	client, err := Connect(ctx, p.Access)
 	if err != nil {
@@ -145,12 +145,12 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	return removed, nil
 }
 
-// call names an object.
+// call returns an object's name in words.
 func (c *Client) call(o Object) string {
 	return fmt.Sprintf("%s %s/%s at %s", o.one(), c.Namespace, o.Name, said(c.Server))
 }
 
-// why says for what reason something is left alone.
+// why returns the reason why something is left alone.
 func why(mark string) string {
 	switch {
 	case mark == "":
@@ -161,23 +161,23 @@ func why(mark string) string {
 	return "of a toll that may still run: its process cannot be seen from here"
 }
 
-// otherCluster says that a journal's context leads elsewhere now.
+// otherCluster reports that a journal's context now leads to another cluster.
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {
 	return fmt.Sprintf("a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
 }
 
-// Hint is how they are found.
+// Hint returns how to find the objects.
 func (e *otherCluster) Hint() string {
 	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + RunLabel
 }
 
-// oddJournal is a file that is no journal.
+// oddJournal reports a file that is not a journal.
 type oddJournal struct{ err error }
 
 func (e *oddJournal) Error() string { return e.err.Error() }
 func (e *oddJournal) Unwrap() error { return e.err }
 
-// Hint is what a user can do about it.
+// Hint returns the remedy.
 func (e *oddJournal) Hint() string { return "look at it; remove it if toll did not make it" }

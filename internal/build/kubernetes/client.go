@@ -22,14 +22,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
-// Access says how to reach a cluster's API server, as kubectl does.
+// Access selects a cluster's API server, as kubectl does.
 type Access struct {
 	Kubeconfig string // file; "": those of $KUBECONFIG, or ~/.kube/config
 	Context    string // "": the current one
 	Namespace  string // "": the context's
 }
 
-// Client speaks with an API server, in one namespace.
+// Client talks to an API server, in one namespace.
 type Client struct {
 	Context   string // its name; "" inside a cluster
 	Server    string // URL
@@ -37,27 +37,28 @@ type Client struct {
 
 	config *rest.Config
 	rest   *rest.RESTClient
-	plugin string // the kubeconfig's credential plug-in; "": it names none
+	plugin string // the kubeconfig's credential plug-in; "": none
 }
 
-// answerLimit bounds how long the API server may take to answer.
+// answerLimit bounds an answer of the API server.
 const answerLimit = 15 * time.Second
 
-// scheme is of the objects that are made: a client for all of Kubernetes's is four times as large.
+// scheme has the types of objects that are made: a client for all of Kubernetes's is four times as
+// large.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
-		panic(err) // of a library's own table
+		panic(err) // only an error in the library's table
 	}
 	return s
 }()
 
 var parameters = runtime.NewParameterCodec(scheme)
 
-// Connect reads the kubeconfig, and runs its credential plug-in if it names one. It does not ask
-// the server yet.
+// Connect reads the kubeconfig, and runs its credential plug-in if there is one. It does not
+// contact the server yet.
 func Connect(ctx context.Context, a Access) (*Client, error) {
-	klog.SetLogger(logr.Discard()) // what goes wrong is an error of the call
+	klog.SetLogger(logr.Discard()) // failures are errors of the calls
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
 	rules.WarnIfAllMissing = false
@@ -76,7 +77,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 		}
 	}
 	config.UserAgent = "bridgetoll"
-	config.QPS = -1 // what is asked is little, and should not wait
+	config.QPS = -1 // there are few requests, which should not wait
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitAnswers)
 	if err := c.boundPlugin(); err != nil {
@@ -91,12 +92,12 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	return c, c.logIn(ctx)
 }
 
-// kubeconfig is where the kubeconfig was looked for, for the journal.
+// kubeconfig returns the file or files of the kubeconfig, for the journal.
 func (a Access) kubeconfig() string {
 	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
-// asked returns a context for one question.
+// asked returns a context for one request.
 func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc) {
 	done := exchange.Waiting("the API server at " + c.Server)
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSlow)
@@ -105,7 +106,7 @@ func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc
 
 var errSlow = fmt.Errorf("the API server gave no answer within %s", answerLimit)
 
-// Version is the API server's, such as "v1.34.4".
+// Version returns the API server's version, such as "v1.34.4".
 func (c *Client) Version(ctx context.Context) (string, error) {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -122,14 +123,14 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return v.GitVersion, nil
 }
 
-// The kinds of objects that a run makes, as the API's paths have them.
+// The kinds of objects that a run makes, as in the API's paths.
 const (
 	pods     = "pods"
 	services = "services"
 	nodes    = "nodes"
 )
 
-// create makes an object in the namespace; into is the object that the API server made.
+// create creates an object in the namespace and reads the created one into into.
 func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -145,7 +146,7 @@ func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object
 	return c.explain(ctx, "get", kind, err)
 }
 
-// list reads the namespace's objects that have the label; of nodes, all.
+// list reads the namespace's objects with the label, or all nodes.
 func (c *Client) list(ctx context.Context, kind, selector string, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -154,8 +155,8 @@ func (c *Client) list(ctx context.Context, kind, selector string, into runtime.O
 	return c.explain(ctx, "list", kind, err)
 }
 
-// remove removes an object of the namespace; one that is gone already is no error. A pod gets a
-// second to end.
+// remove removes an object of the namespace. It returns nil if the object does not exist. A pod
+// gets a second to end.
 func (c *Client) remove(ctx context.Context, kind, name string) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -168,14 +169,14 @@ func (c *Client) remove(ctx context.Context, kind, name string) error {
 	return c.explain(ctx, "delete", kind, err)
 }
 
-// Object is one that a run made.
+// Object is an object that a run made.
 type Object struct {
 	Kind, Name string // pods or services
 	Run        string
-	Owner      string // mark
+	Owner      string // mark of its toll
 }
 
-// Made lists what carries RunLabel in the namespace: of one run, or of all if it is "".
+// Made lists what has RunLabel in the namespace: of one run, or of all if run is "".
 func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
 	selector := RunLabel
 	if run != "" {
@@ -217,10 +218,10 @@ func (c *Client) Remove(ctx context.Context, all []Object) error {
 	return errors.Join(errs...)
 }
 
-// one is the kind in the singular.
+// one returns the kind in the singular.
 func (o Object) one() string { return o.Kind[:len(o.Kind)-1] }
 
-// gone waits until an object is.
+// gone waits until an object is gone.
 func (c *Client) gone(ctx context.Context, o Object) error {
 	const again = 200 * time.Millisecond
 	for {

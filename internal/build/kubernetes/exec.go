@@ -30,11 +30,11 @@ import (
 )
 
 // The stream of an exec must be silent while a window is measured. client-go's own executor pings
-// every 5 s, and for its protocol, v5, the API server itself pings the node's kubelet every 5 s. Of
-// v4 the API server passes on the bytes alone, and so it does of SPDY; neither needs a ping.
+// every 5 s, and for its protocol, v5, the API server itself pings the node's kubelet every 5 s.
+// With v4, and with SPDY, the API server only relays bytes, and no ping is needed.
 const execProtocol = "v4.channel.k8s.io"
 
-// The channels of that protocol: each message begins with its own.
+// The channels of that protocol: each message begins with its channel.
 const (
 	stdin = iota
 	stdout
@@ -43,40 +43,41 @@ const (
 )
 
 const (
-	// execLimit bounds how long an exec stream may take to begin.
+	// execLimit bounds the start of an exec stream.
 	execLimit = 30 * time.Second
-	// writeLimit bounds how long the stream may take no byte.
+	// writeLimit bounds the time in which the stream accepts no byte.
 	writeLimit = 60 * time.Second
 	// piece bounds a message, in bytes.
 	piece = 32 << 10
-	// mostTaken bounds a message that comes, in bytes; the kubelet's have some ten kB.
+	// mostTaken bounds a received message, in bytes; the kubelet's have some ten kB.
 	mostTaken = 4 << 20
 )
 
 // stream is the standard input and output of a command in a pod.
 type stream struct {
-	io.Reader // what it prints
+	io.Reader // the command's output
 	write     func([]byte) (int, error)
 	close     func() error
 	said      *local.Tail // its standard error
 
-	mu   sync.Mutex // guards following
-	end  error      // how the command ended, if the server told, or why the stream broke
-	told bool       // the server did
-	gone bool       // nothing comes any more
+	mu   sync.Mutex // guards the fields that follow
+	end  error      // how the command ended, if the server reported it, or why the stream broke
+	told bool       // the server reported the end
+	gone bool       // nothing more will arrive
 }
 
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
 func (s *stream) Close() error                { return s.close() }
 
-// ended is how the command did, with the last that it said; nil: well, or it is not known.
+// ended returns how the command ended, with its last words, or nil if it succeeded or its end is
+// unknown.
 func (s *stream) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
-// endWith notes how it ended; told: the server said so.
+// endWith records how the command ended; told means that the server reported it.
 func (s *stream) endWith(err error, told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,15 +86,15 @@ func (s *stream) endWith(err error, told bool) {
 	}
 }
 
-// left notes that nothing comes any more.
+// left records that nothing more will arrive.
 func (s *stream) left() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
 }
 
-// over is why nothing comes any more of the stream to a pod; nil: something may. If the command did not
-// end but the stream, it is a *path.CutError.
+// over returns why nothing more arrives on the stream to a pod, or nil if something may. If the
+// stream ended but not the command, it is a *path.CutError.
 func (s *stream) over(pod string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *stream) over(pod string) error {
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
-// exec starts a command in a pod. The stream lives until it is closed, also after ctx ends.
+// exec starts a command in a pod. The stream lives until it is closed, even after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
@@ -115,13 +116,13 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	switch {
 	case no != nil && denies(no, pod):
 		err = no
-	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // a proxy on the way, mostly
+	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // mostly a proxy on the way
 		return c.execInstead(ctx, to, err)
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
 
-// execInstead starts it by SPDY, where a WebSocket has failed.
+// execInstead starts it by SPDY, after a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
 	switch no := refusal(err); {
@@ -141,8 +142,9 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
-// answer is what came instead of an upgrade, in words. client-go takes any JSON or YAML for a Status, a
-// line of HTML with a colon, too, and drops the rest: nothing may be left of a proxy's words.
+// answer returns what the server sent instead of an upgrade, in words. client-go reads any JSON or
+// YAML as a Status, even a line of HTML with a colon, and drops the rest, so nothing may be left of
+// a proxy's words.
 func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -150,8 +152,8 @@ func answer(err error) string {
 	return cmp.Or(said(err.Error()), "the answer is not from an API server")
 }
 
-// refusal is the answer of an API server that refuses an upgrade; nil: it is somebody else's, who does
-// not say what an API server does.
+// refusal returns the answer of an API server that refuses an upgrade, or nil if it does not look
+// like an API server's.
 func refusal(err error) *apierrors.StatusError {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -163,7 +165,8 @@ func refusal(err error) *apierrors.StatusError {
 	return e
 }
 
-// denies reports whether an API server said no to what was asked, and not to how: SPDY would be told the same.
+// denies reports whether an API server refused the request itself, so that it would refuse SPDY,
+// too.
 func denies(no *apierrors.StatusError, pod string) bool {
 	words := no.ErrStatus.Message
 	switch {
@@ -224,7 +227,7 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 	return s, nil
 }
 
-// receive takes messages until the stream ends.
+// receive reads messages until the stream ends.
 func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 	for {
 		_, message, err := conn.ReadMessage()
@@ -240,7 +243,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		switch channel, rest := message[0], message[1:]; channel {
 		case stdout:
 			if _, err := out.Write(rest); err != nil {
-				return err // nobody reads any more
+				return err // the reader is gone
 			}
 		case stderr:
 			_, _ = s.said.Write(rest)
@@ -262,7 +265,7 @@ func (s *stream) parse(text []byte) error {
 	return s.ending(how.Message)
 }
 
-// ending is how a command ended, with the last words of its own.
+// ending returns how a command ended, with its last words.
 func (s *stream) ending(message string) error {
 	if last := said(s.said.String()); last != "" {
 		return fmt.Errorf("%s: %s", said(message), last)
@@ -270,7 +273,7 @@ func (s *stream) ending(message string) error {
 	return errors.New(said(message))
 }
 
-// upgraded says when a connection has become one of streams.
+// upgraded signals when a connection has been upgraded to streams.
 type upgraded struct {
 	transport.Upgrader
 	done chan struct{}
@@ -284,7 +287,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// execSPDY is for where WebSockets do not get through.
+// execSPDY is exec where WebSockets are not relayed.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -320,7 +323,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 		return nil, errors.Join(context.Cause(limit), s.close())
 	case err := <-over:
 		select {
-		case <-begun: // it was short
+		case <-begun: // the command was short
 			return s, nil
 		default:
 		}
@@ -331,7 +334,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	}
 }
 
-// overSPDY is what executes there; begun is closed when the connection is upgraded.
+// overSPDY returns the executor; begun is closed when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {

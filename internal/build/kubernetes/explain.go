@@ -21,15 +21,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// maxSaid bounds what a server's words are cut to, in characters.
+// maxSaid bounds a server's message, in characters.
 const maxSaid = 600
 
-// said are words of a server's or of its admission's, made fit to be shown.
+// said returns a server's or its admission's message, made printable.
 func said(text string) string {
 	return printable.Words(printable.Limit(strings.TrimSpace(text), maxSaid))
 }
 
-// explainConfig says why a kubeconfig leads to no cluster.
+// explainConfig explains why a kubeconfig leads to no cluster.
 func explainConfig(a Access, err error) error {
 	words := said(err.Error())
 	switch {
@@ -49,11 +49,11 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// cannot is what RBAC says of a verb that nobody allowed.
+// cannot matches RBAC's message about a verb that is not permitted.
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// explain says why the API server did not do something. Errors that callers look at, as that there
-// is no such object, stay below.
+// explain explains why the API server did not carry out a request. Errors that callers check, such
+// as a missing object, stay wrapped.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -98,7 +98,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	return u
 }
 
-// distrusts reports whether TLS failed. Not every error of it still is one where it comes to us: some come as text.
+// distrusts reports whether TLS failed. Some of its errors arrive only as text.
 func distrusts(err error) bool {
 	var (
 		verify *tls.CertificateVerificationError
@@ -109,7 +109,7 @@ func distrusts(err error) bool {
 		strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "tls:")
 }
 
-// refused is an answer that is no.
+// refused explains an answer that refuses.
 func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err error) error {
 	words := said(status.Status().Message)
 	switch details := status.Status().Details; {
@@ -140,11 +140,11 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
-// errCut is a stream's end without a word of the command's: the API server, the kubelet or something between
-// them has gone.
+// errCut is the end of a stream without a report of the command's end: the API server, the kubelet
+// or something between them is gone.
 var errCut = errors.New("it was cut on the way")
 
-// broken is why a stream ended, in words.
+// broken returns why a stream ended, in words.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return errCut

@@ -15,19 +15,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 )
 
-// Journal says where a run makes objects. It is written before the first one, and removed when
-// all are gone; what there is of a run is found by its label. The run holds the file's lock for
-// as long as it lives.
+// Journal says where a run makes objects. It is written before the first one, and removed after the
+// last; the objects themselves are found by their label. The run holds the file's lock while it
+// lives.
 type Journal struct {
 	Owner      string `json:"owner"`                // mark of the toll
 	Run        string `json:"run"`                  // RunLabel's value
-	Kubeconfig string `json:"kubeconfig,omitempty"` // file, or several as $KUBECONFIG has them; "": the default
+	Kubeconfig string `json:"kubeconfig,omitempty"` // file, or several as in $KUBECONFIG; "": the default
 	Context    string `json:"context"`
 	Server     string `json:"server"` // URL of the API
 	Namespace  string `json:"namespace"`
 }
 
-// journalSuffix is what the names of journals end with, in the user's state directory: RUN.kubernetes.
+// journalSuffix ends the names of journals in the user's state directory: RUN.kubernetes.
 const journalSuffix = ".kubernetes"
 
 // maxJournal bounds a journal, in bytes.
@@ -48,7 +48,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	}
 	text, err := json.Marshal(j)
 	if err == nil {
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // a file system without locks: the mark has to do
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // on a file system without locks the mark has to suffice
 		_, err = f.Write(append(text, '\n'))
 	}
 	if err == nil {
@@ -60,7 +60,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	return &journalFile{f}, nil
 }
 
-// close removes the journal if all is gone, while it is locked.
+// close removes the journal, while it is locked, if everything is gone.
 func (j *journalFile) close(gone bool) error {
 	var err error
 	if gone {
@@ -69,8 +69,8 @@ func (j *journalFile) close(gone bool) error {
 	return errors.Join(err, j.f.Close())
 }
 
-// readJournal reads a journal that no living run has locked. It may be removed when what it tells
-// of is gone; until then it is held open, and locked. One that is locked is fs.ErrExist.
+// readJournal reads a journal that no living run has locked. done closes it, and removes it if told
+// to; until then it is locked. The error is fs.ErrExist if it is locked already.
 func readJournal(file string) (j Journal, done func(remove bool) error, err error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -18,28 +18,28 @@ import (
 // Name is the backend's name.
 const Name = sample.Kubernetes
 
-// Kubernetes is the backend. The zero value is ready, but for Version; Close ends it.
+// Kubernetes is the backend. Only Version must be set; Close ends it.
 type Kubernetes struct {
 	Access
-	// Nodes are those of the run: first the server's, then the client's, for paths that name
-	// none. Empty: all nodes that take pods.
+	// Nodes are the run's nodes: first the server's, then the client's, for paths that name none.
+	// Empty: all nodes that take pods.
 	Nodes []string
-	// Most is how many nodes are used at most, the first ones; 0: all.
+	// Most limits the nodes to the first ones; 0: all.
 	Most int
 	// Image is toll's image in a registry; "" is its own, which every node must have.
 	Image string
-	// Unprivileged makes only pods that may do nothing, and reads only what they count.
+	// Unprivileged makes only pods without privileges, and reads only what they count.
 	Unprivileged bool
-	// Labels are keys of the nodes' labels that Cluster tells beside PlaceLabels.
+	// Labels are keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
 	Labels []string
-	// Outside makes this machine, which must be none of the nodes, the client of remote. Where Nodes has a
-	// second node, that one's port is dialled, and leads to the server's.
+	// Outside makes this machine, which must not be one of the nodes, the client of remote. If
+	// Nodes has a second node, that one's port is dialled, and leads to the server's.
 	Outside bool
 	// Version is toll's.
 	Version string
-	// Program is the static binary in the image; "" is this program.
+	// Program is the static binary for the image; "" is this program.
 	Program string
-	// StateDir is where journals are kept; "" is the user's state directory.
+	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
 
 	kept cluster.Once[*run]
@@ -47,10 +47,10 @@ type Kubernetes struct {
 
 var _ path.Distant = (*Kubernetes)(nil)
 
-// Name is "kubernetes".
+// Name returns "kubernetes".
 func (k *Kubernetes) Name() string { return Name }
 
-// Distant is true: client and server may have clocks of their own.
+// Distant returns true: client and server may have clocks of their own.
 func (k *Kubernetes) Distant() bool { return true }
 
 // recipes build the modes that a cluster can have.
@@ -65,10 +65,10 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.NodePort:      (*site).nodePort,
 }
 
-// Modes are their names.
+// Modes returns their names.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Usual are the modes that are compared if none is named.
+// Usual returns the modes that are compared if none is named.
 func Usual(unprivileged, outside bool) []string {
 	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
 	usual := []string{string(mode.NodePort)}
@@ -86,7 +86,8 @@ func Usual(unprivileged, outside bool) []string {
 	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
 }
 
-// Check makes what the path needs and asks the nodes what is there. That stays until Close.
+// Check makes what the path needs and asks the nodes for their facts. What it made stays until
+// Close.
 func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	if err := k.refuse(spec); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	p, err := k.Build(ctx, spec)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		return u // the caller knows for what
+		return u // the caller adds the path
 	}
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	return p.Close()
 }
 
-// refuse refuses what no cluster can change.
+// refuse returns an error for what no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		all := Modes()
@@ -148,8 +149,8 @@ func (k *Kubernetes) Build(ctx context.Context, spec path.Spec) (*path.Path, err
 	})
 }
 
-// Cluster brings an agent to each node of the run and says what they are. Of those that get none
-// it says why, by name.
+// Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
+// reason for nodes without an agent, by name.
 func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
 	r, err := k.start(ctx)
 	if err != nil {
@@ -173,7 +174,7 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 				hello := e.machine.Hello()
 				about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
 				if e.agent != nil {
-					// What is not known of them fails no mesh.
+					// Missing facts do not fail a mesh.
 					about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name)
 					for i := range about.Cards {
 						about.Cards[i].Where = e.where()
@@ -190,17 +191,17 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 	return all, without, nil
 }
 
-// start finds the cluster once; what came of it is remembered until Close.
+// start connects to the cluster once; the result is remembered until Close.
 func (k *Kubernetes) start(ctx context.Context) (*run, error) {
 	return k.kept.Start(ctx, k.begin)
 }
 
-// Close ends the agents and removes all that was made.
+// Close ends the agents and removes everything that was made.
 func (k *Kubernetes) Close() error {
 	return k.kept.Close((*run).close)
 }
 
-// alone refuses a path between two nodes where the run has one.
+// alone returns an error for a path between two nodes if the run has one.
 func (r *run) alone() error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf("only node %s takes pods: there is no other machine", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}

@@ -1,30 +1,30 @@
 package kubernetes
 
-// All objects that a run makes carry RunLabel, with the run's ID, and ownerAnnotation, with
-// the mark of the toll that made them (see package owner): a mark does not fit into a label.
+// All objects that a run makes have RunLabel, with the run's ID, and ownerAnnotation, with the mark
+// of their toll (see package owner): a mark does not fit into a label.
 const (
 	RunLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
 	ownerAnnotation = "io.bridgetoll/owner"
 )
 
-// namePrefix is what the names of all objects begin with: toll-RUN-ROLE-N.
+// namePrefix begins the names of all objects: toll-RUN-ROLE-N.
 const namePrefix = "toll-"
 
-// containerName is the one container's of each pod.
+// containerName is the name of each pod's only container.
 const containerName = "toll"
 
-// Rule is what a run must be allowed to do, as RBAC has it.
+// Rule is a permission that a run needs, in RBAC's terms.
 type Rule struct {
 	Group     string // of the API; "" is core
 	Resources []string
 	Verbs     []string
-	// Cluster says that the objects are in no namespace.
+	// Cluster means that the objects are in no namespace.
 	Cluster bool
 }
 
-// Rules are the least that a run needs, and toll clean. An exec stream is a GET if it begins as
-// a WebSocket and a POST by SPDY.
+// Rules returns the least that a run and toll clean need. An exec stream is a GET if it begins as a
+// WebSocket and a POST by SPDY.
 func Rules() []Rule {
 	return []Rule{
 		{Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, Cluster: true},

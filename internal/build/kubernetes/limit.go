@@ -6,11 +6,12 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds an answer of the API server's, in bytes. A node's object has some ten kB, and clusters
-// have some thousand nodes.
+// maxAnswer bounds an answer of the API server, in bytes. A node's object has some ten kB, and
+// clusters have some thousand nodes.
 const maxAnswer = 256 << 20
 
-// limited reads no more than so many bytes of an answer, which client-go would keep in memory however long it is.
+// limited bounds the bytes read of an answer, which client-go would keep in memory whatever its
+// length.
 type limited struct {
 	http.RoundTripper
 	most int64
@@ -18,7 +19,7 @@ type limited struct {
 
 func limitAnswers(next http.RoundTripper) http.RoundTripper { return &limited{next, maxAnswer} }
 
-// RoundTrip asks, and bounds the answer. A stream's is none.
+// RoundTrip sends the request, and bounds the answer unless it is a stream.
 func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err == nil && answer.Body != nil && answer.StatusCode != http.StatusSwitchingProtocols {
@@ -27,7 +28,7 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// bounded is a body of which so many bytes are left to be read.
+// bounded is a body with a limit on the bytes left to read.
 type bounded struct {
 	io.ReadCloser
 	left int64

@@ -9,20 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Manifest is what an administrator of a cluster applies so that somebody may measure there who is
-// none: a namespace whose Pod Security lets the pods in, an account, and the least rights that a run needs.
+// Manifest is what an administrator applies so that somebody else may measure on the cluster: a
+// namespace whose Pod Security admits the pods, an account, and the least rights that a run needs.
 type Manifest struct {
 	Namespace string
-	// Account is the service account's name, and that of the roles.
+	// Account is the name of the service account, and of the roles.
 	Account string
-	// Unprivileged says that the runs will be (see the flag): the namespace may be stricter.
+	// Unprivileged means that the runs are unprivileged (see the flag): the namespace may be
+	// stricter.
 	Unprivileged bool
-	// Nodes are those that may be measured, by name; nil: all of the cluster.
+	// Nodes are the names of the nodes that may be measured; nil: all of the cluster.
 	Nodes []string
 }
 
-// podSecurity is the level of Pod Security, as pod-security.kubernetes.io/enforce has it, that
-// lets a run's pods in.
+// podSecurity returns the level of Pod Security, for pod-security.kubernetes.io/enforce, that
+// admits a run's pods.
 func (m Manifest) podSecurity() string {
 	if m.Unprivileged {
 		return "restricted"
@@ -30,7 +31,7 @@ func (m Manifest) podSecurity() string {
 	return "privileged"
 }
 
-// Check refuses names that no object can have.
+// Check returns an error for names that no object can have.
 func (m Manifest) Check() error {
 	check := func(what, name string, valid func(string) []string) error {
 		if wrong := valid(name); len(wrong) > 0 {
@@ -52,13 +53,14 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Write writes it as YAML, as kubectl apply takes it. The names are those that Check lets pass.
+// Write writes it as YAML for kubectl apply. The names must have passed Check.
 func (m Manifest) Write(w io.Writer) error {
 	return manifest.Execute(w, map[string]any{"M": m, "PodSecurity": m.podSecurity(), "Namespaced": rules(false, nil), "Cluster": rules(true, m.Nodes),
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
-// rules are those of a role, or of a cluster role. One for objects that are named allows no list of all.
+// rules returns those of a role, or of a cluster role. A rule for named objects cannot permit a
+// list of all.
 func rules(cluster bool, named []string) (out []namedRule) {
 	for _, r := range Rules() {
 		if r.Cluster != cluster {
@@ -78,7 +80,7 @@ type namedRule struct {
 	Named []string
 }
 
-// A list in YAML's flow style. All that comes in is a name, or a word of ours.
+// list returns a list in YAML's flow style. Its words are names, or toll's own.
 func list(words []string) string {
 	var quoted []string
 	for _, w := range words {

@@ -17,16 +17,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// anywhere is where servers listen in their pods.
+// anywhere is the address that servers listen on in their pods.
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
-// loopbackHop is a loopback device as an agent sees it.
+// loopbackHop returns the hop of a loopback device as an agent sees it.
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: a.Name(), Expect: path.CarriesBoth, Others: others,
 		Read: a.Read(agent.Counter{Device: &agent.Device{Name: "lo", ForwardRx: true, OneWay: true}})}
 }
 
-// host are pods with their nodes' networks.
+// host runs pods with their nodes' networks.
 func (s *site) host() error {
 	pod := func(e *end) path.Place { return e.agent.As("pod with hostNetwork on " + e.where()) }
 	port := cluster.DrawPort()
@@ -47,7 +47,7 @@ func (s *site) host() error {
 	return err
 }
 
-// shared are two containers of one pod.
+// shared runs two containers of one pod.
 func (s *site) shared() error {
 	b, err := s.box(serving, s.server)
 	if err != nil {
@@ -59,10 +59,9 @@ func (s *site) shared() error {
 	return nil
 }
 
-// caller is the client: its place, its pod if it is in one, and the addresses that answers to it
-// go to.
+// caller is the client: its place, its pod if it is in one, and the addresses of answers to it.
 type caller struct {
-	agent *agent.Agent // nil: it is outside of the cluster
+	agent *agent.Agent // nil: outside of the cluster
 	box   *box         // nil: on the node itself
 	addr  netip.Addr
 	here  *outside
@@ -77,7 +76,7 @@ func (c caller) place() path.Place {
 	return c.agent
 }
 
-// knock makes a connection or datagram from there.
+// knock sends a connection attempt or datagram from there.
 func (c caller) knock(ctx context.Context, k agent.Knock) error {
 	if c.here == nil {
 		return c.agent.Knock(ctx, k)
@@ -87,12 +86,12 @@ func (c caller) knock(ctx context.Context, k agent.Knock) error {
 	return nil
 }
 
-// calls finds the client, which dials an address.
+// calls returns the client, which dials an address.
 func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
 		c := caller{agent: s.client.agent, addr: s.client.Addr}
-		if way, err := s.client.agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // a tunnel's own, perhaps
+		if way, err := s.client.agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // perhaps a tunnel's own
 			c.addr = way.Source
 		}
 		return c, nil
@@ -108,7 +107,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
-// first are the client's own hops: its pod's device, and the bridge that leads away from there.
+// first returns the client's own hops: its pod's device, and the bridge that leads away from there.
 func (s *site) first(c caller) []path.Hop {
 	if c.box == nil {
 		return nil
@@ -120,8 +119,8 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// last are the server's: the bridge that leads to its pod, and the pod's device. Between pods of
-// one node the bridge is a switch.
+// last returns the server's hops: the bridge to its pod, and the pod's device. Between pods of one
+// node the bridge is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -132,7 +131,7 @@ func (s *site) last(c caller, server *box) []path.Hop {
 	return append(hops, server.hop(true))
 }
 
-// pod is a pod that is dialled at its own address.
+// pod dials a pod at its own address.
 func (s *site) pod() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -141,7 +140,7 @@ func (s *site) pod() error {
 	return s.direct(server, server.Addr)
 }
 
-// direct is a pod that is dialled without NAT.
+// direct dials a pod without NAT.
 func (s *site) direct(server *box, dial netip.Addr) error {
 	c, err := s.calls(dial)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *site) direct(server *box, dial netip.Addr) error {
 	return nil
 }
 
-// headless is a pod that is dialled at the address that a service's name has.
+// headless dials a pod at the address of a service's name.
 func (s *site) headless() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -174,9 +173,9 @@ func (s *site) headless() error {
 	}
 	name := made.Name + "." + made.Namespace + ".svc"
 	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
-		return known.(error) // asked for long enough
+		return known.(error) // it was asked for long enough
 	}
-	const latest = 10 * time.Second // the DNS server learns of it from the API server
+	const latest = 10 * time.Second // the DNS server learns it from the API server
 	for began := time.Now(); ; {
 		addrs, took, err := c.agent.Lookup(s.ctx, name)
 		if err == nil && slices.Contains(addrs, server.Addr) {
@@ -200,12 +199,12 @@ func (s *site) headless() error {
 	return s.direct(server, server.Addr)
 }
 
-// again is how often something is looked for.
+// again is the interval of polling.
 const again = 200 * time.Millisecond
 
 const tcp, udp = "tcp", "udp"
 
-// proto is the protocol of the path's load.
+// proto returns the protocol of the path's load.
 func (s *site) proto() string {
 	if s.path.Spec.UDP {
 		return udp
@@ -213,9 +212,9 @@ func (s *site) proto() string {
 	return tcp
 }
 
-// rewritten says whether the node's rules rewrite what is sent to an address, and who sent it, by
-// probing it: the node's connection table shows the translation. The probe is a datagram, because
-// the table forgets a TCP connection that is refused at once. Rules may come late.
+// rewritten reports whether the node's rules rewrite the destination and the source of what is sent
+// to an address. It sends a datagram and reads the translation from the node's connection table.
+// (The table forgets a TCP connection that is refused at once.) Rules may be installed late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.agent == nil {
 		return false, false, nil
@@ -252,7 +251,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	return false, false, nil
 }
 
-// natHops are the hops of a node that rewrites connections to an address, as far as its
+// natHops returns the hops of a node that rewrites connections to an address, as far as its
 // connection table shows them.
 func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
@@ -279,7 +278,7 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 	return hops, nil
 }
 
-// clusterIP is a service that is dialled at its own address: the client's node rewrites it.
+// clusterIP dials a service at its own address: the client's node rewrites it.
 func (s *site) clusterIP() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -303,7 +302,7 @@ func (s *site) clusterIP() error {
 		return err
 	}
 	s.serve(server.Agent, anywhere, c.agent, dial)
-	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool { return h.Kind == mode.HopSNAT }) { // as the way to the pod has it
+	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool { return h.Kind == mode.HopSNAT }) { // as on the way to the pod
 		if direct, err := s.calls(server.Addr); err == nil {
 			c.addr = direct.addr
 		}
@@ -318,7 +317,7 @@ func (s *site) clusterIP() error {
 	return nil
 }
 
-// hostPort is a port of the server's node that is the pod's.
+// hostPort dials a port of the server's node that is the pod's.
 func (s *site) hostPort() error {
 	server, err := s.box(published, s.server)
 	if err != nil {
@@ -327,10 +326,11 @@ func (s *site) hostPort() error {
 	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port", conntrack.Any)
 }
 
-// nodePort is a service's port on every node, dialled at the server's.
+// nodePort dials a service's port, which every node has, at the server's.
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// nodePortLocal is the same for pods of the dialled node alone, which see the client's address.
+// nodePortLocal dials a service's port that leads only to pods of the dialled node, which see the
+// client's address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {
@@ -356,7 +356,7 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 	return s.onNode(server, port, knock, "the node port", source)
 }
 
-// onNode is a port of the server's node, which rewrites it, and its like for datagrams.
+// onNode dials a port of the server's node, which rewrites it; knock is the port for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	if s.run.here != nil {
 		return s.onNodeFromOutside(server, port, knock, what, source)

@@ -11,10 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// unknown is what cannot be read.
+// unknown replaces what cannot be read.
 const unknown = "unknown"
 
-// plugins are network plug-ins by what they leave on a node: the beginning of a device's name.
+// plugins maps prefixes of devices' names on nodes to network plug-ins.
 var plugins = []struct{ device, name string }{
 	{"cilium_", "Cilium"},
 	{"vxlan.calico", "Calico"}, {"cali", "Calico"},
@@ -27,7 +27,7 @@ var plugins = []struct{ device, name string }{
 	{"azv", "Azure CNI"},
 }
 
-// annotations are plug-ins by the beginnings of what they note on their nodes.
+// annotations maps prefixes of nodes' annotations to network plug-ins.
 var annotations = []struct{ key, name string }{
 	{"network.cilium.io/", "Cilium"}, {"io.cilium.", "Cilium"},
 	{"projectcalico.org/", "Calico"},
@@ -38,7 +38,7 @@ var annotations = []struct{ key, name string }{
 	{"vpc.amazonaws.com/", "Amazon VPC CNI"},
 }
 
-// pluginOf is the network plug-in of a node, by its annotations and devices; "" if they do not tell.
+// pluginOf returns the network plug-in of a node, by its annotations and devices, or "" if unknown.
 func pluginOf(n Node, devices []agent.Interface) string {
 	for _, a := range annotations {
 		for key := range n.Annotations {
@@ -58,7 +58,7 @@ func pluginOf(n Node, devices []agent.Interface) string {
 	return ""
 }
 
-// network are the facts of the cluster's network that the path is on.
+// network returns the facts of the cluster's network that the path is on.
 func (s *site) network() map[string]string {
 	if s.server.agent == nil {
 		return map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, nil), unknown), "data path": unknown, "kube-proxy": unknown}
@@ -98,14 +98,14 @@ func (s *site) network() map[string]string {
 	return out
 }
 
-// programs are what may take packets past devices: eBPF programs and tc filters, in words.
+// programs returns, in words, the eBPF programs and tc filters that may take packets past devices.
 func (s *site) programs() string {
 	var found []string
 	for _, e := range []*end{s.server, s.client} {
 		names := append([]string{e.card.Name}, e.own...)
 		all, err := e.agent.Inspect(agent.Spot{Where: e.where(), Devices: names})
 		if err != nil {
-			continue // it is only for the words; the path's own inspection fails aloud
+			continue // only a description: the path's own inspection reports the failure
 		}
 		for _, set := range all {
 			if set.Diverts {

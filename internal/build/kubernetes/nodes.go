@@ -18,20 +18,20 @@ import (
 // Node is a machine of the cluster.
 type Node struct {
 	Name        string
-	Addr        netip.Addr   // its internal one, IPv4
-	External    []netip.Addr // its external ones, IPv4
+	Addr        netip.Addr   // internal, IPv4
+	External    []netip.Addr // external, IPv4
 	Kubelet     string       // version
 	Kernel      string
-	Runtime     string // of containers, with its version
+	Runtime     string // the container runtime, with its version
 	Arch        string
-	Zone, Rack  string // by its labels; "": it has none
+	Zone, Rack  string // by its labels; "": none
 	PodCIDR     string
 	Annotations map[string]string
 	Labels      map[string]string
-	Why         string // that it takes no pods; "": it does
+	Why         string // it takes no pods; "": it does
 }
 
-// Nodes lists those of the cluster, by name.
+// Nodes returns the cluster's nodes, by name.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var got corev1.NodeList
 	if err := c.list(ctx, nodes, "", &got); err != nil {
@@ -45,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// named reads nodes that were named, for those who may not list all. One that is not there is left out.
+// named reads the named nodes, for users who may not list all. Missing ones are left out.
 func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
 	for _, name := range names {
 		var n corev1.Node
@@ -60,15 +60,16 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels are what clusters call a node's rack; there is no standard one.
+// rackLabels are the keys that clusters use for a node's rack; there is no standard one.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
-// PlaceLabels are the keys of the labels that say where a node is: the larger place first.
+// PlaceLabels returns the keys of the labels for a node's location: the larger place first.
 func PlaceLabels() []string {
 	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
 }
 
-// labelled are those of the node's labels that say where it is, and those of these keys; nil if it has none.
+// labelled returns the node's labels for its location, and those with the given keys, or nil if it
+// has none.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range append(PlaceLabels(), keys...) {
@@ -103,7 +104,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// whyNot is why a node takes none of toll's pods, which tolerate nothing; "": it does.
+// whyNot returns why a node takes none of toll's pods, which tolerate nothing, or "".
 func whyNot(n corev1.Node, is Node) string {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -126,7 +127,7 @@ func whyNot(n corev1.Node, is Node) string {
 	return ""
 }
 
-// choose finds the nodes that were named, in that order; all that take pods if none was.
+// choose returns the named nodes, in that order, or all that take pods if none was named.
 func choose(all []Node, wanted []string) ([]Node, error) {
 	const remedy = "kubectl get nodes lists them; kubectl describe node tells more"
 	if len(wanted) == 0 {

@@ -23,7 +23,7 @@ import (
 // thisMachine is the place of a client outside of the cluster.
 const thisMachine = "this machine"
 
-// outside is this machine, where it is the client.
+// outside is this machine as the client.
 type outside struct{ ns *netns.NS }
 
 func (*outside) Name() string { return thisMachine }
@@ -52,7 +52,7 @@ func stepOut(nodes []Node) (_ *outside, err error) {
 	return o, nil
 }
 
-// isOutside refuses a machine with these devices that is a node or a pod.
+// isOutside returns an error if a machine with these devices is a node or a pod.
 func isOutside(devices []link.Device, nodes []Node) error {
 	has := func(is func(netip.Addr) bool) bool {
 		return slices.ContainsFunc(devices, func(d link.Device) bool {
@@ -76,10 +76,10 @@ func isOutside(devices []link.Device, nodes []Node) error {
 	return nil
 }
 
-// fromOutside are the modes that have a port of a node, which clients outside of the cluster reach.
+// fromOutside are the modes with a port of a node, which clients outside of the cluster reach.
 var fromOutside = []mode.Name{mode.Host, mode.HostPort, mode.NodePort, mode.NodePortLocal}
 
-// refuseOutside refuses what a client outside of the cluster does not reach.
+// refuseOutside returns an error for what a client outside of the cluster cannot reach.
 func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	switch {
 	case s.From != mode.FromRemote:
@@ -98,8 +98,8 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// dialled is which node of the run a client outside of the cluster dials. A pod in a node's network is
-// nowhere else.
+// dialled returns the index of the run's node that a client outside of the cluster dials. A pod in
+// a node's network is only on that node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
@@ -107,16 +107,16 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 	return 0
 }
 
-// reached is a node as this machine reaches it.
+// reached describes how this machine reaches a node.
 type reached struct {
-	addr netip.Addr // that is dialled
-	own  netip.Addr // the node's own, if NAT on the way makes another one of it
+	addr netip.Addr // the dialled address
+	own  netip.Addr // the node's own, if NAT on the way changes it
 	way  link.Route // from this machine
-	err  error      // why it is not
+	err  error      // why the node is unreachable
 }
 
-// reach finds the address by which this machine reaches a port of the node that is dialled: the internal
-// one, or an external one. A port that nobody listens on answers, too; one that a firewall guards does not.
+// reach finds the address by which this machine reaches a port of the dialled node: the internal
+// one, or an external one. A closed port answers, too; one behind a firewall does not.
 func (s *site) reach(port uint16, what string) (*reached, error) {
 	key := fmt.Sprintf("%s %d", s.client.Name, port)
 	if known, ok := s.run.reached.Load(key); ok {
@@ -165,7 +165,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	return r, nil
 }
 
-// responds dials an address, where it is enough that something says no.
+// responds dials an address. A refusal is an answer, too.
 func responds(ctx context.Context, to netip.AddrPort) error {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, tcp, to.String())
@@ -178,11 +178,11 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 	return c.Close()
 }
 
-// entrance is where the wire into the cluster is.
+// entrance returns the place of the wire into the cluster.
 func (s *site) entrance() string { return thisMachine + " and " + s.client.where() }
 
-// entry is the way from this machine to the node that it dials: what the cards of both counted. Answers of
-// which the node sees nothing are counted here alone.
+// entry returns the hop from this machine to the node that it dials: what the cards of both
+// counted. Answers that the node does not see are counted here alone.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here.ns, r.way.Device, false)}
 	if s.client.agent == nil || !back {
@@ -192,7 +192,7 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	if err != nil {
 		return h, err
 	}
-	if in.Kind == "bridge" { // by NAT, the node knows this machine by another address
+	if in.Kind == "bridge" { // after NAT the node sees this machine at another address
 		in = s.client.card
 	}
 	s.client.wire = in.Name
@@ -204,7 +204,7 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	return h, nil
 }
 
-// hostFromOutside is a pod with the node's network, dialled by this machine.
+// hostFromOutside dials a pod with the node's network from this machine.
 func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	r, err := s.reach(port, "port")
 	if err != nil {
@@ -219,8 +219,8 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// onNodeFromOutside is a port of a node, dialled by this machine. Where that is not the server's node, it
-// passes packets on, and takes the answers if it rewrote the client's address.
+// onNodeFromOutside dials a port of a node from this machine. If it is not the server's node, it
+// forwards packets, and gets the answers if it rewrote the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	r, err := s.reach(port, what)
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 	return nil
 }
 
-// describeOwn notes what a result must say of a client outside of the cluster.
+// describeOwn records what a result contains of a client outside of the cluster.
 func (s *site) describeOwn() {
 	r := s.entered
 	if r == nil {
@@ -274,13 +274,13 @@ func (s *site) describeOwn() {
 	}
 	links, err := local.Links(s.run.here.ns, thisMachine, r.way.Device)
 	if err != nil {
-		return // it is only for the words; the counters of a device that is gone fail aloud
+		return // only a description: the counters report a missing device
 	}
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// inspectsOwn reads the settings of this machine that the path is on; a path inside of the cluster has none.
-// Where only root may read them, the result says so.
+// inspectsOwn returns the Inspect of this machine's part of the path, or nil for a path inside of
+// the cluster. If only root may read the settings, the result says so.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

@@ -21,21 +21,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// client-go runs a kubeconfig's credential plug-in without any bound: one that hangs blocks it for
-// ever, and all that the plug-in prints is kept in memory or goes to the terminal as it is. So the
-// configuration names this program with pluginArg instead, which runs the plug-in and bounds it.
+// client-go runs a kubeconfig's credential plug-in without bounds: one that hangs blocks it for
+// ever, and everything that the plug-in prints is kept in memory or goes to the terminal unchanged.
+// So the configuration names this program with pluginArg instead, which runs the plug-in and bounds
+// it.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (
-	// pluginLimit bounds how long a plug-in may take, and loginLimit one that can ask its user.
+	// pluginLimit bounds a plug-in, and loginLimit one that can ask its user.
 	pluginLimit = 30 * time.Second
 	loginLimit  = 5 * time.Minute
-	// maxCredentials bounds what it prints, and maxPrompts what it tells its user, in bytes.
+	// maxCredentials bounds a plug-in's output, and maxPrompts its messages to the user, in bytes.
 	maxCredentials = 1 << 20
 	maxPrompts     = 64 << 10
 )
 
-// Inner runs a credential plug-in if args say so.
+// Inner runs a credential plug-in if args ask for it.
 func Inner(args []string) (ours bool, err error) {
 	const least = 3 // pluginArg, a time and the plug-in
 	if len(args) < least || args[0] != pluginArg {
@@ -60,7 +61,7 @@ func runPlugin(limit time.Duration, name string, args ...string) error {
 	if interactive {
 		limit = max(limit, loginLimit)
 	}
-	runtime.LockOSThread() // Pdeathsig is about the thread
+	runtime.LockOSThread() // Pdeathsig is tied to the thread
 	defer runtime.UnlockOSThread()
 	out, err := exchange.Output(context.Background(), cmd, exchange.Limits{Time: limit, Output: maxCredentials})
 	if err != nil {
@@ -70,7 +71,7 @@ func runPlugin(limit time.Duration, name string, args ...string) error {
 	return err
 }
 
-// prompts passes on what a plug-in tells its user, made printable, up to a limit.
+// prompts passes a plug-in's messages to its user, made printable, up to a limit.
 type prompts struct {
 	w    io.Writer
 	left int // bytes
@@ -85,7 +86,7 @@ func (p *prompts) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// boundPlugin has this program run the configuration's credential plug-in, if it has one.
+// boundPlugin replaces the configuration's credential plug-in, if any, by this program.
 func (c *Client) boundPlugin() error {
 	p := c.config.ExecProvider
 	if p == nil {
@@ -103,8 +104,8 @@ func (c *Client) boundPlugin() error {
 	return nil
 }
 
-// logIn runs the credential plug-in, if there is one, before the API server is asked. So it does
-// not count as the server's time. client-go keeps the credentials.
+// logIn runs the credential plug-in, if any, before the first request, so that it does not count as
+// the server's time. client-go keeps the credentials.
 func (c *Client) logIn(ctx context.Context) error {
 	if c.plugin == "" {
 		return nil

@@ -24,27 +24,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// run is what a Kubernetes has made.
+// run is what a Kubernetes has started.
 type run struct {
 	backend *Kubernetes
 	client  *Client
 	version string   // of the API server
 	here    *outside // nil: clients are in the cluster
 	id      string   // RunLabel's value
-	owner   string   // mark
+	owner   string   // mark of this toll
 	image   string
 	nodes   []Node
 	key     *agent.Key
 	hub     *agent.Hub
 	devices cluster.Devices
-	knocked sync.Map // what came of it: [2]bool
+	knocked sync.Map // results of probing: [2]bool
 	unnamed sync.Map // why names are not known, by the agent's name
 	proxies sync.Map // kube-proxy's mode, by the node's name
 	reached sync.Map // ports of nodes from outside: reached
 
-	making  sync.Mutex // guards following
+	making  sync.Mutex // guards the fields that follow
 	journal *journalFile
-	made    int // names
+	made    int // number of names given out
 	objects []Object
 	bodies  map[place]*body
 	fronts  map[front]*service
@@ -52,7 +52,7 @@ type run struct {
 	closed  bool
 }
 
-// place is where a pod is, and for what.
+// place identifies a pod by node and role.
 type place struct {
 	role role
 	node string
@@ -64,10 +64,10 @@ type body struct {
 	agent *agent.Agent
 	pod   *corev1.Pod
 	port  hostPort
-	err   error // why it has none
+	err   error // why it has no agent
 }
 
-// joinTimeout bounds how long a node may take to start a pod, which may have to fetch an image.
+// joinTimeout bounds the start of a pod, whose node may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
 // begin reads the kubeconfig and finds the nodes. It makes nothing yet.
@@ -87,7 +87,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	all, err := c.Nodes(ctx)
 	if err != nil && len(k.Nodes) > 0 {
-		if some, named := c.named(ctx, k.Nodes); named == nil { // who may see those alone
+		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only those
 			all, err = some, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// image is the name of toll's.
+// image returns the name of toll's image.
 func (k *Kubernetes) image() (string, error) {
 	if k.Image != "" {
 		return k.Image, nil
@@ -124,7 +124,7 @@ func (k *Kubernetes) image() (string, error) {
 	return name, err
 }
 
-// owes notes that an object is about to be made.
+// owes records that an object is about to be made.
 func (r *run) owes(o Object) error {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -156,7 +156,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 		return nil, err
 	}
 	into := &corev1.Pod{}
-	// Whether it was made would not be known after an interrupt.
+	// After an interrupt it would be unknown whether it was made.
 	if err := r.client.create(context.WithoutCancel(ctx), pods, r.pod(name, kind, n, port), into); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 	}
 }
 
-// bodyOf is the pod of a role on a node, with its agent, made once.
+// bodyOf returns the pod of a role on a node, with its agent, made once.
 func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	at := place{kind, n.Name}
 	r.making.Lock()
@@ -232,14 +232,14 @@ func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error)
 	return err
 }
 
-// service is one that leads to the serving pod.
+// service is a service for the serving pod.
 type service struct {
 	once sync.Once
 	made corev1.Service
 	err  error
 }
 
-// frontOf is the service of a kind, made once.
+// frontOf returns the service of a kind, made once.
 func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) {
 	r.making.Lock()
 	s := r.fronts[kind]
@@ -257,7 +257,7 @@ func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) 
 	return &s.made, s.err
 }
 
-// proxyOn says what kube-proxy is on a node, in words.
+// proxyOn returns kube-proxy's mode on a node, in words.
 func (r *run) proxyOn(ctx context.Context, e *end) string {
 	if known, ok := r.proxies.Load(e.Name); ok {
 		return known.(string)
@@ -271,8 +271,8 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// agentIn starts an agent in a pod. What is secret comes by the stream: arguments are shown to
-// who may list processes, and audit logs have them.
+// agentIn starts an agent in a pod. Secrets are sent on the stream: arguments are visible to
+// whoever may list processes, and in audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
 	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)
@@ -327,10 +327,10 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	return a, nil
 }
 
-// carried are the connections of a carrier, which end with more than an end of file.
+// carried are the connections of a carrier, whose end has a reason.
 type carried struct {
 	*agent.Carrier
-	why func() error // nil: it goes on
+	why func() error // nil: it continues
 }
 
 func (c *carried) Accept() (net.Conn, error) {
@@ -341,7 +341,7 @@ func (c *carried) Accept() (net.Conn, error) {
 	return &explained{conn, c.why}, nil
 }
 
-// explained is a connection whose errors are those of what carries it.
+// explained is a connection whose errors are those of its carrier.
 type explained struct {
 	net.Conn
 	why func() error
@@ -366,7 +366,7 @@ func (e *explained) explain(err error) error {
 
 var errSilent = errors.New("the agent said nothing")
 
-// silent is why nothing came from an agent.
+// silent returns why nothing arrived from an agent.
 func (r *run) silent(ctx context.Context, s *stream, err error) error {
 	switch end := s.ended(); {
 	case end != nil:
@@ -379,10 +379,10 @@ func (r *run) silent(ctx context.Context, s *stream, err error) error {
 	return err
 }
 
-// removal bounds how long removing may take.
+// removal bounds the removal.
 const removal = 45 * time.Second
 
-// close lets the agents go, and removes all that was made.
+// close releases the agents, and removes everything that was made.
 func (r *run) close() error {
 	err := r.hub.Close()
 	if r.here != nil {
@@ -407,16 +407,16 @@ func (r *run) close() error {
 	return errors.Join(err, gone, journal.close(gone == nil))
 }
 
-// leftError says what of a run is left.
+// leftError reports what of a run is left.
 type leftError struct{ err error }
 
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// Left says that something is.
+// Left marks the error.
 func (e *leftError) Left() {}
 
-// Hint is how to remove it.
+// Hint returns how to remove it.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// site is a path while it is built: one operation, to which the context belongs. What outlives
-// it, as counters do, has none of it.
+// site is a path being built. Its context is that of the one operation; counters, which outlive it,
+// do not use it.
 type site struct {
 	ctx  context.Context
 	run  *run
 	path *path.Path
 
-	server, client *end // from outside, client is the node that is dialled
+	server, client *end // with an outside client, client is the dialled node
 	spots          []cluster.Spot
 	used           []used   // pods
-	unseen         []string // hops that are there and cannot be witnessed, and why
+	unseen         []string // hops that cannot be witnessed, and why
 	entered        *reached // the way into the cluster; nil: the client is in it
 }
 
@@ -42,15 +42,15 @@ type used struct {
 // end is a node that the path is on.
 type end struct {
 	Node
-	// machine is the agent that meters the node: that in its own namespace or, unprivileged, a
+	// machine is the agent that meters the node: the one in its own namespace or, unprivileged, a
 	// pod's.
 	machine *agent.Agent
 	agent   *agent.Agent // in the node's own namespace; nil: unprivileged
 	devices []agent.Interface
 	card    agent.Interface // the device with the node's address
 	own     []string        // other devices of the node's that the path crosses
-	to      []netip.Addr    // that it leads to by them
-	wire    string          // device by which the path leaves the node for another machine; "": it does not
+	to      []netip.Addr    // addresses that it reaches by them
+	wire    string          // device by which the path leaves the node for another machine; "": none
 }
 
 // begin finds the nodes.
@@ -76,14 +76,14 @@ func (s *site) begin() error {
 	if s.client.machine.Hello().Boot != s.server.machine.Hello().Boot {
 		s.path.Machines = append(s.path.Machines, s.client.machine)
 	}
-	if s.run.here != nil { // whose own meters count
+	if s.run.here != nil { // its own meters count
 		boot, _ := owner.BootID()
 		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == boot })
 	}
 	return nil
 }
 
-// pair are the path's nodes.
+// pair returns the path's nodes.
 func (s *site) pair() (server, client Node, err error) {
 	all, spec := s.run.nodes, s.path.Spec
 	if s.run.here != nil {
@@ -108,7 +108,8 @@ func (s *site) pair() (server, client Node, err error) {
 	return server, client, nil
 }
 
-// end asks a node's agent for its devices. Unprivileged, a pod of that role stands for the node.
+// end asks a node's agent for its devices. Unprivileged, a pod of the given role represents the
+// node.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	e := &end{Node: n}
 	if s.run.backend.Unprivileged {
@@ -138,14 +139,15 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 
 func (e *end) where() string { return "node " + e.Name }
 
-// deviceHop is a device in a node's own namespace, which others' packets cross, too.
+// deviceHop returns the hop of a device in a node's own namespace, which others' packets cross,
+// too.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := cluster.DeviceHop(e.agent, e.where(), kind, name, forwardRx)
 	h.Others = true
 	return h
 }
 
-// natHop is connections that the node's rules rewrite.
+// natHop returns the hop of connections that the node's rules rewrite.
 func (e *end) natHop(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: e.where(), Expect: path.Matches, Read: e.agent.Read(agent.Counter{NAT: &n})}
 }
@@ -155,13 +157,13 @@ type box struct {
 	*cluster.Box
 	kind mode.HopKind
 	port hostPort
-	pair agent.Interface // the other end of its pair, in the node's namespace; without a name: none is known
+	pair agent.Interface // the other end of its pair, in the node's namespace; without a name if unknown
 }
 
-// kinds are what a pod's device may be.
+// kinds are the hops of pods' devices by kind.
 var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
 
-// box finds the pod of a role on a node.
+// box returns the pod of a role on a node.
 func (s *site) box(kind role, e *end) (*box, error) {
 	body, err := s.run.bodyOf(s.ctx, kind, e.Node)
 	if err != nil {
@@ -203,11 +205,11 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	return b, nil
 }
 
-// hop is the pod's own device.
+// hop returns the hop of the pod's own device.
 func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
 
-// bridged is the pod's bridge as its node's own device, which counts what goes between the node
-// and its pods; none if the pod is on no bridge.
+// bridged returns the hop of the pod's bridge as its node's own device, which counts what goes
+// between the node and its pods, or none if the pod is on no bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	if e.agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
@@ -215,7 +217,8 @@ func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
 }
 
-// switched is the bridge between two pods of a node: what it sent out of their ports.
+// switched returns the hop of the bridge between two pods of a node: what it sent out of their
+// ports.
 func (e *end) switched(client, server *box) []path.Hop {
 	if e.agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
 		return nil
@@ -224,7 +227,7 @@ func (e *end) switched(client, server *box) []path.Hop {
 	return []path.Hop{cluster.SwitchHop(e.agent, e.where(), server.pair.Master, sent(client), sent(server))}
 }
 
-// kindOf is a device's.
+// kindOf returns a device's kind.
 func (e *end) kindOf(name string) string {
 	for _, d := range e.devices {
 		if d.Name == name {
@@ -234,13 +237,13 @@ func (e *end) kindOf(name string) string {
 	return ""
 }
 
-// tunnels are the devices by which packets go to other nodes inside other packets, by their kinds.
+// tunnels maps kinds of devices that encapsulate packets to other nodes to hops.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// ofCilium are its tunnels: its routes name a device that its programs go past.
+// ofCilium are Cilium's tunnels: its routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
-// between are the hops from the client's node to the server's, for packets to there and back.
+// between returns the hops from the client's node to the server's, for packets there and back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if s.server.agent == nil || s.client.agent == nil {
 		return nil, nil
@@ -279,7 +282,7 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	return hops, nil
 }
 
-// leaves is the device by which packets leave a node for an address of another one.
+// leaves returns the device by which packets leave a node for an address of another one.
 func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	way, err := e.agent.Route(s.ctx, to)
 	if err != nil {
@@ -307,8 +310,8 @@ func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	return d, nil
 }
 
-// cards notes the network cards of the nodes, and of this machine if the client is here. What is not known of
-// them fails no path.
+// cards adds the network cards of the nodes, and of this machine if the client is here. Unknown
+// ones do not fail the path.
 func (s *site) cards() {
 	ends := []*end{s.client, s.server}
 	if s.client == s.server {
@@ -332,7 +335,7 @@ func (s *site) cards() {
 	}
 }
 
-// serve places the server, and the client, which dials it there.
+// serve places the server, and the client, which dials it at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.machine}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
@@ -354,8 +357,8 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// inspectable lets the path be inspected: of the nodes, what it crosses there. Programs that may
-// take packets past a device are usual on a cluster; they are said, and not refused: each pod's
+// inspectable sets the path's Inspect: of the nodes, what the path crosses there. Programs that may
+// take packets past a device are usual on a cluster; they are named, and not refused: each pod's
 // own device and the nodes' cards count all the same.
 func (s *site) inspectable() {
 	if s.server.agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
@@ -379,7 +382,7 @@ func (s *site) inspectable() {
 	spots, own, pods, r, most := s.spots, s.inspectsOwn(to), s.used, s.run, 0
 	s.path.Inspect = func() ([]path.Setting, error) {
 		all, err := cluster.Inspect(spots)
-		if err != nil || len(all) < most { // a pod's devices go before its stream does
+		if err != nil || len(all) < most { // a pod's devices disappear before its stream does
 			if left := r.lost(pods); left != nil {
 				return nil, left
 			}
@@ -390,8 +393,8 @@ func (s *site) inspectable() {
 	}
 }
 
-// lost says of the first pod that has gone why, as a *path.LeftError. If none has, but the way to one broke, that
-// is a *path.CutError; nil: neither.
+// lost returns a *path.LeftError for the first pod that is gone. If none is, but the stream to one
+// broke, it returns a *path.CutError; otherwise nil.
 func (r *run) lost(all []used) error {
 	var cut error
 	for _, u := range all {
@@ -407,7 +410,7 @@ func (r *run) lost(all []used) error {
 	return cut
 }
 
-// describe notes what a result must say of the cluster and its devices.
+// describe records what a result contains of the cluster and its devices.
 func (s *site) describe() {
 	f := s.path.Facts
 	f["server node"], f["client node"] = s.server.fact(), s.client.fact()
