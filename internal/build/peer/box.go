@@ -13,12 +13,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// clientContainer is the place of a client that is in a container there.
+// clientContainer begins the name of the place of a client in a container there.
 const clientContainer = "client container on "
 
-// client places the client of a path to this machine's Docker Engine: outside every
-// container there, or in one that the engine there makes. The hops are those from it to
-// this machine's card.
+// client places the client of a path to this machine's Docker Engine: outside of every container
+// there, or in one that the engine there makes. The hops are those from it to this machine's card.
 func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -37,7 +36,7 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, seg
 	case p.Spec.Mode == mode.Host:
 		order.Network, on = "host", "the peer's own"
 	case p.Spec.Mode == mode.PublishDefault:
-		order.Network, on = "bridge", "Docker's default bridge network" // as Docker calls it
+		order.Network, on = "bridge", "Docker's default bridge network" // as Docker names it
 	}
 	engine, err := r.agent.Boxes(ctx)
 	if err != nil {
@@ -82,14 +81,13 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, seg
 
 // box is a container there, on a bridge.
 type box struct {
-	agent        *agent.Agent // in it
+	agent        *agent.Agent // in the container
 	device       agent.Interface
 	addr         netip.Addr
-	bridge, port string // of the peer: the bridge, and the outer end of the container's pair; "": it is on a card
+	bridge, port string // of the peer: the bridge, and the outer end of the container's pair; "": on a card
 }
 
-// box finds a container's device, and on the peer the other end of its pair unless it is on
-// a card.
+// box finds a container's device, and on the peer the other end of its pair unless it is on a card.
 func (s *site) box(inner *agent.Agent, onCard bool) (b box, err error) {
 	b.agent = inner
 	inside, err := inner.Interfaces(s.ctx, "")
@@ -121,18 +119,18 @@ func (s *site) box(inner *agent.Agent, onCard bool) (b box, err error) {
 	return b, nil
 }
 
-// elsewhere refuses an engine whose containers do not get out by the peer's card.
+// elsewhere returns the error for an engine whose containers do not use the peer's card.
 func (s *site) elsewhere() error {
 	return &path.UnsupportedError{Missing: s.run.agent.Name() + ": its Docker Engine runs in another network namespace than what ssh starts there", Remedy: "--from remote"}
 }
 
-// remember notes a path's container until the path is closed.
+// remember records a path's container until the path is closed.
 func (r *run) remember(p *path.Path, b box) {
 	r.boxed.Store(p, b)
 	p.Undo.Push("forget the "+b.agent.Name(), func() error { r.boxed.Delete(p); return nil })
 }
 
-// spotsOf are the namespaces there that a path has beside the two cards.
+// spotsOf returns a path's namespaces there other than those of the two cards.
 func (r *run) spotsOf(p *path.Path) []spot {
 	known, ok := r.boxed.Load(p)
 	if !ok {

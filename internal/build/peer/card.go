@@ -2,7 +2,7 @@ package peer
 
 import "github.com/bridgetoll/bridgetoll/internal/build/path/local"
 
-// cards notes the network cards of both machines that the wire between them begins and ends at.
+// cards adds the network cards of both machines at the ends of the wire.
 func (s *site) cards() error {
 	if err := local.Cards(s.path, s.run.here, thisMachine, s.here.Device, true); err != nil {
 		return err

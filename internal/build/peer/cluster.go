@@ -21,16 +21,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the
-// others. The zero value lacks Hosts and Version; Close ends it.
+// Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the others.
+// Hosts and Version must be set; Close ends it.
 type Cluster struct {
-	// Hosts are the machines. One that is Here is this one, without ssh.
+	// Hosts are the machines. A Host that is Here is this machine, without ssh.
 	Hosts []Host
-	// Names are what to call each of Hosts; "", or nil: as its host.
+	// Names are the names of Hosts in the report; "" or nil: the host itself.
 	Names []string
-	// Network is where they dial each other; an invalid one is any.
+	// Network is the network in which they dial each other; invalid: any.
 	Network netip.Prefix
-	// Binary, Version, Sudo and SSH are as of a Peer.
+	// Binary, Version, Sudo and SSH are those of a Peer.
 	Binary  string
 	Version string
 	Sudo    bool
@@ -41,10 +41,10 @@ type Cluster struct {
 
 var _ path.Distant = (*Cluster)(nil)
 
-// Name is "peer".
+// Name returns "peer".
 func (c *Cluster) Name() string { return Name }
 
-// Distant is true: the machines have clocks of their own.
+// Distant returns true: the machines have clocks of their own.
 func (c *Cluster) Distant() bool { return true }
 
 // fleet is what a Cluster has started.
@@ -54,7 +54,7 @@ type fleet struct {
 	members []*member
 	end     undo.Stack
 
-	mu   sync.Mutex // guards following
+	mu   sync.Mutex // guards the fields that follow
 	ways map[[2]*member]way
 }
 
@@ -65,18 +65,18 @@ type member struct {
 	seen    have
 	agent   *agent.Agent
 	devices []agent.Interface
-	addrs   []netip.Addr // where others dial it, the likeliest first
+	addrs   []netip.Addr // its addresses for others, the likeliest first
 	err     error        // why it does not take part
 }
 
-// way is how a client gets to a server, and back.
+// way is the route of a client to a server, and back.
 type way struct {
 	dial        netip.Addr
 	there, back link.Route
 }
 
-// Cluster brings an agent to each machine and says what they are. Of those that get none it
-// says why, by name.
+// Cluster starts an agent on each machine and returns the machines' facts. without has the reason
+// for machines without an agent, by name.
 func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
 	f, err := c.start(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 			about.Address, about.Kernel, about.CPUs, about.Boot = m.addrs[0].String(), hello.Kernel, hello.CPUs, hello.Boot
 			if i := slices.IndexFunc(m.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) }); i >= 0 {
 				about.MTU = m.devices[i].MTU
-				about.Cards, _, _ = m.agent.Cards(ctx, m.devices[i].Name) // what is not known of them fails no mesh
+				about.Cards, _, _ = m.agent.Cards(ctx, m.devices[i].Name) // missing facts do not fail a mesh
 				for j := range about.Cards {
 					about.Cards[j].Where = "peer " + m.name
 				}
@@ -103,7 +103,7 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 	return all, without, nil
 }
 
-// Check finds out whether two of the machines reach each other.
+// Check returns an error unless two of the machines reach each other.
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
 		return &path.UnsupportedError{Missing: "between machines that ssh reaches a mesh is measured in mode native", Remedy: "--mode native; a swarm has other modes: --on swarm"}
@@ -111,7 +111,7 @@ func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	built, err := c.Build(ctx, spec)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		return u // the caller knows for what
+		return u // the caller adds the path
 	}
 	if err != nil {
 		return err
@@ -234,9 +234,9 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	return err
 }
 
-// address finds out where others dial each machine: where ssh reached it, or was seen to
-// come from, and else at the cards by which it reaches the world; in the network that was
-// named at any card. A machine that is named twice is refused.
+// address determines where others dial each machine: where ssh reached it, or where its connection
+// came from, else at its cards with a default route; if a network was named, at any card in it. It
+// returns an error if a machine is named twice.
 func (f *fleet) address() error {
 	var seen []netip.Addr // this machine's addresses
 	for _, m := range f.members {
@@ -263,7 +263,8 @@ func (f *fleet) address() error {
 	return nil
 }
 
-// addresses are a machine's own, the likeliest first. Of this machine some were seen.
+// addresses returns a machine's own addresses, the likeliest first. seen are those at which others
+// saw this machine.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
 		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) && !slices.Contains(out, a) {
@@ -275,7 +276,7 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 		first = seen
 	}
 	for _, a := range first {
-		if slices.ContainsFunc(m.devices, func(d agent.Interface) bool { return has(d, a) }) { // else NAT is between
+		if slices.ContainsFunc(m.devices, func(d agent.Interface) bool { return has(d, a) }) { // otherwise there is NAT in between
 			add(a)
 		}
 	}
@@ -290,12 +291,12 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 	return out
 }
 
-// same reports whether two are one machine's network namespace.
+// same reports whether both are in one machine's network namespace.
 func (m *member) same(other *member) bool {
 	return m.agent.Hello().Boot == other.agent.Hello().Boot && slices.ContainsFunc(other.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) })
 }
 
-// find is a machine that takes part.
+// find returns a machine that takes part.
 func (f *fleet) find(name string) (*member, error) {
 	for _, m := range f.members {
 		if m.name != name {
@@ -312,8 +313,7 @@ func (f *fleet) find(name string) (*member, error) {
 	return nil, fmt.Errorf("the run has no machine %s", name)
 }
 
-// way finds how a machine gets to another one, and back, once: the kernels of both are
-// asked.
+// way returns the routes of a machine to another one, and back, asking the kernels of both once.
 func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
 	key := [2]*member{client, server}
 	f.mu.Lock()
@@ -356,14 +356,14 @@ func (c *Cluster) Close() error {
 	return c.kept.Close(func(f *fleet) error { return f.end.Undo() })
 }
 
-// leg is a path between two machines while it is built.
+// leg is a path between two machines that is being built.
 type leg struct {
 	path           *path.Path
 	client, server *member
 	way
 }
 
-// native is a process on either machine, and the wire between them.
+// native places a process on either machine, with the wire between them.
 func (l *leg) native() error {
 	at := netip.AddrPortFrom(l.dial, drawPort())
 	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
@@ -380,14 +380,14 @@ func (l *leg) native() error {
 
 func (l *leg) between() string { return l.client.name + " and " + l.server.name }
 
-// drawPort draws a port. Whether it is free there is not asked; what listens on a fixed
-// one is below, and dials from one above.
+// drawPort returns a random port, without checking that it is free there; fixed listeners have
+// lower ones, and dialling ends higher ones.
 func drawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
 }
 
-// Finish notes what a result must say of the way.
+// Finish records what a result contains of the route.
 func (l *leg) Finish() error {
 	l.path.Facts["route there"] = wayInWords(l.there.Source, l.there, l.dial)
 	l.path.Facts["route back"] = wayInWords(l.dial, l.back, l.there.Source)

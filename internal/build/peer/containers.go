@@ -16,7 +16,7 @@ import (
 // contained reports whether the Docker Engine of this machine builds the mode's server.
 func contained(m mode.Name) bool { return slices.Contains(docker.Remotely(), string(m)) }
 
-// engine is the Docker Engine of this machine, with all clients on the peer.
+// engine returns the Docker Engine of this machine, with all clients on the peer.
 func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
 	s := &site{ctx: ctx, run: r, path: &path.Path{Spec: spec}}
 	if err := s.begin(); err != nil {
@@ -29,7 +29,7 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	}
 	four, six := s.server, s.server
 	other, err := s.dialled(s.server.Is4())
-	if err != nil { // which a path of that family says again
+	if err != nil { // a path of that family returns the error again
 		other = netip.Addr{}
 	}
 	if s.server.Is4() {
@@ -51,8 +51,8 @@ func (r *run) closeEngine() error {
 	return r.docker.Close()
 }
 
-// checkContained finds out whether the engine can have the path, and what a path without
-// containers needs, too.
+// checkContained checks whether the engine can have the path, and what a path without containers
+// needs, too.
 func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	r, err := p.start(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	return r.tryRoute(ctx, spec)
 }
 
-// boxes finds out whether the peer's Docker Engine makes containers, and whether what its
-// rules rewrite can be counted.
+// boxes returns an error unless the peer's Docker Engine makes containers, and what its rules
+// rewrite can be counted.
 func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	if err := r.left(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 	return built, nil
 }
 
-// together reads settings that two read; either may be nil.
+// together returns a function that reads the settings of both; either may be nil.
 func together(a, b func() ([]path.Setting, error)) func() ([]path.Setting, error) {
 	return func() (all []path.Setting, err error) {
 		for _, read := range []func() ([]path.Setting, error){a, b} {

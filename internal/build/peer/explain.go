@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// told are what ssh says when it cannot reach a machine, and what to do.
+// told maps ssh's messages to what is missing and the remedy.
 var told = []struct{ says, missing, remedy string }{
 	{"password is required", "sudo on %s asks for a password", sudoers},
 	{"authentication is required", "sudo on %s asks for a password", sudoers},
@@ -35,10 +35,10 @@ var told = []struct{ says, missing, remedy string }{
 	{"exec format error", "toll does not run on %s: it is for another kind of machine", "--peer-binary with a toll that is built for it"},
 }
 
-// sudoers is a line that lets a toll that is installed there be run as root, and nothing else.
+// sudoers is a line that lets an installed toll be run as root, and nothing else.
 const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
-// explain says why the peer was not reached, in the words of ssh if it ended.
+// explain returns why the peer was not reached, in ssh's words if it has ended.
 func (c *connection) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errSilent) {
 		select {
@@ -52,7 +52,7 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	}
 	select {
 	case <-c.ended:
-	case <-time.After(endLimit): // it goes on
+	case <-time.After(endLimit): // it is still running
 		return fmt.Errorf("%s: %w", c.host, err)
 	}
 	if c.err == nil {

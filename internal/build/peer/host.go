@@ -10,13 +10,13 @@ import (
 
 // Host is a machine as its user names it for ssh.
 type Host struct {
-	User string // "": as ssh is configured
+	User string // "": ssh's default
 	Name string // a name, an address or an alias of ssh's configuration
-	Port uint16 // 0: as ssh is configured
+	Port uint16 // 0: ssh's default
 }
 
-// ParseHost reads [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. What
-// ssh would take for an option, or for several words, is no host.
+// ParseHost parses [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. It refuses what
+// ssh would take for an option, or for several words.
 func ParseHost(s string) (h Host, err error) {
 	bad := func(why string) (Host, error) { return Host{}, fmt.Errorf("%q is not a machine: %s", s, why) }
 	rest := s
@@ -64,7 +64,7 @@ func ParseHost(s string) (h Host, err error) {
 	return h, nil
 }
 
-// plain refuses what ssh, or a command that its user configured with %h or %r in it, would
+// plain returns an error for a word that ssh, or a configured command with %h or %r in it, would
 // not take for a name.
 func plain(word string) error {
 	if strings.HasPrefix(word, "-") {

@@ -1,14 +1,14 @@
-// Package peer builds paths to another machine that its user reaches by ssh. The
-// system's ssh program starts toll there as an agent (see package agent), whose
-// connections are ssh's standard input and output: no port is opened for it, and ssh's
-// own configuration, keys and known hosts decide who is let in.
+// Package peer builds paths to another machine that its user reaches by ssh. The system's ssh
+// program starts toll there as an agent (see package agent), whose connections are ssh's standard
+// input and output: no port is opened for it, and ssh's own configuration, keys and known hosts
+// decide who may log in.
 //
-// A toll that is not there is copied to a directory of its own, and removed by the agent
-// as soon as it runs; so nothing is left there, whatever happens to either machine. The
-// agent ends itself when its standard input ends.
+// A missing toll is copied to a directory of its own, which the agent removes as soon as it runs;
+// the kernel keeps the program for its processes. So nothing is left there, whatever happens to
+// either machine. The agent ends itself when its standard input ends.
 //
-// The server is on this machine, as a process or in a container of its Docker Engine, and
-// the client on the peer, as a process or in a container of the engine there.
+// The server is on this machine, as a process or in a container of its Docker Engine, and the
+// client on the peer, as a process or in a container of the engine there.
 package peer
 
 import (
@@ -34,20 +34,20 @@ import (
 // Name is the backend's name.
 const Name = sample.Peer
 
-// Peer is the backend. The zero value lacks Host and Version; Close ends it.
+// Peer is the backend. Host and Version must be set; Close ends it.
 type Peer struct {
-	// Host is the other machine, as ssh takes it.
+	// Host is the other machine, as for ssh.
 	Host Host
-	// Address is this machine's own address that the peer dials; an invalid one is that
-	// from which the ssh connection comes.
+	// Address is this machine's address that the peer dials; if invalid, the one from which the ssh
+	// connection comes.
 	Address netip.Addr
 	// Binary is the program to copy to a machine of another architecture; "" is none.
 	Binary string
-	// Version is toll's.
+	// Version is toll's version.
 	Version string
-	// Sudo has the agent run as root there, by sudo.
+	// Sudo runs the agent as root there, by sudo.
 	Sudo bool
-	// SSH is the program and its first arguments; none is ssh.
+	// SSH is the program and its first arguments; empty: ssh.
 	SSH []string
 
 	kept cluster.Once[*run]
@@ -55,10 +55,10 @@ type Peer struct {
 
 var _ path.Distant = (*Peer)(nil)
 
-// Name is "peer".
+// Name returns "peer".
 func (p *Peer) Name() string { return Name }
 
-// Distant is true: client and server have clocks of their own.
+// Distant returns true: client and server have clocks of their own.
 func (p *Peer) Distant() bool { return true }
 
 // recipes build the modes that need nothing but the two machines.
@@ -66,10 +66,10 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.Native: (*site).native,
 }
 
-// Modes are those that need no Docker Engine, by name.
+// Modes returns the names of the modes that need no Docker Engine.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Check starts the agent, which stays until Close, and looks at the way between the two.
+// Check starts the agent, which stays until Close, and checks the routes between the two machines.
 func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	built, err := p.Build(ctx, spec)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		return u // the caller knows for what
+		return u // the caller adds the path
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	return built.Close()
 }
 
-// refuse refuses what no peer can change.
+// refuse returns an error for what no peer can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
@@ -104,7 +104,7 @@ func refuse(s path.Spec) error {
 		return &path.UnsupportedError{Missing: "programs are not started on a peer", Remedy: "toll run --on lab or docker"}
 	}
 	if contained(s.Mode) {
-		return nil // the engine says which tunes it has
+		return nil // the engine knows which tunes it has
 	}
 	return recipe.RefuseTunes(s)
 }
@@ -136,12 +136,12 @@ type run struct {
 
 	boxed sync.Map // containers there, by the *path.Path that has one
 
-	asking sync.Mutex // guards following
+	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker
-	tried  map[bool]error // what came of laying a route, of IPv6 or not
+	tried  map[bool]error // results of adding a route, by IPv6 or not
 }
 
-// start reaches the peer once; what came of it is remembered until Close.
+// start connects to the peer once; the result is remembered until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
 	return p.kept.Start(ctx, p.begin)
 }
@@ -185,7 +185,8 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	return r, nil
 }
 
-// Agent is the agent there, which ends with Close, and what reports say of its machine.
+// Agent returns the agent there, which ends with Close, and a description of its machine for
+// reports.
 func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
 	r, err := p.start(ctx)
 	if err != nil {
@@ -203,7 +204,7 @@ func (p *Peer) Close() error {
 // thisMachine is the place of what runs outside every container here.
 const thisMachine = "this machine"
 
-// hostPlace is that place.
+// hostPlace starts processes of this machine.
 type hostPlace struct{ ns *netns.NS }
 
 func (hostPlace) Name() string { return thisMachine }
@@ -213,7 +214,7 @@ func (m hostPlace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(m.ns, thisMachine, c)
 }
 
-// left is an agent that is gone, as an error.
+// left returns the error of an agent that is gone.
 func (r *run) left() error {
 	if err := r.agent.Err(); err != nil {
 		return &path.LeftError{Node: r.agent.Name(), Err: err}
@@ -221,7 +222,7 @@ func (r *run) left() error {
 	return nil
 }
 
-// agentName is how reports call the peer.
+// agentName returns the peer's name in reports.
 func (h Host) agentName() string {
 	if h.Here() {
 		return thisMachine

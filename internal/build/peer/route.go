@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// route leads the peer to a network of this machine, by this machine's address on the card towards
-// it, until the path is closed.
+// route adds a route on the peer to a network of this machine, by this machine's address on the
+// card towards it, until the path is closed.
 func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -40,10 +40,10 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	return nil
 }
 
-// Networks of nobody's, for documentation (RFC 5737 and 3849), that the peer is led to for a moment.
+// Networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a route.
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"), true: netip.MustParsePrefix("2001:db8::/64")}
 
-// tryRoute finds out, once, whether the peer can be led to a network of this machine.
+// tryRoute tries, once, whether a route to a network of this machine can be added on the peer.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
@@ -59,7 +59,7 @@ func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
 	}
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		err = u // the caller knows for what
+		err = u // the caller adds the path
 	}
 	if r.tried == nil {
 		r.tried = map[bool]error{}

@@ -18,19 +18,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// site is a path while it is built: one operation, to which the context belongs.
+// site is a path being built: one operation, to which the context belongs.
 type site struct {
 	ctx  context.Context
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr // this machine's, that is dialled, and the peer's, that dials
+	server, client netip.Addr // this machine's dialled address, and the peer's that dials
 	there, here    link.Route // from the peer to this machine, and back
 	spots          []spot     // of the path, on the peer
 	unwatched      []string   // machines whose settings cannot be read
 }
 
-// begin finds the way between the two machines, both ways.
+// begin finds the routes between the two machines.
 func (s *site) begin() (err error) {
 	if err := s.run.left(); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (s *site) begin() (err error) {
 
 const loopback = "lo"
 
-// dialled is the address of this machine that the peer dials: the named one, or that from which ssh's
-// connection comes, or of the other family one of the same card.
+// dialled returns the address of this machine that the peer dials: the named one, or the one from
+// which ssh's connection comes, or for the other family one of the same card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
@@ -104,8 +104,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	return s.beside(at, others)
 }
 
-// beside is one of this machine's addresses of the other family, on the card that has one: the peer
-// has a way to it by the same card, from an address of that family.
+// beside returns one of this machine's addresses of the other family, on the card that has at: the
+// peer must have a route to it by the same card, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	known, err := s.run.agent.Route(s.ctx, at)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 		Remedy: "--peer-dial with this machine's " + family + " address that the peer reaches, or the other family"}
 }
 
-// native is a process on either machine, and the wire between them.
+// native places a process on either machine, with the wire between them.
 func (s *site) native() error {
 	port, err := local.FreePort(s.run.here, s.server, s.path.Spec.UDP)
 	if err != nil {
@@ -141,10 +141,10 @@ func (s *site) native() error {
 	return nil
 }
 
-// between is where the wire is.
+// between returns the place of the wire.
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
-// wireHop is the way between the machines' cards: what both of them counted.
+// wireHop returns the hop between the machines' cards: what both of them counted.
 func (s *site) wireHop() path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
 		Read: cluster.Both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
@@ -160,7 +160,7 @@ func (s *site) Finish() error {
 	return s.inspectable()
 }
 
-// describe notes what a result must say of the two machines and the way between them.
+// describe records what a result contains of the two machines and the routes between them.
 func (s *site) describe() error {
 	hello := s.run.agent.Hello()
 	family := "IPv6"
@@ -187,7 +187,7 @@ func (s *site) describe() error {
 	return s.cards()
 }
 
-// wayInWords is a way, as reports have it.
+// wayInWords describes a route for reports.
 func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s by %s", from, w.Device)
@@ -198,8 +198,8 @@ func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	return b.String()
 }
 
-// inspectable lets the settings of both cards be read, and what else decides on each
-// machine. Where that is not permitted, the result says so.
+// inspectable sets the path's Inspect: both cards, and what else decides on each machine. If that
+// is not permitted, the result says so.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
 	for _, c := range s.path.Clients { // a container's address has a route of its own there

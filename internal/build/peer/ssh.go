@@ -29,21 +29,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// boot is what a POSIX shell on the peer runs. It is one compound command, so that the
-// shell has read all of it before it obeys, and what follows is for its children.
+// boot is what a POSIX shell on the peer runs. It is one compound command, so the shell has read
+// all of it before executing any, and what follows on the input is for its children.
 //
 //go:embed boot.sh
 var boot string
 
 const (
-	// answerLimit bounds how long the peer may take for its next word: to let us in and
-	// start a shell, which may be slow, or to start toll.
+	// answerLimit bounds the wait for the peer's next message: logging in and starting a shell may
+	// be slow, and so may starting toll.
 	answerLimit = 60 * time.Second
-	// stalled bounds how long no byte of a copy may be taken.
+	// stalled bounds the time in which no byte of a copy is accepted.
 	stalled = 60 * time.Second
-	// endLimit bounds how long ssh may take to end when the agent has.
+	// endLimit bounds ssh's end after the agent's.
 	endLimit = 3 * time.Second
-	// noise bounds what a shell may say before it obeys, in bytes.
+	// noise bounds what a shell may print before it runs the command, in bytes.
 	noise = 1 << 20
 )
 
@@ -52,24 +52,24 @@ type connection struct {
 	host    Host
 	name    string // of the agent, in reports
 	process *path.Process
-	ended   chan struct{} // closed when ssh has
-	err     error         // how
-	in      *bufio.Reader // what the peer says
+	ended   chan struct{} // closed when ssh has ended
+	err     error         // how ssh ended
+	in      *bufio.Reader // the peer's output
 	mark    string
 	seen    have
 	carrier *agent.Carrier
-	limit   time.Duration // for the peer's next word
+	limit   time.Duration // for the peer's next message
 }
 
-// have is what the peer said of itself.
+// have is what the peer reported of itself.
 type have struct {
 	System, Machine string         // uname -s and -m
-	Sum             string         // SHA-256 of its own toll, in hex; "": it has none
-	User            string         // who is let in there, as sudoers takes it
-	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: not told
+	Sum             string         // SHA-256 of its own toll, in hex; "": none
+	User            string         // the user there, as sudoers names it
+	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: unknown
 }
 
-// dial starts an agent on the peer, and hands it the bundle.
+// dial starts an agent on the peer, and sends it the bundle.
 func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
 	run := append(slices.Clone(p.SSH), p.Host.args("sh")...)
 	if len(p.SSH) == 0 {
@@ -105,12 +105,12 @@ func newConnection(h Host) (*connection, error) {
 	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
-// open starts a program, has an agent started at its other end, and carries that one's
+// open starts a program, has an agent started at its other end, and carries the agent's
 // connections.
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, start func() error) (err error) {
 	said := &local.Tail{}
 	cmd.Stderr = said
-	cmd.WaitDelay = endLimit // a master connection of the user's may keep the standard error
+	cmd.WaitDelay = endLimit // a master connection of the user's may keep the standard error open
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, st
 	defer func() {
 		if err != nil {
 			err = c.explain(ctx, err)
-			c.kill() // a shell there ends with its input, and removes what it has of a copy
+			c.kill() // the shell there ends with its input, and removes what it has of a copy
 			err = errors.Join(err, c.close())
 		}
 	}()
@@ -172,7 +172,7 @@ func (c *connection) prepare(p *Peer, bundle []byte) error {
 	return c.introduce(bundle)
 }
 
-// introduce waits for the agent, and hands it the bundle.
+// introduce waits for the agent, and sends it the bundle.
 func (c *connection) introduce(bundle []byte) error {
 	if _, err := c.hear("agent"); err != nil {
 		return err
@@ -180,13 +180,13 @@ func (c *connection) introduce(bundle []byte) error {
 	return c.say(string(agent.Introduce(bundle, c.name)))
 }
 
-// otherMachine says that this program is for other machines.
+// otherMachine returns the error for a machine of another architecture.
 func otherMachine(h have) error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf("the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
 		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
 }
 
-// program is the file to copy to such a machine; "" is none: it has one.
+// program returns the file to copy to such a machine, or "" if it has one.
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
 		return "", &path.UnsupportedError{Missing: fmt.Sprintf("the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
@@ -221,11 +221,11 @@ func (p *Peer) program(h have) (file string, err error) {
 	return file, nil
 }
 
-// machines are those of ELF by Go's words.
+// machines maps Go's architectures to ELF's.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM,
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH}
 
-// goarch is a machine of uname's in Go's words; one that Go calls the same is itself.
+// goarch returns Go's name for an architecture of uname, or the same if Go uses it.
 func goarch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -243,7 +243,7 @@ func goarch(machine string) string {
 	return machine
 }
 
-// sumOf is a file's SHA-256, in hex.
+// sumOf returns a file's SHA-256, in hex.
 func sumOf(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -279,7 +279,7 @@ func (c *connection) copy(file string) error {
 	for left := info.Size(); left > 0; {
 		const piece = 1 << 20
 		n, err := io.CopyN(c.process.In, f, min(left, piece))
-		if err != nil { // it may have said why it takes no more
+		if err != nil { // the peer may have reported why
 			if _, said := c.hear("agent"); errors.As(said, new(*path.UnsupportedError)) {
 				return said
 			}
@@ -298,11 +298,11 @@ func (c *connection) say(text string) error {
 	return nil
 }
 
-// errSilent says that a peer took too long.
+// errSilent means that a peer took too long.
 var errSilent = errors.New("it sent no valid reply")
 
-// hear waits for a line of ours that begins with that word, and returns what follows.
-// What else is said there, as a shell's greeting, is passed over.
+// hear waits for a line of toll's that begins with that word, and returns the rest. It skips other
+// output, such as a shell's greeting.
 func (c *connection) hear(word string) (string, error) {
 	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
@@ -348,7 +348,7 @@ func quoted(s string) string {
 	return fmt.Sprintf(" (the last that it said: %s)", s)
 }
 
-// said takes a line of ours apart.
+// said splits a line of toll's.
 func said(mark, line string) (word, rest string, ours bool) {
 	line, ours = strings.CutPrefix(strings.TrimRight(line, "\r\n"), mark+" ")
 	if !ours {
@@ -358,7 +358,7 @@ func said(mark, line string) (word, rest string, ours bool) {
 	return word, rest, true
 }
 
-// parseHave reads what the shell says of its machine.
+// parseHave parses what the shell reports of its machine.
 func parseHave(s string) (h have, err error) {
 	const least, most = 5, 8
 	f := strings.Fields(s)
@@ -407,7 +407,7 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 	return a, nil
 }
 
-// kill kills ssh and what it started, as a ProxyCommand, and ends reads of what they print: a
+// kill kills ssh and what it started, such as a ProxyCommand, and ends reads of their output: a
 // program that ssh left behind may still hold the pipe.
 func (c *connection) kill() {
 	select {
@@ -418,7 +418,7 @@ func (c *connection) kill() {
 	_ = c.process.Out.Close()
 }
 
-// close lets ssh end, which it does when its input ends, or ends it.
+// close closes ssh's input, at which it ends, or else kills it.
 func (c *connection) close() error {
 	_ = c.process.In.Close()
 	select {
@@ -427,7 +427,7 @@ func (c *connection) close() error {
 		c.kill()
 		<-c.ended
 	}
-	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // with the carrier
+	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // the carrier closed it
 		return err
 	}
 	return nil
