@@ -1,6 +1,6 @@
 package swarm
 
-// cards notes the network cards of both nodes that the path crosses.
+// cards adds the network cards of both nodes that the path crosses.
 func (s *site) cards() error {
 	for _, e := range []*end{s.server, s.client} {
 		all, crossed, err := e.agent.Cards(s.ctx, e.card.Name)

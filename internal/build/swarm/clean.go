@@ -11,11 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 )
 
-// Leftovers is the part of toll clean that removes what dead tolls left in a swarm.
+// Leftovers returns the part of toll clean that removes what dead tolls left in a swarm.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Daemon: clean} }
 
-// clean removes services and secrets, if the daemon manages a swarm, and then the
-// networks that their tasks were on.
+// clean removes services and secrets, if the daemon manages a swarm, and then the networks of their
+// tasks.
 func clean(ctx context.Context, s *dockerapi.Sweep) error {
 	info, err := s.API.Info(ctx, client.InfoOptions{})
 	if err != nil {
@@ -59,8 +59,8 @@ func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
 	return err
 }
 
-// removeNetwork removes a swarm's network, as soon as no task is on it. One that is
-// not there is no error.
+// removeNetwork removes a swarm's network, once no task is on it. It returns nil if the network
+// does not exist.
 func removeNetwork(ctx context.Context, api *client.Client, name string) error {
 	gone := false
 	return dockerapi.Patiently(ctx, func(error) bool { return !gone }, func() error {

@@ -18,12 +18,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// ingressBox is the file of the namespace in which IPVS chooses a task, on every
-// node (libnetwork; internal/build/lab builds one like it).
+// ingressBox is the file of the namespace in which IPVS chooses a task, on every node (libnetwork;
+// internal/build/lab builds one like it).
 const ingressBox = inTask + "/ingress_sbox"
 
-// publishIngress is a port of the swarm's routing mesh, dialled at the node that
-// runs the one task of the service.
+// publishIngress uses a port of the swarm's routing mesh, dialled at the node that runs the
+// service's only task. The mesh's connection table has each connection with the task that IPVS
+// chose.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -63,18 +64,18 @@ func (s *site) publishIngress() error {
 	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
 	s.inspectsOf(outer.Agent, ingressBox, outer.Where, inner.Device.Name, outer.Device.Name)
 	s.server.to = append(s.server.to, server.Addr)
-	port := dial.Port() // the same all the way: the task redirects it to the server's
+	port := dial.Port() // the same on the whole path: the task redirects it to the server's
 	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.deviceHop(mode.HopBridge, bridge, false),
-		// Its own statistics are of all services of the swarm.
+		// IPVS's own statistics are of all services of the swarm.
 		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
 			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
 		task.switched(way.port, task.port), server.hop(true)})
 }
 
-// ingressNetwork is the overlay network of the mesh.
+// ingressNetwork returns the overlay network of the mesh.
 func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {
 	got, err := r.daemon.API.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
@@ -92,8 +93,7 @@ func ingressOf(all []network.Summary) (network.Summary, error) {
 	return all[i], nil
 }
 
-// legs are the ingress sandbox's devices: on the mesh's network and on the bridge of
-// the node.
+// legs returns the ingress sandbox's devices: on the mesh's network and on the bridge of the node.
 func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) {
 	a, devices, err := s.within(e, "the namespace of the routing mesh", ingressBox)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	return inner, outer, nil
 }
 
-// legsOf finds them by their addresses. Services have theirs on the inner device,
-// too, as single ones.
+// legsOf finds them by their addresses. The inner device also has the services' addresses, with
+// full prefixes.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -126,13 +126,13 @@ func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) 
 	return inner, outer
 }
 
-// listing bounds how long a node may take to list a directory.
+// listing bounds the listing of a directory on a node.
 const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
-// balances refuses a node whose kernel has no IPVS. It is looked for after the
-// service was made, because that is when the engine loads it.
+// balances returns an error for a node whose kernel has no IPVS. It checks after the service was
+// made, because the engine then loads IPVS.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()
@@ -157,8 +157,8 @@ func (s *site) balances(e *end) error {
 	return s.run.noIPVS[e.ID]
 }
 
-// meshPorts notes the ports that the swarm chose for the services, each of which has
-// its task on one node.
+// meshPorts records the ports that the swarm chose for the services, each of which has its task on
+// one node.
 func (r *run) meshPorts(ctx context.Context, s *service) error {
 	for i, id := range s.ids {
 		got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})

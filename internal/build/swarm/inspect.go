@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// inspects adds a namespace that has nothing but the run's paths in it.
+// inspects adds a namespace that contains only the run's paths.
 func (s *site) inspects(a *agent.Agent, file, where string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
@@ -18,13 +18,13 @@ func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string)
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
 
-// inspectable lets the path be inspected. Of the nodes themselves their cards are
-// its, and the bridges and ports that it crosses.
+// inspectable sets the path's Inspect. Of the nodes themselves it covers their cards, and the
+// bridges and ports that the path crosses.
 func (s *site) inspectable() {
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
 	for _, e := range []*end{s.client, s.server} {
 		a := e.agent
-		if e.inside != nil { // which may ask for all programs
+		if e.inside != nil { // it may ask for all programs
 			a = e.inside
 		}
 		s.inspectsOf(a, "", "node "+e.Name, append([]string{e.card.Name}, e.own...)...)
@@ -39,8 +39,8 @@ func (s *site) inspectable() {
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard refuses the path if something is there already that may take packets past
-// its hops, or if that cannot be found out. Past the one hop of host nothing leads.
+// guard returns an error if something may already take packets past the path's hops, or if that
+// cannot be determined. Nothing bypasses the one hop of host.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

@@ -24,26 +24,25 @@ type service struct {
 	role    role
 	nodes   []Node
 	attempt int          // from 1
-	network string       // its ID, of an overlay
-	subnet  netip.Prefix // of that
+	network string       // of an overlay: its ID
+	subnet  netip.Prefix // of network
 	ids     []string     // of the services, in the order of the nodes if each has one
 	ready   bool
 
 	agents map[string]*agent.Agent                  // by the node's ID
-	errs   map[string]error                         // why a node has none
+	errs   map[string]error                         // why a node has no agent
 	ports  map[string]map[network.IPProtocol]uint16 // published on the node, or in the mesh for the node's task
 }
 
-// joinTimeout bounds how long the nodes may take to start their tasks, which may
-// have to fetch an image.
+// joinTimeout bounds the start of the nodes' tasks, which may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// attempts is how many networks are made for a role at most.
+// attempts is the most networks that are made for a role. The swarm does not know the nodes' own
+// networks, so only a rejected task shows a conflict.
 const attempts = 5
 
 // service makes the services of a role on the run's nodes, once, and waits for their agents.
-// That some did not come is in its errs. After an error the next call goes on where
-// this one ended.
+// Missing agents are in its errs. After an error the next call continues where this one ended.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -60,7 +59,8 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	}
 	err := r.bring(ctx, s)
 	for err == nil && s.overlap() && s.attempt < attempts {
-		// The network that it was on stays until the run ends: the swarm would give its subnet again.
+		// The network that it was on stays until the run ends: the swarm would assign its subnet
+		// again.
 		if err = r.withdraw(s); err == nil {
 			s = newService(kind, r.nodes, s.attempt+1)
 			r.services[kind] = s
@@ -70,7 +70,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.network != "" { // which had no subnet before a task was on it
+	if s.network != "" { // it has no subnet before a task is on it
 		got, err := r.daemon.API.NetworkInspect(ctx, s.network, client.NetworkInspectOptions{Scope: dockerapi.ScopeSwarm})
 		if err != nil {
 			return nil, fmt.Errorf("read network: %w", err)
@@ -88,8 +88,8 @@ func newService(kind role, nodes []Node, attempt int) *service {
 		ports: map[string]map[network.IPProtocol]uint16{}}
 }
 
-// bring makes the services, and the network that they need, as far as they are not
-// there yet, and waits for the agents.
+// bring makes the services, and the network that they need, as far as they do not exist, and waits
+// for the agents.
 func (r *run) bring(ctx context.Context, s *service) error {
 	if (s.role == onOverlay || s.role == encrypted) && s.network == "" {
 		var err error
@@ -103,9 +103,9 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// overlap reports whether a node could not be on the services' network. The swarm
-// knows its own networks only, and one that is gone stays on its nodes for seconds: from
-// Docker Engine 27 on the next one gets the same subnet.
+// overlap reports whether a node could not be on the services' network. The swarm knows only its
+// own networks, and a removed one stays on its nodes for seconds: from Docker Engine 27 on the next
+// one gets the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -115,8 +115,8 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw ends the tasks of services that are replaced. Their agents are gone when
-// it returns: one that closed its connection later could disturb a visit.
+// withdraw ends the tasks of services that are replaced. It waits until their agents are gone: one
+// that closed its connection later could disturb a visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -131,14 +131,14 @@ func (r *run) withdraw(s *service) error {
 	return nil
 }
 
-// identity is what the service's agent on a node calls itself. One that was
-// withdrawn may still be there.
+// identity returns the identity of the service's agent on a node, which differs from that of a
+// withdrawn one.
 func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
 
-// environment tells a task's agent who it is. Swarm fills in templates there, not
-// in arguments.
+// environment returns the identity for a task's agent. Swarm expands templates in the environment,
+// not in arguments.
 func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
 	if s.role != onHost && s.role != inside {
@@ -168,7 +168,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 			switch {
 			case err == nil:
 				s.agents[n.ID] = a
-			case ctx.Err() != nil: // nobody waits any more
+			case ctx.Err() != nil: // the caller no longer waits
 			default:
 				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) && !errors.Is(why, errGaveUp) {
 					err = why
@@ -179,7 +179,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 	all := make(chan struct{})
 	go func() { wg.Wait(); close(all) }()
-	last := map[string]swarm.TaskStatus{} // of a node's task
+	last := map[string]swarm.TaskStatus{} // by node
 	for {
 		select {
 		case <-all:
@@ -201,8 +201,8 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 }
 
-// lookAtTasks notes the status of each node's task, and ends the wait for the agents
-// of those that failed.
+// lookAtTasks records the status of each node's task, and ends the wait for the agents of failed
+// ones.
 func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]context.CancelCauseFunc, last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
@@ -217,16 +217,16 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 	}
 }
 
-// Why an agent is no longer waited for. What else the hub says is added to it.
+// Reasons for no longer waiting for an agent. What the hub reports is added.
 var (
 	errLate   = fmt.Errorf("%s are over", joinTimeout)
 	errGaveUp = errors.New("it gave up")
 )
 
-// looks is how often tasks are looked at while agents are waited for.
+// looks is the interval at which tasks are checked while agents are waited for.
 const looks = 300 * time.Millisecond
 
-// tasks are those of the services.
+// tasks returns the tasks of the services.
 func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	filters := make(client.Filters)
 	for _, id := range s.ids {
@@ -236,8 +236,7 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	return got.Items, err
 }
 
-// nodeOf is the ID of a task's node. A task that has none yet is that of a service
-// for one node.
+// nodeOf returns the ID of a task's node. A task without one yet belongs to a service for one node.
 func (s *service) nodeOf(t swarm.Task) string {
 	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
 		return s.nodes[i].ID
@@ -254,8 +253,8 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// waitForPorts notes the ports that were published, which managers learn a moment
-// after the agents are there.
+// waitForPorts records the published ports, which managers learn shortly after the agents have
+// come.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {
@@ -285,7 +284,7 @@ func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	}
 }
 
-// taskPorts notes the ports that the nodes chose for their tasks.
+// taskPorts records the ports that the nodes chose for their tasks.
 func (r *run) taskPorts(ctx context.Context, s *service) error {
 	tasks, err := r.tasks(ctx, s)
 	for _, t := range tasks {
@@ -294,7 +293,7 @@ func (r *run) taskPorts(ctx context.Context, s *service) error {
 	return err
 }
 
-// published notes ports of a node's.
+// published records ports of a node.
 func (s *service) published(node string, ports []swarm.PortConfig) {
 	for _, p := range ports {
 		if s.ports[node] == nil {

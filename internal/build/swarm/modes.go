@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// host are tasks with their nodes' networks.
+// host runs tasks with their nodes' networks.
 func (s *site) host() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
 	s.serve(s.server.agent.As("container on node "+s.server.Name), at, s.client.agent.As("container on node "+s.client.Name), at)
@@ -25,8 +25,9 @@ func (s *site) host() error {
 	return nil
 }
 
-// publishNAT is a port that is published with mode=host: the node's own, rewritten
-// to the task's on the node's default bridge.
+// publishNAT uses a port published with mode=host: the node's own, rewritten to the task's on the
+// node's default bridge. The agent's image has no iptables, so the connection table, read before
+// and after, counts the rewritten connections.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -45,11 +46,11 @@ func (s *site) publishNAT() error {
 		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)})
 }
 
-// any4 lets any address be but a loopback one.
+// any4 accepts any address except loopback ones.
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-// publishedAt is the port that the swarm chose for the role's task on the server's
-// node, at that node's address.
+// publishedAt returns the port that the swarm chose for the role's task on the server's node, at
+// that node's address.
 func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
 	proto = network.TCP
 	if s.path.Spec.UDP {
@@ -66,14 +67,14 @@ func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProt
 	return netip.AddrPortFrom(s.server.Addr, port), proto, nil
 }
 
-// dnatHop is a port of the node's that rules rewrite.
+// dnatHop returns the hop of a port of the node's that rules rewrite.
 func (e *end) dnatHop(n *agent.NAT) path.Hop {
 	return path.Hop{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", n.To, n.Now), Where: "node " + e.Name, Expect: path.Matches,
 		Read: e.agent.Read(agent.Counter{NAT: n})}
 }
 
-// dialled places the server in its task, and the client, which dials a port of the
-// server's node; last are the hops from the wire on.
+// dialled places the server in its task, and the client, which dials a port of the server's node;
+// last are the hops from the wire on.
 func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
@@ -97,8 +98,8 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 	return nil
 }
 
-// bridgeOf is the bridge on the node that has the task's pair as a port. The task
-// is younger than what is known of the node.
+// bridgeOf returns the bridge on the node that has the task's pair as a port. It reads the devices
+// again, because the task is newer.
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	if !slices.ContainsFunc(e.devices, b.Paired) {
 		s.run.devices.Forget(e.agent)
@@ -114,7 +115,7 @@ func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
 }
 
-// overlay are tasks on a network across the nodes, without or with encryption.
+// overlay runs tasks on a network across the nodes, with or without encryption.
 func (s *site) overlay() error {
 	kind := onOverlay
 	if s.path.Spec.Mode == mode.OverlayEncrypted {
@@ -156,7 +157,7 @@ func (s *site) overlay() error {
 	return nil
 }
 
-// subnetOf is a network's IPv4 one.
+// subnetOf returns a network's IPv4 subnet.
 func subnetOf(n network.Network) (netip.Prefix, error) {
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
@@ -171,12 +172,12 @@ type sandbox struct {
 	node        string
 	agent       *agent.Agent
 	namespace   string
-	port, vxlan string // of its bridge: the task's, and the tunnel
+	port, vxlan string // of its bridge: the task's port, and the tunnel
 	bridge      string
 }
 
-// within are the devices of a namespace that only the node's dockerd has a name for, and
-// the agent that reads them. What is its name in errors.
+// within returns the devices of a namespace that only the node's dockerd has a name for, and the
+// agent that reads them. what is its name in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -219,28 +220,28 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 
 func (b *sandbox) where() string { return "overlay on node " + b.node }
 
-// namespace is one on a node.
+// namespace identifies a namespace on a node.
 type namespace struct{ node, file string }
 
-// counter reads a device of it.
+// counter returns a reader of one of its devices.
 func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
 	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
 }
 
-// tunnel is the VXLAN device.
+// tunnel returns the hop of the VXLAN device.
 func (b *sandbox) tunnel(toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(), Read: b.counter(b.vxlan, toServer)}
 }
 
-// switched is the bridge as a switch between two of its ports.
+// switched returns the hop of the bridge as a switch between two of its ports.
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
-	h.Shared = namespace{b.node, b.namespace} // that of the routing mesh has ports of all services
+	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has ports of all services
 	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
 	return h
 }
 
-// encryption are the hops between two tunnels of an encrypted network.
+// encryption returns the hops between two tunnels of an encrypted network.
 func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
 	var hops []path.Hop
@@ -254,8 +255,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts refuses a node that has no ESP state for the path's other one. A node
-// that had none is not waited for again, but asked: it may have been told late.
+// encrypts returns an error for a node that has no ESP state for the path's other one. It does not
+// wait again for a node that had none, but reads again: the node may have been told late.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -280,7 +281,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// settles waits a while for what engines tell each other after a task came.
+// settles waits a while for what engines tell each other after a task started.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

@@ -19,14 +19,14 @@ import (
 // Node is a machine of the swarm.
 type Node struct {
 	ID, Name string
-	Addr     netip.Addr // by which the swarm knows it
+	Addr     netip.Addr // the swarm's address for it
 	Engine   string     // version
 
-	shared string // the name that other nodes have too; "": Name is its own
+	shared string // a name that other nodes have, too; "": Name is unique
 }
 
-// nodes lists those of the swarm that take tasks, in the order of their names,
-// and says of each of the others why it does not.
+// nodes returns the swarm's nodes that take tasks, in the order of their names; why has the reason
+// for each of the others.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string, err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
 	if err != nil {
@@ -61,9 +61,9 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 	return ready, why, nil
 }
 
-// choose finds the nodes that were named, by host name or ID, or by the beginning of
-// an ID where that is no node's name, in that order; all if none was. Nodes that
-// share a name get their IDs instead.
+// choose returns the nodes that were named, by host name or ID, or by the beginning of an ID if no
+// node has that name, in that order; all if none was named. Nodes with the same name are called by
+// their IDs.
 func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) {
 	names := map[string]int{}
 	for _, n := range all {
@@ -108,7 +108,7 @@ func those(all []Node, are func(Node) bool) (out []Node) {
 	return out
 }
 
-// enough refuses a choice of fewer than two nodes; why is of those that take no
+// enough returns an error for fewer than two nodes; why has the reasons of those that take no
 // tasks.
 func enough(chosen, ready []Node, why map[string]string) error {
 	const between = "a swarm is measured between machines, and "

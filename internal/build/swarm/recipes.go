@@ -14,5 +14,5 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.OverlayEncrypted: (*site).overlay,
 }
 
-// Modes are their names.
+// Modes returns their names.
 func Modes() []string { return recipe.Names(recipes) }

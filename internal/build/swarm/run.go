@@ -18,29 +18,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 )
 
-// run is what a Swarm has made.
+// run is what a Swarm has started.
 type run struct {
 	swarm     *Swarm
 	daemon    *dockerapi.Daemon
 	nodes     []Node
-	everyNode bool // of the swarm
+	everyNode bool // all nodes of the swarm
 	key       *agent.Key
 	hub       *agent.Hub
 	secret    *swarm.SecretReference
 	image     string
 	end       undo.Stack
-	until     time.Time // of removals' patience
+	until     time.Time // end of removals' patience
 	devices   cluster.Devices
 
-	espMu sync.Mutex      // guards following
+	espMu sync.Mutex      // guards the fields that follow
 	noESP map[string]bool // by the node's ID: it had none, and is not waited for again
 
-	ipvsMu sync.Mutex       // guards following
+	ipvsMu sync.Mutex       // guards the fields that follow
 	noIPVS map[string]error // by the node's ID: it is not waited for again
 
-	making   sync.Mutex // guards following
+	making   sync.Mutex // guards the fields that follow
 	services map[role]*service
-	made     int // names
+	made     int // number of names given out
 }
 
 // begin finds the swarm's manager and nodes, and listens for agents.
@@ -83,7 +83,7 @@ func (r *run) begin(ctx context.Context) error {
 	return r.makeSecret()
 }
 
-// managed refuses a daemon that manages no swarm.
+// managed returns an error for a daemon that manages no swarm.
 func managed(i swarm.Info) error {
 	switch {
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
@@ -96,7 +96,7 @@ func managed(i swarm.Info) error {
 	return nil
 }
 
-// listen waits for agents where they can reach this machine.
+// listen listens for agents where they can reach this machine.
 func (r *run) listen() (err error) {
 	at := r.swarm.Control
 	if !at.Addr().IsValid() {
@@ -117,16 +117,16 @@ func (r *run) listen() (err error) {
 	return nil
 }
 
-// name is a new name.
+// name returns a new name.
 func (r *run) name(what string) string {
 	r.made++
 	return r.prefix() + what + strconv.Itoa(r.made)
 }
 
-// prefix is what all names begin with.
+// prefix returns the beginning of all names.
 func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
-// close lets the agents go, which end themselves, and removes all.
+// close releases the agents, which end themselves, and removes everything.
 func (r *run) close() error {
 	var err error
 	if r.hub != nil {

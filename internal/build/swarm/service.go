@@ -20,20 +20,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// role is the kind of a service, by how its tasks are on the network.
+// role is the kind of a service, by its tasks' network.
 type role string
 
 const (
-	// onHost tasks are in their nodes' own network namespaces, and read what the
-	// nodes count. Every node of a run has one.
+	// onHost tasks are in their nodes' own network namespaces, and read what the nodes count. Every
+	// node of a run has one.
 	onHost role = "host"
-	// inside tasks can also enter the namespaces of their nodes' overlay networks.
-	// Only runs that measure those have them.
+	// inside tasks can also enter the namespaces of their nodes' overlay networks. Only runs that
+	// measure those have them.
 	inside role = "inside"
 	// published tasks are on their nodes' default bridge, with a port of the node.
 	published role = "publish"
-	// meshed tasks have a port of the swarm's routing mesh, and so are on its overlay
-	// network, called ingress.
+	// meshed tasks have a port of the swarm's routing mesh, and so are on its overlay network,
+	// called ingress.
 	meshed role = "ingress"
 	// onOverlay and encrypted tasks are on an overlay network.
 	onOverlay role = "overlay"
@@ -44,17 +44,17 @@ const (
 	keyFile = "key" // in secretDir
 	// secretDir is where Docker puts a task's secrets.
 	secretDir = "/run/secrets"
-	// dockerNetns is where dockerd keeps the network namespaces that it made, by
-	// default, and inTask is where an onHost task sees them.
+	// dockerNetns is dockerd's default directory of network namespaces, and inTask where an onHost
+	// task sees it.
 	dockerNetns = "/run/docker/netns"
 	inTask      = "/netns"
 )
 
-// removal is for how long removals are tried again.
+// removal is how long removals are retried.
 const removal = 45 * time.Second
 
-// cleanUp is a context for one try of a removal, which must happen also after an
-// interrupt. When patience is over, each thing that is left gets a moment.
+// cleanUp returns a context for one attempt at a removal, which ignores interrupts. When patience
+// is over, each thing that is left gets a moment.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -63,7 +63,7 @@ func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), max(least, min(most, time.Until(r.patience()))))
 }
 
-// makeSecret gives the swarm the run's key, for the tasks.
+// makeSecret gives the run's key to the swarm, for the tasks.
 func (r *run) makeSecret() error {
 	name := r.name("key")
 	err := r.owes(dockerapi.Secret, name, func(ctx context.Context) error {
@@ -106,8 +106,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// makeServices makes the services of a role: one for all nodes if the run has all
-// of them, else one for each. It goes on after those that are there.
+// makeServices makes the services of a role: one for all nodes if the run has all of them, else one
+// for each. It continues after existing ones.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -145,7 +145,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// spec is a service whose tasks dial in once and are never started again.
+// spec returns a service whose tasks dial in once and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
 	grace := time.Second
 	c := &swarm.ContainerSpec{Image: r.image,
@@ -181,7 +181,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// owes notes what is about to be made, and that it is to be removed.
+// owes records what is about to be made, and how to remove it.
 func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	return nil
 }
 
-// removed removes a thing and notes it; one that is gone already is no error. A
-// swarm that has no leader at the moment is waited for.
+// removed removes a thing and records that. It returns nil if the thing does not exist. It waits
+// for a swarm that has no leader at the moment.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -212,7 +212,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// patience is until when removals may be tried again, all together.
+// patience returns the end of the time in which removals are retried, all together.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -220,8 +220,8 @@ func (r *run) patience() time.Time {
 	return r.until
 }
 
-// makeImage loads the image on this node, unless one was named. The other nodes
-// must have it already: a swarm carries no images.
+// makeImage loads the image on this node, unless one was named. The other nodes must have it
+// already: a swarm does not distribute images.
 func (r *run) makeImage(ctx context.Context) error {
 	if r.swarm.Image != "" {
 		r.image = r.swarm.Image
@@ -252,8 +252,8 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether a container of the run is still there because the engine
-// has not yet released it.
+// uses reports whether a container of the run still exists because the engine has not yet released
+// it.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()
@@ -263,5 +263,5 @@ func (r *run) uses(image string) bool {
 	})
 }
 
-// serviceLabel is the engine's, on the containers of a service's tasks.
+// serviceLabel is the engine's label on the containers of a service's tasks.
 const serviceLabel = "com.docker.swarm.service.name"

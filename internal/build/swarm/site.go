@@ -18,15 +18,15 @@ import (
 // serverPort is the servers' port inside containers.
 const serverPort = recipe.ServerPort
 
-// site is a path while it is built: one operation, to which the context belongs. What
-// outlives it, as counters and removals do, has none of it.
+// site is a path being built. Its context is that of the one operation; counters and removals,
+// which outlive it, do not use it.
 type site struct {
 	ctx  context.Context
 	run  *run
 	path *path.Path
 
 	server, client *end
-	spots          []cluster.Spot // that the recipe adds
+	spots          []cluster.Spot // added by the recipe
 }
 
 // end is a node that the path is on.
@@ -38,7 +38,7 @@ type end struct {
 
 	inside *agent.Agent // in the node's own namespace, too, if the recipe needs one
 	own    []string     // other devices of the node's that the path crosses
-	to     []netip.Addr // that it leads to by them
+	to     []netip.Addr // addresses that it reaches by them
 }
 
 // begin finds the two nodes.
@@ -83,7 +83,7 @@ func (s *site) Finish() error {
 	return s.guard()
 }
 
-// pair are the path's nodes.
+// pair returns the path's nodes.
 func (s *site) pair() (server, client Node, err error) {
 	if s.path.Spec.Client == "" {
 		return s.run.nodes[0], s.run.nodes[1], nil
@@ -121,7 +121,7 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
 }
 
-// on is the service's agent on a node.
+// on returns the service's agent on a node.
 func (v *service) on(n Node) (*agent.Agent, error) {
 	a := v.agents[n.ID]
 	if a == nil {
@@ -136,8 +136,7 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 // box is a task of the path.
 type box struct{ *cluster.Box }
 
-// box finds the task of a role on a node, and its device whose address is within
-// one of the networks; any but a loopback one if there is none.
+// box returns the task of a role on a node, with its device whose address within accepts.
 func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
 	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
@@ -161,24 +160,24 @@ func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, err
 
 var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
 
-// hop is the task's own device.
+// hop returns the hop of the task's own device.
 func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
-// deviceHop is a device in a node's own namespace.
+// deviceHop returns the hop of a device in a node's own namespace.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	return cluster.DeviceHop(e.agent, "node "+e.Name, kind, name, forwardRx)
 }
 
-// wireHop is the server's network card.
+// wireHop returns the hop of the server's network card.
 func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card.Name, true) }
 
-// serve places the server, and the client, which dials it there.
+// serve places the server, and the client, which dials it at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.agent}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.agent}}
 }
 
-// describe notes what a result must say of the path's devices.
+// describe records what a result contains of the path's devices.
 func (s *site) describe() {
 	s.path.Facts["server node"], s.path.Facts["client node"] = s.server.fact(), s.client.fact()
 	if s.run.swarm.Image != "" {

@@ -1,12 +1,12 @@
-// Package swarm builds network modes across machines, on the Docker Swarm that its
-// user has: the cluster's own engine places the tasks, and toll runs in each of
-// them as an agent (see package agent), which dials the toll that measures. It
-// changes nothing on a node that a user's own service could not change.
+// Package swarm builds network modes across machines, on the user's Docker Swarm: the cluster's own
+// engine places the tasks, and toll runs in each of them as an agent (see package agent), which
+// dials the toll that measures. (Docker's attach and exec reach only containers of the daemon's own
+// node.) It changes nothing on a node that a user's own service could not change.
 //
-// All that it makes, one secret, services and networks, carries a label with the
-// mark of the toll that made it, and is written to a journal before it is made. It
-// is gone when the backend is closed; what a killed toll left is found by
-// dockerapi.Clean, with Leftovers, on a manager. Tasks end by themselves when their toll is gone.
+// Everything that it makes, one secret, services and networks, is labelled with the mark of its
+// toll, which names the machine and its boot, and is written to a journal first. It is removed when
+// the backend is closed; dockerapi.Clean, with Leftovers, finds on a manager what a killed toll
+// left. Tasks end when their toll is gone.
 package swarm
 
 import (
@@ -26,23 +26,23 @@ import (
 // Name is the backend's name.
 const Name = sample.Swarm
 
-// Swarm is the backend. The zero value is ready, but for Version; Close ends it.
+// Swarm is the backend. Only Version must be set; Close ends it.
 type Swarm struct {
-	// Nodes are those of the run, by host name or ID: first the server's, then the
-	// client's, for paths that name none. Empty: all nodes that take tasks.
+	// Nodes are the run's nodes, by host name or ID: first the server's, then the client's, for
+	// paths that name none. Empty: all nodes that take tasks.
 	Nodes []string
-	// Most is how many nodes are used at most, the first ones; 0: all.
+	// Most limits the nodes to the first ones; 0: all.
 	Most int
 	// Image is toll's image in a registry; "" is its own, which every node must have.
 	Image string
-	// Control is where this machine listens for its agents; an invalid address is the
-	// one by which the swarm knows this node, and port 0 any free one.
+	// Control is where this machine listens for its agents; if the address is invalid, the one by
+	// which the swarm knows this node; port 0 is any free one.
 	Control netip.AddrPort
-	// Version is toll's.
+	// Version is toll's version.
 	Version string
-	// Program is the static binary to put into the image; "" is this program.
+	// Program is the static binary for the image; "" is this program.
 	Program string
-	// StateDir is where journals are kept; "" is the user's state directory.
+	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
 
 	kept cluster.Once[*run]
@@ -50,14 +50,13 @@ type Swarm struct {
 
 var _ path.Distant = (*Swarm)(nil)
 
-// Name is "swarm".
+// Name returns "swarm".
 func (s *Swarm) Name() string { return Name }
 
-// Distant is true: client and server have clocks of their own.
+// Distant returns true: client and server have clocks of their own.
 func (s *Swarm) Distant() bool { return true }
 
-// Check brings agents to the nodes and asks them what is there. They stay until
-// Close.
+// Check starts agents on the nodes and asks for their facts. They stay until Close.
 func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	p, err := s.Build(ctx, spec)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		return u // the caller knows for what
+		return u // the caller adds the path
 	}
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	return p.Close()
 }
 
-// refuse refuses what no swarm can change.
+// refuse returns an error for what no swarm can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		all := Modes()
@@ -97,7 +96,7 @@ func refuse(s path.Spec) error {
 	return recipe.RefuseTunes(s)
 }
 
-// refuse6 refuses paths over IPv6.
+// refuse6 returns an error for paths over IPv6.
 func refuse6(s path.Spec) error {
 	switch {
 	case !s.To.Six(), s.Mode == mode.Host:
@@ -124,8 +123,8 @@ func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	})
 }
 
-// Cluster brings an agent to each node of the run and says what they are. Of those
-// that get none it says why, by name.
+// Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
+// reason for nodes without an agent, by name.
 func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
 	r, err := s.start(ctx)
 	if err != nil {
@@ -144,7 +143,7 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 		} else {
 			hello := e.agent.Hello()
 			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
-			about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name) // what is not known of them fails no mesh
+			about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name) // missing facts do not fail a mesh
 			for i := range about.Cards {
 				about.Cards[i].Where = "node " + n.Name
 			}
@@ -154,12 +153,12 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 	return all, without, nil
 }
 
-// start finds the swarm once; what came of it is remembered until Close.
+// start connects to the swarm once; the result is remembered until Close.
 func (s *Swarm) start(ctx context.Context) (*run, error) {
 	return s.kept.Start(ctx, s.begin)
 }
 
-// Close ends the agents and removes all that was made.
+// Close ends the agents and removes everything that was made.
 func (s *Swarm) Close() error {
 	return s.kept.Close((*run).close)
 }
