@@ -143,7 +143,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 	})
 }
 
-// start reaches the machines once; what came of it is remembered until Close.
+// start connects to the machines once; the result is remembered until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
 	return c.kept.Start(ctx, c.begin)
 }
@@ -174,8 +174,8 @@ func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
 	return f, f.address()
 }
 
-// name calls each machine as its user does: by its name, its host, or if two share that all that
-// was written.
+// name calls each machine by its name, by its host or, if two share that, by everything that its
+// user wrote.
 func (f *fleet) name() {
 	count := map[string]int{}
 	for _, h := range f.cluster.Hosts {
@@ -193,7 +193,7 @@ func (f *fleet) name() {
 	}
 }
 
-// join brings an agent to each machine, to some at a time.
+// join starts an agent on each machine, on some at a time.
 func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	const atOnce = 16
 	turn := make(chan struct{}, atOnce)
@@ -208,7 +208,7 @@ func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	wg.Wait()
 }
 
-// bring brings an agent to a machine.
+// bring starts an agent on a machine.
 func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *member) error {
 	if err := ctx.Err(); err != nil {
 		return err
