@@ -1,6 +1,10 @@
-// Package history keeps the results files of past runs in the user's state directory, so
-// many and so many bytes at most, each with a summary. Be aware that several tolls may use
-// it at once: a file that is gone is no error.
+// Package history keeps the results files of past runs in the user's state directory, limited in
+// number and bytes, each with a summary.
+//
+// With sudo, files are written with the file rights of the user who typed it (user.do), so that
+// they are the user's, and no link that the user made leads root anywhere.
+//
+// Be aware that several tolls may use it at once: a missing file is no error.
 package history
 
 import (
@@ -17,20 +21,20 @@ import (
 	"time"
 )
 
-// Bounds of what is kept; the oldest runs make room.
+// Bounds of what is kept; the oldest runs are removed.
 const (
 	MostRuns  = 200
 	MostBytes = 128 << 20 // of all results files together
 	mostOfOne = 32 << 20  // a larger one is not kept
 )
 
-// errTooLarge says that a run was not kept because of its size.
+// errTooLarge means that a run was not kept because of its size.
 var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
 
 // Store is a directory of runs.
 type Store struct {
 	Dir  string
-	user *user // whose it is; nil: ours
+	user *user // the owner; nil: this process's user
 }
 
 // Run is a run that is kept.
@@ -48,10 +52,11 @@ const (
 	temporary     = ".new-"
 )
 
-// ours are the names of results files: when the run began, and what tells two apart.
+// ours matches the names of results files: the start of the run, and what distinguishes two.
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
-// Keep keeps a run that began then, with a summary of it, and removes what is too old.
+// Keep keeps a run that began at the given time, with a summary of it, and removes old ones beyond
+// the bounds.
 func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	if len(results) > mostOfOne {
 		return errTooLarge
@@ -62,7 +67,7 @@ func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	}
 	name := began.UTC().Format(timeFormat) + "-" + hex.EncodeToString(some[:]) + suffix
 	return s.user.do(func() error {
-		const private = 0o700 // results have the names of hosts, and what programs printed
+		const private = 0o700 // results contain names of hosts, and output of programs
 		if err := os.MkdirAll(s.Dir, private); err != nil {
 			return err
 		}
@@ -94,7 +99,7 @@ func (s *Store) write(name string, content []byte) error {
 	return nil
 }
 
-// remove removes a file that may be gone.
+// remove removes a file if it exists.
 func remove(name string) error {
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -102,7 +107,7 @@ func remove(name string) error {
 	return nil
 }
 
-// prune removes the oldest runs beyond the bounds, and what a toll that was killed left.
+// prune removes the oldest runs beyond the bounds, and what a killed toll left.
 func (s *Store) prune() error {
 	runs, err := s.runs()
 	if err != nil {
@@ -123,7 +128,7 @@ func (s *Store) forget(name string) error {
 	return errors.Join(remove(filepath.Join(s.Dir, name)), remove(filepath.Join(s.Dir, summaryOf(name))))
 }
 
-// sweep removes temporary files of that age.
+// sweep removes temporary files older than age.
 func (s *Store) sweep(age time.Duration) error {
 	left, err := filepath.Glob(filepath.Join(s.Dir, temporary+"*"))
 	for _, name := range left {
@@ -134,7 +139,7 @@ func (s *Store) sweep(age time.Duration) error {
 	return err
 }
 
-// Runs are all that are kept, the newest first. A store that was never used has none.
+// Runs returns all runs, the newest first. A store that was never used has none.
 func (s *Store) Runs() (out []Run, err error) {
 	err = s.user.do(func() error {
 		out, err = s.runs()
@@ -151,9 +156,9 @@ func (s *Store) runs() ([]Run, error) {
 		return nil, err
 	}
 	var out []Run
-	for _, e := range entries { // in the order of names, which is that of time
+	for _, e := range entries { // sorted by name, which is by time
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours.MatchString(e.Name()) {
-			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero of a time that is none
+			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero if the time is malformed
 			out = append(out, Run{e.Name(), info.Size(), began})
 		}
 	}
@@ -184,7 +189,7 @@ func (s *Store) Summarize(r Run, summary []byte) error {
 	return s.user.do(func() error { return s.write(summaryOf(r.Name), summary) })
 }
 
-// Clear removes all runs, and says how many they were.
+// Clear removes all runs and returns their number.
 func (s *Store) Clear() (n int, err error) {
 	err = s.user.do(func() error {
 		runs, err := s.runs()

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNowhere says that there is no home and no state directory.
+// ErrNowhere means that there is neither a home nor a state directory.
 var ErrNowhere = errors.New("there is no home directory to keep it in")
 
-// Find is the store of the user who runs toll: in XDG_STATE_HOME, or else in
-// ~/.local/state (XDG Base Directory Specification 0.8). With sudo it is the store of the
-// user who typed sudo. The error is ErrNowhere if there is no such directory.
+// Find returns the store of the user who runs toll: in XDG_STATE_HOME, or else in ~/.local/state
+// (XDG Base Directory Specification 0.8). With sudo it is the store of the user who typed sudo. The
+// error is ErrNowhere if there is no such directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
 	if err != nil {
@@ -30,21 +30,21 @@ func Find(getenv func(string) string) (*Store, error) {
 		home = getenv("HOME")
 	}
 	state := getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: any other is to be ignored
+	if !filepath.IsAbs(state) { // the specification: others must be ignored
 		if info, err := os.Stat(home); home == "" || errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 			return nil, ErrNowhere
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	// Not within bridgetoll, where journals are: with sudo those are root's and this is not.
+	// Not in bridgetoll, the directory of journals: with sudo those are root's and this is not.
 	return &Store{Dir: filepath.Join(state, "bridgetoll-history"), user: who}, nil
 }
 
-// user is another user, as whom files are used.
+// user is another user, with whose rights files are used.
 type user struct{ uid, gid int }
 
-// behindSudo is who typed sudo, and that user's home; nil: nobody did, or toll is not the
-// machine's root. In a user namespace root is the user already.
+// behindSudo returns the user who typed sudo, and that user's home, or nil if nobody did or toll is
+// not the machine's root. In a user namespace root is the user already.
 func behindSudo(getenv func(string) string) (who *user, home string, err error) {
 	uid, err := strconv.Atoi(getenv("SUDO_UID"))
 	if err != nil || uid <= 0 || os.Geteuid() != 0 || !initialNamespace() {
@@ -61,16 +61,16 @@ func behindSudo(getenv func(string) string) (who *user, home string, err error) 
 	return &user{uid, gid}, u.HomeDir, nil
 }
 
-// initialNamespace reports whether this is the machine's own user namespace: all
-// IDs are what they are.
+// initialNamespace reports whether this is the machine's own user namespace, where all IDs are
+// real.
 func initialNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// do uses files as that user: what is made is theirs, and no link of theirs leads where they
-// could not go. It is a thread of its own, which ends with it: the rights of a thread are not
-// put back.
+// do runs f with that user's file rights: new files are theirs, and links of theirs do not lead
+// where they could not go. It uses a thread of its own, which ends with it: a thread's rights are
+// not restored.
 func (u *user) do(f func() error) error {
 	if u == nil {
 		return f()
@@ -89,7 +89,7 @@ func (u *user) do(f func() error) error {
 
 // become gives this thread the user's rights to files.
 func (u *user) become() error {
-	// Go's own setgroups would be for all threads.
+	// Go's own setgroups applies to all threads.
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 		return fmt.Errorf("leave root's groups: %w", e)
 	}
@@ -100,7 +100,7 @@ func (u *user) become() error {
 		if _, err := id.set(id.to); err != nil {
 			return err
 		}
-		if now, _ := id.set(-1); now != id.to { // the call tells no failure
+		if now, _ := id.set(-1); now != id.to { // the call reports no failure
 			return fmt.Errorf("use files as user %d: %w", u.uid, syscall.EPERM)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package lever is the catalogue of what may make a mode faster, as data: what each sets,
+// Package lever is the catalogue of what may make a mode faster, as data: what each lever sets,
 // where it may do harm, what makes it permanent and what it gives up. toll advise tries them;
-// nothing here says that one helps.
+// nothing here claims that one helps.
 package lever
 
 import (
@@ -15,22 +15,22 @@ import (
 // Lever is one thing to try.
 type Lever struct {
 	Name string
-	Gist string // what it is, in a sentence after "Try"
-	// Tunes are what it sets; {cpus} stands for as many queues as make sense here.
+	Gist string // a phrase that follows "Try"
+	// Tunes are what it sets; {cpus} is replaced by the number of queues that makes sense here.
 	Tunes string
-	// Mode is another mode in the place of the one that is advised on; "": the same.
+	// Mode is another mode to use instead; "": the same.
 	Mode mode.Name
-	// Local says that the other mode changes nothing where it is not reached from.
+	// Local means that the other mode changes nothing for placements that cannot reach it.
 	Local bool
-	// For are the modes that it is tried with; nil: any.
+	// For lists the modes that it is tried with; nil: any.
 	For []mode.Name
-	// Harms is where it may do harm, which is measured as well.
+	// Harms describes where it may do harm, which is measured as well.
 	Harms string
 	// Permanent is what makes it permanent.
 	Permanent []Snippet
-	// GivesUp is what is lost by it; "": nothing that is known.
+	// GivesUp is what is lost by it; "": nothing known.
 	GivesUp string
-	// Isolation says that it gives up what a mode is chosen for: it is measured, and never
+	// Isolation means that it gives up what the mode is chosen for: it is measured, and never
 	// recommended.
 	Isolation bool
 }
@@ -41,17 +41,17 @@ type Snippet struct {
 	Lines []string `json:"lines"`
 }
 
-// Host is what a machine has that decides what can be tried.
+// Host describes what of a machine decides what can be tried.
 type Host struct {
 	CPUs       int
-	Congestion string // TCP's, of new connections
+	Congestion string // TCP's default
 }
 
-// mostQueues bounds the queues that are tried.
+// mostQueues bounds the number of queues that are tried.
 const mostQueues = 8
 
-// With is what the lever makes of a mode on a machine; ok is false if it is not for it,
-// or would change nothing.
+// With returns what the lever makes of a mode on a machine; ok is false if it does not apply, or
+// would change nothing.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: string(m)}
 	if l.For != nil && !slices.Contains(l.For, m) || l.Mode == m {
@@ -68,7 +68,7 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	}
 	tunes, err := mode.ParseTunes(strings.ReplaceAll(l.Tunes, "{cpus}", strconv.Itoa(min(h.CPUs, mostQueues))))
 	if err != nil {
-		return v, false // a test reads all of them
+		return v, false // a test parses all of them
 	}
 	if c, ok := tunes.Get(mode.Congestion); ok && c.Value == h.Congestion {
 		return v, false
@@ -77,8 +77,8 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	return v, true
 }
 
-// Elsewhere is the mode over whose paths a mode's containers are reached from where it has no
-// way from; "": there is none.
+// Elsewhere returns the mode over whose paths a mode's containers are reached from placements that
+// cannot reach the mode, or "" if there is none.
 func Elsewhere(m mode.Name) mode.Name {
 	if m == mode.Bridge || m == mode.BridgeDefault {
 		return mode.PublishNAT
@@ -86,7 +86,7 @@ func Elsewhere(m mode.Name) mode.Name {
 	return ""
 }
 
-// Find is the lever of that name.
+// Find returns the lever with that name.
 func Find(name string) (l Lever, ok bool) {
 	i := slices.IndexFunc(all, func(l Lever) bool { return l.Name == name })
 	if i < 0 {
@@ -95,10 +95,10 @@ func Find(name string) (l Lever, ok bool) {
 	return all[i], true
 }
 
-// All are the levers, in the order in which they are listed.
+// All returns the levers in the order in which they are listed.
 func All() []Lever { return slices.Clone(all) }
 
-// Names are the names of all.
+// Names returns the names of all.
 func Names() []string {
 	out := make([]string, len(all))
 	for i, l := range all {
@@ -107,7 +107,7 @@ func Names() []string {
 	return out
 }
 
-// Plan are the levers for a mode as a plan lists them: those that are named, or all.
+// Plan returns the levers for a mode as a plan lists them: the named ones, or all.
 func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	var out []sample.Lever
 	for _, l := range all {
@@ -121,8 +121,8 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	return out
 }
 
-// Join is a variant with a lever's put on it; ok is false if they exclude each other, because
-// both set one thing to different values or both replace the mode.
+// Join returns a variant with a lever's in addition; ok is false if they exclude each other,
+// because both set one thing to different values or both replace the mode.
 func Join(state, v sample.Variant, plain string) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {

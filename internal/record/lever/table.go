@@ -5,7 +5,7 @@ import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 // containers are the modes whose containers have a veth pair on a bridge.
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link}
 
-// bigTCPNow sets it on what there is; containers that are started later have new devices.
+// bigTCPNow sets it on existing devices; containers that are started later have new ones.
 var bigTCPNow = Snippet{"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
 	"cd /sys/class/net",
 	"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
@@ -15,8 +15,8 @@ var bigTCPNow = Snippet{"now, for the networks and containers that there are (ip
 	"done",
 }}
 
-// bigTCPLater watches for devices that become ports. A rule of udev would not do: it would
-// also meet the containers' own ends, before they are moved.
+// bigTCPLater watches for devices that become ports. A udev rule would also match the containers'
+// own ends, before they are moved.
 var bigTCPLater = []Snippet{
 	{"/usr/local/sbin/bigtcp-bridges, for those that are started later", []string{
 		"#!/bin/sh",
@@ -41,12 +41,12 @@ var bigTCPLater = []Snippet{
 	}},
 }
 
-// linkFile is a file of systemd-networkd's for every veth pair.
+// linkFile returns a file of systemd-networkd for every veth pair.
 func linkFile(settings ...string) []Snippet {
 	return []Snippet{{"/etc/systemd/network/10-veth.link, for pairs that are made later", append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
-// sysctlFile is a file of sysctl's; a container has what the machine had when it was started.
+// sysctlFile returns a file of sysctl; a container has the machine's values of its start.
 func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
 }
@@ -60,7 +60,7 @@ func inSysfs(file, value string) []Snippet {
 	}}}
 }
 
-// compose is a service's setting of Docker Compose.
+// compose returns a service's setting of Docker Compose.
 func compose(lines ...string) Snippet { return Snippet{"compose.yaml, in the service", lines} }
 
 var all = []Lever{
@@ -158,7 +158,7 @@ var all = []Lever{
 	},
 }
 
-// congestion is a lever for a congestion control; the one that the machine has is not tried.
+// congestion returns a lever for a congestion control; the machine's own is not tried.
 func congestion(name string) Lever {
 	return Lever{
 		Name: "congestion-" + name, Gist: name + " as TCP's congestion control", Tunes: "congestion=" + name,

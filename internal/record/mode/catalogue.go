@@ -38,13 +38,12 @@ const (
 	Headless      Name = "headless"
 )
 
-// catalogue lists the modes in the order in which they are shown: from the one without
-// any container to the ones with the most parts. Where a mode is like two others, the
-// one that it has more in common with is below it on a ladder: netkit is routed, so it
-// is compared with routed.
+// catalogue lists the modes in the order in which they are shown: from the one without any
+// container to the ones with the most parts. A mode that resembles two others is above the one that
+// it has more in common with on a ladder: netkit is routed, so it is compared with routed.
 //
-// The hops of Docker's modes are those of Docker Engine's own rules; see
-// internal/build/lab for the version that each was read from.
+// The hops of Docker's modes are those of Docker Engine's own rules; see internal/build/lab for the
+// version that each was read from.
 var catalogue = []Mode{
 	{
 		Name:    Native,

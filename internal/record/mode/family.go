@@ -9,8 +9,8 @@ var bridged = bothFamilies([]Route{
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 })
 
-// bothFamilies are routes over IPv4, and behind them the same over IPv6. NAT has no route from
-// ::1: the kernel lets no packet from there leave the machine.
+// bothFamilies returns routes over IPv4, followed by the same over IPv6. NAT has no route from ::1:
+// the kernel lets no packet from there leave the machine.
 func bothFamilies(routes []Route) []Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
@@ -23,7 +23,7 @@ func bothFamilies(routes []Route) []Route {
 	return out
 }
 
-// published are the ways to a published port of an engine with its defaults.
+// published are the routes to a published port of an engine with its defaults.
 var published = []Route{
 	{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 	{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
@@ -36,7 +36,7 @@ var published = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 }
 
-// withoutProxy are those that differ where it starts no docker-proxy for the port, or has IPv6 on
+// withoutProxy are those that differ if it starts no docker-proxy for the port, or has IPv6 on
 // networks that were made without asking for it.
 var withoutProxy = []Route{
 	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -49,7 +49,7 @@ var withoutProxy = []Route{
 
 const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
 
-// ipvlan is one of its modes, which has a part that the mode below lacks.
+// ipvlan returns one of its modes, which has a part that the mode below lacks.
 func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
 	m := Mode{
 		Name:          name,
@@ -68,12 +68,12 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
 	}
 	for i := range m.Rungs {
-		m.Rungs[i].Unseen = name != IPvlanL2 // whose devices are others than those below
+		m.Rungs[i].Unseen = name != IPvlanL2 // its devices are others than those below
 	}
 	return m
 }
 
-// variant are the rungs of a mode with the hops of the one below.
+// variant returns the rungs of a mode with the hops of the one below.
 func variant(from []Placement, below Name, part string) []Rung {
 	var out []Rung
 	for _, p := range from {
@@ -96,7 +96,7 @@ func oneWay(from Placement) Apart {
 		Around: "publish, routed or macvlan-bridge"}
 }
 
-// subInterface says why the machine cannot talk to its own sub-interfaces.
+// subInterface says why the machine cannot reach its own sub-interfaces.
 func subInterface(kind string, instead Placement) Apart {
 	return Apart{
 		From:   FromHost,
@@ -112,7 +112,7 @@ var overlayApart = []Apart{
 		Around: "--from remote-container, or publish the port"},
 }
 
-// The ways of Kubernetes's modes are those of a network plug-in with a bridge on each node and
+// The routes of Kubernetes's modes are those of a network plug-in with a bridge on each node and
 // routes between them. Others lack some of the hops, or have more: see Mode.Fits.
 
 var podRoutes = []Route{
@@ -122,7 +122,7 @@ var podRoutes = []Route{
 	{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
 }
 
-// portRoutes are the ways to a port of the server's node, with what it is rewritten by.
+// portRoutes returns the routes to a port of the server's node, with the hops that rewrite it.
 func portRoutes(rewritten ...HopKind) []Route {
 	way := func(first ...HopKind) []HopKind {
 		return slices.Concat(first, rewritten, []HopKind{HopBridge, HopVeth})
@@ -135,7 +135,7 @@ func portRoutes(rewritten ...HopKind) []Route {
 	}
 }
 
-// aboveAll are the rungs of a mode above another one, from each of the placements.
+// aboveAll returns the rungs of a mode above another one, from each of the placements.
 func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 	var out []Rung
 	for _, p := range from {

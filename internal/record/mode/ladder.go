@@ -5,24 +5,23 @@ import (
 	"slices"
 )
 
-// Rung is a mode on a ladder: reached from one placement, it differs from the
-// rung below by one part.
+// Rung is a mode on a ladder: reached from one placement, it differs from the rung below by one
+// part.
 type Rung struct {
 	From  Placement
-	Mode  Name   // of whose row it is
-	To    Target // of the mode's several, the one whose route fits
+	Mode  Name   // the mode of its catalogue row
+	To    Target // the one of the mode's targets whose route fits
 	Below Name   // "" at the bottom
-	Part  string // what it has that the rung below lacks, as a noun
-	// ListedWith is the rung above which it is listed; "" is that of Below.
+	Part  string // what it has beyond the rung below, as a noun
+	// ListedWith is the rung below which it is listed; "" is Below.
 	ListedWith Name
-	// Unseen is true if no hop shows the part: it is in the machine's rules, the bridge's
-	// other ports, a device's mode.
+	// Unseen is true if no hop shows the part: it is in the machine's rules, the bridge's other
+	// ports, a device's mode.
 	Unseen bool
 }
 
-// PartOn is the part where the modes are built on a real machine with Docker: its
-// rules are there whatever the mode, so they are no part, and its network card is
-// left alone.
+// PartOn returns the part on a real machine with Docker: its rules are there whatever the mode, so
+// they are no part, and its network card is left alone.
 func (r Rung) PartOn(ruled bool) string {
 	switch {
 	case ruled && r.Part == dockersRules:
@@ -33,7 +32,7 @@ func (r Rung) PartOn(ruled bool) string {
 	return r.Part
 }
 
-// The parts that several placements have in common.
+// The parts of several placements.
 const (
 	dockersRules = "Docker's rules on the machine"
 	proxyForNAT  = "docker-proxy instead of NAT"
@@ -45,8 +44,8 @@ const (
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
-// ladders are trees, each rung after the one below it, before others that are above
-// that, in the catalogue's order. A ladder starts at the mode that has the fewest parts.
+// ladders are trees, each rung after the one below it, in the catalogue's order. A ladder starts at
+// the mode that has the fewest parts.
 var ladders = growLadders()
 
 func growLadders() map[Placement][]Rung {
@@ -57,8 +56,8 @@ func growLadders() map[Placement][]Rung {
 	return out
 }
 
-// climb returns the rungs that are listed above one, each with those above it. No rung is deeper than
-// the catalogue has modes: one that was would be above itself.
+// climb returns the rungs that are listed above one, each with those above it. No rung is deeper
+// than the catalogue has modes: one that was would be above itself.
 func climb(p Placement, below Name, depth int) []Rung {
 	var out []Rung
 	for _, m := range catalogue {
@@ -72,12 +71,11 @@ func climb(p Placement, below Name, depth int) []Rung {
 	return out
 }
 
-// Ladder is the ladder from p: every mode that is reached from there, each
-// after the rung below it.
+// Ladder returns the ladder from p: every mode that is reached from there, each after the rung
+// below it.
 func Ladder(p Placement) []Rung { return slices.Clone(ladders[p]) }
 
-// FindRung returns the rung of n on the ladder from p; ok is false if it has
-// none.
+// FindRung returns the rung of n on the ladder from p; ok is false if it has none.
 func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	for _, r := range ladders[p] {
 		if r.Mode == n {
@@ -87,8 +85,8 @@ func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	return Rung{}, false
 }
 
-// Climb returns the rungs of the ladder from p that lead from the bottom to
-// each of the modes. Modes that have no rung there lead nowhere.
+// Climb returns the rungs of the ladder from p that lead from the bottom to each of the modes.
+// Modes without a rung there are ignored.
 func Climb(p Placement, to []Name) []Rung {
 	need := map[Name]bool{}
 	for _, n := range to {

@@ -1,7 +1,6 @@
-// Package mode is the catalogue of network modes as data: each mode's name,
-// Docker's name for it, from where its server can be reached, over which hops,
-// and which isolation it gives up. It builds nothing; the packages that build, plan and
-// judge all read it.
+// Package mode is the catalogue of network modes as data: each mode's name, Docker's name for it,
+// the placements that can reach its server, over which hops, and which isolation it gives up. It
+// builds nothing; the packages that build, plan and judge all read it.
 package mode
 
 import (
@@ -12,10 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Name is a mode as it is written on the command line and in results files.
+// Name is a mode's name on the command line and in results files.
 type Name string
 
-// Placement is where the client runs, seen from the server's machine.
+// Placement is where the client runs, relative to the server's machine.
 type Placement string
 
 // The placements.
@@ -27,7 +26,7 @@ const (
 	FromRemoteContainer Placement = "remote-container" // a container on another machine
 )
 
-// Words are the placement in a sentence. "host" is also the name of a mode: here it is the
+// Words returns the placement in a sentence. "host" is also the name of a mode: here it is the
 // machine that the containers run on.
 func (p Placement) Words() string {
 	switch p {
@@ -43,8 +42,8 @@ func (p Placement) Words() string {
 	return string(p)
 }
 
-// Target is the address that the client dials. It decides the path, so each
-// is a cell of its own; "localhost" is never one of them.
+// Target is the address that the client dials. It decides the path, so each is a cell of its own;
+// "localhost" is never one of them.
 type Target string
 
 // The targets.
@@ -60,10 +59,10 @@ const (
 
 var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContainer, ToContainer6}
 
-// Targets are all targets.
+// Targets returns all targets.
 func Targets() []Target { return slices.Clone(targets) }
 
-// families are the targets of IPv4, each with its like of IPv6.
+// families maps the targets of IPv4 to their counterparts of IPv6.
 var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6, ToContainer: ToContainer6}
 
 // Six reports whether the client dials an IPv6 address.
@@ -72,10 +71,10 @@ func (t Target) Six() bool { return t != "" && t == t.Over6() }
 // Four reports whether the client dials an IPv4 address.
 func (t Target) Four() bool { return !t.Six() }
 
-// Over6 is the like of a target over IPv6.
+// Over6 returns the target's counterpart over IPv6.
 func (t Target) Over6() Target { return cmp.Or(families[t], t) }
 
-// Over4 is the like of a target over IPv4.
+// Over4 returns the target's counterpart over IPv4.
 func (t Target) Over4() Target {
 	for four, six := range families {
 		if six == t {
@@ -85,7 +84,7 @@ func (t Target) Over4() Target {
 	return t
 }
 
-// Short is the target as a suffix to a mode's name in tables.
+// Short returns the target as a suffix to a mode's name in tables.
 func (t Target) Short() string {
 	switch t {
 	case ToLoopback:
@@ -103,7 +102,7 @@ func (t Target) Short() string {
 	}
 }
 
-// Words are the target in a table, beside a mode's Short.
+// Words returns the target as a table shows it next to a mode's Short.
 func (t Target) Words() string {
 	switch t {
 	case ToLoopback:
@@ -121,7 +120,7 @@ func (t Target) Words() string {
 	}
 }
 
-// HopKind is the class of one thing on a path.
+// HopKind is the class of a hop.
 type HopKind string
 
 // The hops whose counters can prove a path.
@@ -132,7 +131,7 @@ const (
 	HopBridge   HopKind = "bridge" // a Linux bridge
 	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
 	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
-	HopProxy    HopKind = "proxy"  // docker-proxy or our own with its algorithm
+	HopProxy    HopKind = "proxy"  // docker-proxy or toll's own with its algorithm
 	HopIPVS     HopKind = "IPVS"   // the kernel's load balancer
 	HopAccept   HopKind = "ACCEPT" // the rule that lets one container reach another
 	HopMacvlan  HopKind = "macvlan"
@@ -141,21 +140,21 @@ const (
 	HopVXLAN    HopKind = "vxlan"
 	HopESP      HopKind = "ESP" // the transforms (xfrm states) of one machine
 	HopNetkit   HopKind = "netkit"
-	HopTunnel   HopKind = "tunnel" // between nodes, of another kind than VXLAN: Geneve, IPIP, WireGuard
+	HopTunnel   HopKind = "tunnel" // between nodes, not VXLAN: Geneve, IPIP, WireGuard
 )
 
-// Route is one way to reach a mode's server.
+// Route is a route to a mode's server.
 type Route struct {
 	From Placement
 	To   Target
 	Hops []HopKind // in order, from client to server
 }
 
-// OnRequest reports whether the route is measured only if IPv6 is asked for: it is like one over
-// IPv4, or an address that most machines' clients do not dial.
+// OnRequest reports whether the route is measured only if IPv6 is asked for: it resembles one over
+// IPv4, or its address is one that most clients do not dial.
 func (r Route) OnRequest() bool { return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1) }
 
-// String is the route's hops as tables show them.
+// String returns the route's hops as tables show them.
 func (r Route) String() string {
 	parts := make([]string, len(r.Hops))
 	for i, h := range r.Hops {
@@ -164,58 +163,56 @@ func (r Route) String() string {
 	return strings.Join(parts, "·")
 }
 
-// Mode describes one way to give a container a network.
+// Mode describes how a container gets its network.
 type Mode struct {
 	Name    Name
 	Summary string // what it is, in one line
 	Docker  string // Docker's words for it
-	Short   string // the same where there is little space: at most 18 columns
-	GivesUp string // what it costs in isolation; "nothing" if it costs none
+	Short   string // the same in at most 18 columns
+	GivesUp string // what it costs in isolation, or "nothing"
 
-	// PortIsolation is true if the container's ports are its own: it can
-	// listen on a port that the machine or another container uses too.
+	// PortIsolation is true if the container's ports are its own: it can listen on a port that the
+	// machine or another container uses too.
 	PortIsolation bool
 	// PerPort is true if rules or a proxy of the mode are for one port and protocol.
 	PerPort bool
-	// TCPOnly is true if datagrams take another way than the mode's.
+	// TCPOnly is true if datagrams do not take the mode's path.
 	TCPOnly bool
-	// WholeCard is true if a container has the network card for itself: a machine cannot
-	// have two of them.
+	// WholeCard is true if a container has the network card for itself: a machine cannot have two
+	// of them.
 	WholeCard bool
-	// Rare is true if kernels are built without parts of the mode: it is tested in a
-	// virtual machine, too.
+	// Rare is true if some kernels lack parts of the mode: it is tested in a virtual machine, too.
 	Rare bool
 	// No6 says why the mode has no route over IPv6; "" if it has one.
 	No6 string
-	// Usual is true for the modes that are compared if none is named: what
-	// Docker offers without further programs, each in its most common form.
+	// Usual is true for the modes that are compared if none is named: what Docker offers without
+	// further programs, each in its most common form.
 	Usual bool
-	// Kubernetes is true for the modes that no Docker Engine has, but a Kubernetes cluster.
+	// Kubernetes is true for the modes that a Kubernetes cluster has and no Docker Engine.
 	Kubernetes bool
-	// Model is true for those of them whose parts the lab builds, too, so that it says what a cluster
+	// Model is true for those of them whose parts the lab builds, too, which shows what a cluster
 	// adds to the kernel's own price.
 	Model bool
 
 	Routes []Route
-	// Otherwise are the routes that an engine with the other setting of userland-proxy
-	// takes in place of those in Routes with the same ends.
+	// Otherwise are the routes of an engine with the other setting of userland-proxy, instead of
+	// those in Routes with the same ends.
 	Otherwise []Route
 	// Rungs are its places on the ladders, one from each placement.
 	Rungs []Rung
-	// Apart are placements from which the mode cannot be reached although
-	// users expect it.
+	// Apart are placements that cannot reach the mode although users expect it.
 	Apart []Apart
 }
 
-// Apart says why a mode's server cannot be reached from a placement.
+// Apart says why a placement cannot reach a mode's server.
 type Apart struct {
 	From   Placement
 	Why    string
-	Around string // the usual way round it
+	Around string // the usual workaround
 }
 
-// WhyNot returns what is known of a placement from which the mode cannot be
-// reached: its own reason, or the placements from which it can be.
+// WhyNot returns why a placement cannot reach the mode: the mode's own reason, or the placements
+// that can.
 func (m Mode) WhyNot(p Placement) (why, around string) {
 	for _, a := range m.Apart {
 		if a.From == p {
@@ -230,8 +227,8 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 	return "there is no such path: it is reached from " + strings.Join(words, ", "), "--from " + words[0]
 }
 
-// Placements are the places from which the mode can be reached, in the
-// catalogue's order and without repeats.
+// Placements returns the placements that can reach the mode, in the catalogue's order and without
+// repeats.
 func (m Mode) Placements() []Placement {
 	var out []Placement
 	for _, r := range m.Routes {
@@ -242,7 +239,7 @@ func (m Mode) Placements() []Placement {
 	return out
 }
 
-// RoutesFrom are the routes whose client runs at p.
+// RoutesFrom returns the routes whose client runs at p.
 func (m Mode) RoutesFrom(p Placement) []Route {
 	var out []Route
 	for _, r := range m.Routes {
@@ -263,8 +260,8 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// RoutesTo are the routes from p to t: the first is that of Routes, others are those of
-// engines with another setting of userland-proxy. None: it is not reached so.
+// RoutesTo returns the routes from p to t, or none: first that of Routes, then those of engines
+// with another setting of userland-proxy.
 func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
 	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
@@ -275,11 +272,12 @@ func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	return out
 }
 
-// optional are the hops that a cluster's network plug-in has or lacks, or that cannot be read there.
+// optional are the hops that a cluster's network plug-in has or lacks, or that cannot be read
+// there.
 var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
 
-// Fits reports whether a path from p to t has the hops that the catalogue says. Those of a mode of
-// Kubernetes's begin and end as it says; between them, plug-ins differ.
+// Fits reports whether the hops of a path from p to t are the catalogue's. For Kubernetes's modes
+// it compares only the beginning and the end; between them, plug-ins differ.
 func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	for _, r := range m.RoutesTo(p, t) {
 		if slices.Equal(r.Hops, hops) || m.Kubernetes && slices.Equal(essential(r.Hops), essential(hops)) {
@@ -289,7 +287,7 @@ func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	return false
 }
 
-// essential are the hops that every network plug-in has.
+// essential returns the hops that every network plug-in has.
 func essential(hops []HopKind) (out []HopKind) {
 	for _, h := range hops {
 		if h == HopNetkit { // instead of the veth pair
@@ -302,8 +300,8 @@ func essential(hops []HopKind) (out []HopKind) {
 	return out
 }
 
-// Label names the mode and, where the mode has several targets from p, the
-// target too, and the tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
+// Label returns the mode's name with, if the mode has several targets from p, the target, and the
+// tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
 func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	l := string(m.Name)
 	if m.severalFrom(p, t) {
@@ -312,7 +310,7 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	return tunes.Name(l)
 }
 
-// Phrase is the same in Docker's words: "--network NAME", "-p own IP (NAT)".
+// Phrase returns the same in Docker's words: "--network NAME", "-p own IP (NAT)".
 func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	l := cmp.Or(m.Short, string(m.Name))
 	if m.severalFrom(p, t) {
@@ -325,8 +323,8 @@ func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	return tunes.Name(l)
 }
 
-// severalFrom reports whether the target is to be named: the mode has several from p that
-// are usual, or it is not one of those.
+// severalFrom reports whether the target must be named: the mode has several usual ones from p, or
+// this is not one of them.
 func (m Mode) severalFrom(p Placement, t Target) bool {
 	if r, ok := m.Route(p, t); ok && r.OnRequest() {
 		return true
@@ -344,11 +342,11 @@ func Find(n Name) (m Mode, ok bool) {
 	return Mode{}, false
 }
 
-// ParseName reads a mode's name.
+// ParseName parses a mode's name.
 func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()) }
 
-// ParsePlacement reads a placement; "machine" is another word for host, which is also the
-// name of a mode.
+// ParsePlacement parses a placement; "machine" is another word for host, which is also the name of
+// a mode.
 func ParsePlacement(s string) (Placement, error) {
 	if s == "machine" {
 		return FromHost, nil
@@ -356,31 +354,31 @@ func ParsePlacement(s string) (Placement, error) {
 	return suggest.Parse("placement", s, placements)
 }
 
-// ParseTarget reads a target that can be asked for by `--to`.
+// ParseTarget parses a target of `--to`.
 func ParseTarget(s string) (Target, error) {
 	return suggest.Parse("target", s, targets)
 }
 
 var placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}
 
-// Placements are all placements, in the order in which tables show them.
+// Placements returns all placements, in the order in which tables show them.
 func Placements() []Placement { return slices.Clone(placements) }
 
-// All are the modes in the order in which they are shown.
+// All returns the modes in the order in which they are shown.
 func All() []Mode { return slices.Clone(catalogue) }
 
-// OfLab are the modes that the lab builds: Docker's, and those of a cluster that are made of the
+// OfLab returns the modes that the lab builds: Docker's, and those of a cluster that consist of the
 // kernel's own parts.
 func OfLab() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes && !m.Model })
 }
 
-// OfDocker are the modes that are not Kubernetes's.
+// OfDocker returns the modes that are not Kubernetes's.
 func OfDocker() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes })
 }
 
-// Usual are the names of the modes that are compared if none is named.
+// Usual returns the names of the modes that are compared if none is named.
 func Usual() []Name {
 	var out []Name
 	for _, m := range catalogue {
@@ -391,7 +389,7 @@ func Usual() []Name {
 	return out
 }
 
-// Names are the catalogue's names in its order.
+// Names returns the catalogue's names in its order.
 func Names() []Name {
 	out := make([]Name, len(catalogue))
 	for i, m := range catalogue {

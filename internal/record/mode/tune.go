@@ -16,14 +16,14 @@ type Key string
 // The tunes' keys.
 const (
 	MTU     Key = "mtu"     // bytes; of the mode's own devices, not of the wire
-	Rmem    Key = "rmem"    // bytes; the most that tcp_rmem lets a socket queue for reading
-	Wmem    Key = "wmem"    // bytes; the same of tcp_wmem, for writing
+	Rmem    Key = "rmem"    // bytes; the maximum of tcp_rmem
+	Wmem    Key = "wmem"    // bytes; the maximum of tcp_wmem
 	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
 	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
 	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
 	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
-	Queues  Key = "queues"  // queues of the containers' veth pairs, to send and to receive
-	// NAPI of the containers' veth pairs in threads of its own, which needs gro=on
+	Queues  Key = "queues"  // queues of the containers' veth pairs in each direction
+	// NAPI of the containers' veth pairs in threads of its own; it needs gro=on
 	Threaded Key = "threaded"
 	XPS      Key = "xps" // transmit packet steering of the containers' veth pairs, to all CPUs
 	// BIG TCP: bytes; the largest packet before segmentation and after GRO, over IPv4 and
@@ -34,11 +34,11 @@ const (
 	Congestion      Key = "congestion"       // the name of the TCP congestion control, of every namespace
 )
 
-// keys are all keys, in the order in which a variant lists them and in which they are set:
-// queues first, because steering is of those that there are.
+// keys are all keys, in the order in which a variant lists them and in which they are set: queues
+// first, because steering applies to existing ones.
 var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
-// Forms are all tunes as they are written: "mtu=N", "gro=on|off".
+// Forms returns all tunes as they are written: "mtu=N", "gro=on|off".
 func Forms() []string {
 	var out []string
 	for _, k := range keys {
@@ -57,12 +57,12 @@ func Forms() []string {
 // Tune is one setting.
 type Tune struct {
 	Key   Key
-	Value string // "on" or "off" for a switch, else a number
+	Value string // "on" or "off" for a switch, or a number
 }
 
-// Number is the value of a tune that is not a switch.
+// Number returns the value of a tune that is not a switch.
 func (t Tune) Number() int {
-	n, _ := units.ParseSize(t.Value) // ParseTunes let only numbers pass
+	n, _ := units.ParseSize(t.Value) // ParseTunes accepts only numbers
 	return int(n)
 }
 
@@ -87,25 +87,25 @@ const (
 	maxMem = 1 << 30
 )
 
-// Bounds of a packet before segmentation, in bytes: what the kernel has without BIG TCP, and
-// the most that it takes.
+// Bounds of a packet before segmentation, in bytes: the kernel's limit without BIG TCP, and with
+// it.
 const (
 	MinBigTCP = 65536
 	MaxBigTCP = 524280
 )
 
-// maxQueues is the most queues that a device can be asked to have.
+// maxQueues bounds the queues of a device.
 const maxQueues = 4096
 
 // maxName bounds the name of a congestion control; the kernel's own bound is 15.
 const maxName = 15
 
-// Tunes is a variant: settings that are put on a mode together, written as
-// cells and tables show them, "mtu=9000+rmem=4M"; "" is none. keys are in
-// order and numbers as short as can be, so that equal variants are equal.
+// Tunes is a variant: settings that are applied to a mode together, written as in cells and tables,
+// "mtu=9000+rmem=4M"; "" is none. Keys are in order and numbers as short as possible, so equal
+// variants are equal strings.
 type Tunes string
 
-// Name is what the variant makes of a name: "bridge+mtu=9000" of "bridge".
+// Name returns a name with the variant: "bridge+mtu=9000" for "bridge".
 func (t Tunes) Name(of string) string {
 	if t == "" {
 		return of
@@ -113,7 +113,7 @@ func (t Tunes) Name(of string) string {
 	return of + tuneSeparator + string(t)
 }
 
-// List is the variant's settings.
+// List returns the variant's settings.
 func (t Tunes) List() []Tune {
 	if t == "" {
 		return nil
@@ -136,18 +136,18 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 	return Tune{}, false
 }
 
-// tuneError says what is wrong with a variant.
+// tuneError reports what is wrong with a variant.
 type tuneError struct{ Text, Why string }
 
 func (e *tuneError) Error() string { return fmt.Sprintf("tune %q: %s", e.Text, e.Why) }
 
-// Hint shows how tunes are written.
+// Hint returns how tunes are written.
 func (*tuneError) Hint() string {
 	return "such as mtu=9000, rmem=4M, gro=on; those of one variant are joined by +: mtu=9000+gro=on"
 }
 
-// ParseTunes reads a variant: settings joined by "+". The error is a
-// *tuneError or a *suggest.UnknownError.
+// ParseTunes parses a variant: settings joined by "+". The error is a *tuneError or a
+// *suggest.UnknownError.
 func ParseTunes(s string) (Tunes, error) {
 	var list []Tune
 	for word := range strings.SplitSeq(s, tuneSeparator) {

@@ -2,8 +2,8 @@ package sample
 
 // The backends, as --on and results files name them.
 const (
-	// Lab is the backend whose machines are toll's own. Others build on real machines, and
-	// their cells are held against the lab's.
+	// Lab is the backend whose machines are toll's own. Others build on real machines, and their
+	// cells are compared with the lab's.
 	Lab        = "lab"
 	Docker     = "docker"
 	Swarm      = "swarm"
@@ -11,5 +11,5 @@ const (
 	Peer       = "peer"
 )
 
-// Backends are all of them.
+// Backends returns all of them.
 func Backends() []string { return []string{Lab, Docker, Swarm, Kubernetes, Peer} }

@@ -5,39 +5,39 @@ import (
 	"fmt"
 )
 
-// Card is a network card that a measured path crosses, as its machine's kernel has it. What
-// is not known is the zero value.
+// Card is a network card that a measured path crosses, as its machine's kernel reports it. Unknown
+// fields are zero.
 type Card struct {
 	Name  string `json:"name"`
 	Where string `json:"where"` // its machine: "this machine", "peer b", "node b"
-	// Under is the device that it carries, if the path has that and not the card itself: a
-	// bond, a bridge, a VLAN.
+	// Under is the device that it carries, if the path has that instead of the card itself: a bond,
+	// a bridge, a VLAN.
 	Under    string `json:"under,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Version  string `json:"driver_version,omitempty"`
 	Firmware string `json:"firmware,omitempty"`
-	Bus      string `json:"bus,omitempty"` // its address there, "0000:03:00.0"
-	// Device says that it is a device of a bus, and not made up by the kernel as a veth is.
+	Bus      string `json:"bus,omitempty"` // its address on its bus, "0000:03:00.0"
+	// Device means that it is a device of a bus, and not virtual like a veth.
 	Device bool `json:"device,omitempty"`
-	// NUMA is the node that it is attached to; nil: the machine has none, or does not say.
+	// NUMA is the node that it is attached to; nil: none or unknown.
 	NUMA *int `json:"numa_node,omitempty"`
 	MTU  int  `json:"mtu,omitempty"` // bytes
-	// Speed is what the link came up with, and MaxSpeed the fastest mode that the card has,
-	// in bit/s. PartnerSpeed is the fastest that the link partner offers, if it negotiates.
+	// Speed is that of the link, and MaxSpeed the card's fastest mode, in bit/s. PartnerSpeed is
+	// the fastest that the link partner offers, if it negotiates.
 	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
 	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
 	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
 	Duplex       string `json:"duplex,omitempty"` // full or half
 	Autoneg      bool   `json:"autonegotiation,omitempty"`
-	// Offloads are as `ethtool -k` names them in short.
+	// Offloads have the short names of `ethtool -k`.
 	Offloads map[string]bool `json:"offloads,omitempty"`
 	// Sizes are the largest packets that segmentation (GSO) and merging (GRO) make, in bytes.
 	Sizes  *OffloadSizes `json:"sizes,omitempty"`
 	Queues *CardQueues   `json:"queues,omitempty"`
-	// Interrupts are the card's own; the kernel may not tell them apart on a shared device.
+	// Interrupts are the card's own; on a shared device the kernel may not distinguish them.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
-	// RPS and XPS are the CPUs that each queue's packets are steered to, received and sent:
-	// a mask as sysfs has it. Queues that have none are left out.
+	// RPS and XPS are the CPUs that each queue's received and sent packets are steered to, as masks
+	// of sysfs. Queues without any are left out.
 	RPS map[string]string `json:"rps,omitempty"`
 	XPS map[string]string `json:"xps,omitempty"`
 }
@@ -50,8 +50,8 @@ type OffloadSizes struct {
 	GRO4 uint32 `json:"gro_ipv4_max,omitempty"`
 }
 
-// CardQueues are how many queues a card has in use (`ethtool -l`) and how many descriptors
-// each ring has (`ethtool -g`), of how many at most.
+// CardQueues are the numbers of a card's queues in use (`ethtool -l`) and of each ring's
+// descriptors (`ethtool -g`), and the most it can have.
 type CardQueues struct {
 	Combined     int `json:"combined,omitempty"`
 	Receive      int `json:"receive,omitempty"`
@@ -68,17 +68,17 @@ type CardQueues struct {
 // Interrupt is an interrupt of a card.
 type Interrupt struct {
 	Number int    `json:"number"`
-	Name   string `json:"name,omitempty"` // as /proc/interrupts has it
-	CPUs   string `json:"cpus,omitempty"` // that it goes to, a list: "0-3,8"
+	Name   string `json:"name,omitempty"` // as in /proc/interrupts
+	CPUs   string `json:"cpus,omitempty"` // a list, "0-3,8"
 }
 
-// CardName names a card of a file.
+// CardName identifies a card of a file.
 type CardName struct {
 	Name  string `json:"name"`
 	Where string `json:"where"`
 }
 
-// ID is the card's name.
+// ID returns the card's name and place.
 func (c Card) ID() CardName { return CardName{c.Name, c.Where} }
 
 // Duplexes.
@@ -87,14 +87,14 @@ const (
 	HalfDuplex = "half"
 )
 
-// Bounds of what is read of cards. A card has hundreds of queues, and a file some cards.
+// Bounds for cards of a file. A card has hundreds of queues, and a file some cards.
 const (
 	MaxInterrupts = 256
 	MaxSpeed      = 100_000_000_000_000 // bit/s
 	maxCards      = 1000
 )
 
-// check refuses what no card has: speeds are computed with.
+// check returns an error for impossible cards: speeds are used in computations.
 func (e Environment) check() error {
 	if len(e.Cards) > maxCards {
 		return fmt.Errorf("%d network cards, at most %d are read", len(e.Cards), maxCards)
@@ -110,7 +110,7 @@ func (e Environment) check() error {
 	return nil
 }
 
-// check refuses rates and names that no path has.
+// check returns an error for impossible rates and names.
 func (p Path) check() error {
 	if len(p.Cards) > maxCards {
 		return errors.New("a path with too many network cards")
@@ -123,8 +123,8 @@ func (p Path) check() error {
 	return nil
 }
 
-// Cards are those of the mesh's nodes, as many as a file holds. Of many nodes they are
-// told in brief, since a header is one line.
+// Cards returns those of the mesh's nodes, as many as a file holds. With many nodes they are
+// abbreviated, since a header is one line.
 func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {
 		for _, c := range n.Cards {
@@ -139,7 +139,7 @@ func (m *Mesh) Cards() (out []Card) {
 	return out
 }
 
-// CardsOf are the cards that a path crosses, in the path's order.
+// CardsOf returns the cards that a path crosses, in the path's order.
 func (h Header) CardsOf(p Path) []Card {
 	var out []Card
 	for _, name := range p.Cards {

@@ -2,29 +2,29 @@ package sample
 
 import "fmt"
 
-// Difference is a setting of a path that is not what it was.
+// Difference is a setting of a path that changed.
 type Difference struct {
 	Where string `json:"where"` // "machine A"
 	What  string `json:"what"`  // "MTU of veth-server"
 	Was   string `json:"was,omitempty"`
-	Is    string `json:"is,omitempty"` // of both, empty: it was not there
+	Is    string `json:"is,omitempty"` // of both, empty: absent
 }
 
-// ChangeLeft is what has changed if an end of a path, such as a pod, has gone, and its devices
-// with it: the change says why.
+// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone with its
+// devices; Was and Is say why.
 const ChangeLeft = "an end"
 
-// Change is a difference that was found during a run. What was measured between
-// the two readings may be of either, so none of its cells has a result.
+// Change is a difference that was found during a run. Measurements between the two readings may be
+// affected, so none of its cells has a result.
 type Change struct {
 	Difference
 	Cells []int   `json:"cells"`   // indexes into Plan.Cells: those of the path
-	Round int     `json:"round"`   // from 0: the first that it may have been in
-	Right float64 `json:"right_s"` // since the run's start, when it last was as built
-	Seen  float64 `json:"seen_s"`  // when it was not
+	Round int     `json:"round"`   // from 0: the first that may be affected
+	Right float64 `json:"right_s"` // since the run's start, when it was last unchanged
+	Seen  float64 `json:"seen_s"`  // when it had changed
 }
 
-// maxChanges is how many are read: some for each path.
+// maxChanges bounds the changes that are read: there are some for each path.
 const maxChanges = 100_000
 
 func (f *File) addChange(c Change) error {

@@ -5,15 +5,14 @@ import (
 	"math"
 )
 
-// Contention is what other programs, and the hypervisor, took of the CPUs that this process may
-// use.
+// Contention is what other programs and the hypervisor took of the CPUs that this process may use.
 type Contention struct {
-	Elapsed float64  `json:"elapsed_s"`        // that it was watched
-	CPUs    int      `json:"cpus"`             // that this process may use
+	Elapsed float64  `json:"elapsed_s"`        // time for which it was watched
+	CPUs    int      `json:"cpus"`             // the number that this process may use
 	Others  *float64 `json:"others,omitempty"` // CPUs that other programs kept busy; absent: unknown
 	Stolen  float64  `json:"stolen"`           // CPUs that the hypervisor took away
-	// Pressure is the share of the time in which a task of the machine waited for a CPU, toll's
-	// own included; absent: the kernel does not tell.
+	// Pressure is the share of the time in which a task of the machine waited for a CPU, including
+	// toll's own; absent: unknown.
 	Pressure    *float64 `json:"pressure,omitempty"`
 	LoadAverage float64  `json:"load_average_1m"` // at the end
 }
@@ -21,11 +20,11 @@ type Contention struct {
 // ends is the number of CPUs that a client and a server need.
 const ends = 2
 
-// Needed returns the number of CPUs that must be free at least, to measure: half of what client
-// and server can use.
+// Needed returns the least number of free CPUs for measuring: half of what client and server can
+// use.
 func (c Contention) Needed() float64 { return float64(min(ends, c.CPUs)) / 2 }
 
-// TooBusy reports whether others left too little to measure with. It is false if that is unknown.
+// TooBusy reports whether others left too little for measuring. It is false if that is unknown.
 func (c *Contention) TooBusy() bool {
 	if c == nil || c.Others == nil {
 		return false
@@ -46,8 +45,8 @@ func (c *Contention) check() error {
 	return times(all...)
 }
 
-// Words says what others took: "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)".
-// Keep is the verb in its tense.
+// Words returns what others took: "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)".
+// keep is the verb in its tense.
 func (c Contention) Words(keep string) string {
 	const stolen, percent = 0.02, 100 // of a CPU: less is noise
 	text := fmt.Sprintf("other programs %s ", keep)

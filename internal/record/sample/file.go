@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Limits of the reader, so that a hostile file costs bounded memory and time.
+// Limits of the reader, so that a hostile file takes bounded memory and time.
 const (
 	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
@@ -29,8 +29,8 @@ type line struct {
 	End    *End    `json:"end,omitempty"`
 }
 
-// Writer writes a results file, one record at a time and unbuffered, so that
-// a later failure loses nothing. It is not safe for concurrent use.
+// Writer writes a results file, one record at a time and unbuffered, so a later failure loses
+// nothing. It is not safe for concurrent use.
 type Writer struct {
 	w   io.Writer
 	err error
@@ -53,7 +53,7 @@ func (w *Writer) write(l line) error {
 	return w.err
 }
 
-// Header writes the opening record; it comes first.
+// Header writes the first record.
 func (w *Writer) Header(h Header) error {
 	h.Schema = Schema
 	return w.write(line{Header: &h})
@@ -75,16 +75,16 @@ func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
 type File struct {
 	Header Header
 	Visits []Visit
-	Pairs  []PairVisit // of a mesh, in place of Visits
-	// Changes are what was found on the paths that was not so when they were built.
+	Pairs  []PairVisit // of a mesh, instead of Visits
+	// Changes are settings of paths that changed after the paths were built.
 	Changes []Change
 	End     End
-	// Truncated is true if the file has no End record or ends in the middle
-	// of one: its visits are good, but the run was killed.
+	// Truncated is true if the file has no End record or ends in the middle of one: its visits are
+	// good, but the run was killed.
 	Truncated bool
 }
 
-// syntaxError says where a results file cannot be understood.
+// syntaxError reports where a results file is malformed.
 type syntaxError struct {
 	Line int // from 1
 	Err  error
@@ -96,8 +96,8 @@ func (e *syntaxError) Unwrap() error { return e.Err }
 // ErrEmpty is returned by Read for a file without a header.
 var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
 
-// Read reads a results file. A last line without its end, which a killed run leaves, is left out
-// if it is not whole, and reported as Truncated; anything else that does not fit is a *syntaxError.
+// Read reads a results file. It leaves out an incomplete last line, as a killed run leaves it, and
+// sets Truncated; for anything else that is malformed the error is a *syntaxError.
 func Read(r io.Reader) (*File, error) {
 	g := NewGrowing()
 	if _, err := io.Copy(g, r); err != nil {
@@ -138,7 +138,7 @@ func (f *File) add(l line, seen *bool) error {
 			return fmt.Errorf("slices of %s, which has none", c.Load)
 		}
 		l.Visit.refuseNegative()
-		// The decoder allocated more than needed; there are many visits.
+		// The decoder allocates more than needed, and there are many visits.
 		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
@@ -221,9 +221,8 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// refuseNegative makes a visit with a negative figure one that failed, as a toll that
-// measures does: ratios to it mean nothing. (Tolls before 0.2.0 took what a program
-// printed.)
+// refuseNegative makes a visit with a negative figure a failed one, as a measuring toll does:
+// ratios to it are meaningless. (Tolls before 0.2.0 recorded whatever a program printed.)
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {
@@ -232,7 +231,7 @@ func (v *Visit) refuseNegative() {
 	}
 }
 
-// checkFigures checks what any visit has.
+// checkFigures checks the fields that all visits have.
 func (v Visit) checkFigures() error {
 	if v.Round < 0 || v.Round > maxVisits {
 		return fmt.Errorf("round %d", v.Round)
@@ -261,7 +260,7 @@ func (v Visit) checkFigures() error {
 		return fmt.Errorf("impossible share of the time %v", *x)
 	}
 	for _, c := range v.Machine {
-		// The kernel's idle counters may run backwards a little.
+		// The kernel's idle counters may decrease slightly.
 		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle)); err != nil {
 			return err
 		}
@@ -312,7 +311,7 @@ func (f *File) completeRounds() int {
 	return n
 }
 
-// times checks that each is a time that a run can have measured.
+// times returns an error unless each is a time that a run can have measured.
 func times(xs ...float64) error {
 	const most = 1e9
 	for _, x := range xs {

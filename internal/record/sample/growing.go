@@ -9,17 +9,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Growing is a results file that is read while it is written: the bytes are written to it as
-// they come. It is not safe for concurrent use.
+// Growing is a results file that is read while it is written: write its bytes to it as they arrive.
+// It is not safe for concurrent use.
 type Growing struct {
 	file  File
-	seen  bool   // the header
-	lines int    // that have been read
-	cut   []byte // the line whose end has not come
-	torn  error  // what is wrong with cut, if nothing more comes
+	seen  bool   // the header has been read
+	lines int    // number of lines read
+	cut   []byte // an incomplete line
+	torn  error  // the error of cut if nothing follows
 }
 
-// NewGrowing is a file of which nothing has come.
+// NewGrowing returns a file without content.
 func NewGrowing() *Growing {
 	return &Growing{file: File{Truncated: true, End: End{Reason: EndedCutShort}}}
 }
@@ -67,7 +67,7 @@ func (g *Growing) line(b []byte) error {
 		}
 		return err
 	}
-	if !printable.Plain(b) { // the door for text of files
+	if !printable.Plain(b) { // the only place where text of files is made printable
 		printable.Fields(&l)
 	}
 	err := g.file.add(l, &g.seen)
@@ -77,7 +77,8 @@ func (g *Growing) line(b []byte) error {
 	return &syntaxError{g.lines, err}
 }
 
-// end reads the last line, which has no end. If it was cut off, as by a kill, it is left out.
+// end reads the last line, which has no line feed. It leaves it out if it was cut off, as by a
+// kill.
 func (g *Growing) end() error {
 	if len(g.cut) > 0 && g.file.Truncated && !json.Valid(g.cut) {
 		g.torn = &syntaxError{g.lines + 1, errors.New("it was cut off")}
@@ -86,8 +87,8 @@ func (g *Growing) end() error {
 	return g.line(bytes.TrimSuffix(g.cut, []byte{'\r'}))
 }
 
-// File is what has come so far; ErrEmpty as long as that is no header. What comes later
-// does not change it.
+// File returns what has been read so far, or ErrEmpty before the header. Later writes do not change
+// it.
 func (g *Growing) File() (*File, error) {
 	switch {
 	case !g.seen && g.torn != nil:

@@ -1,34 +1,33 @@
 package sample
 
-// Headroom is a path's capacity for connections that are opened and closed by the
-// thousand. It is read before a visit, after the remains of earlier ones were swept.
+// Headroom is a path's capacity for connections that are opened and closed by the thousand. It is
+// read before a visit, after the remains of earlier ones were swept.
 type Headroom struct {
 	Ports    int `json:"ports"`    // ephemeral ports of the end with the fewest free, client or proxy
-	TimeWait int `json:"timewait"` // sockets of ended connections that are left, of the end with the most
+	TimeWait int `json:"timewait"` // remaining sockets of ended connections, of the end with the most
 	Tracked  int `json:"tracked"`  // entries of the fullest connection table
-	// Tracking is how many connections that table still takes; 0: not known, or
-	// there is no table.
+	// Tracking is the number of connections that this table can still take; 0: unknown, or there is
+	// no table.
 	Tracking int `json:"tracking,omitempty"`
-	// Budget is how many connections a visit may open, and Limit what runs out
-	// first: one of the Limit constants.
+	// Budget is the number of connections that a visit may open, and Limit what runs out first: one
+	// of the Limit constants.
 	Budget int    `json:"budget"`
 	Limit  string `json:"limit"`
-	// Window is the visit's window in seconds where it was cut so that Budget
-	// lasts; 0: the plan's.
+	// Window is the visit's window in seconds if it was cut so that Budget lasts; 0: the plan's.
 	Window float64 `json:"window_s,omitempty"`
-	Left   int     `json:"left,omitempty"`  // TimeWait after the visit, when that was swept away too
-	Took   float64 `json:"drain_s"`         // to sweep
+	Left   int     `json:"left,omitempty"`  // TimeWait after the visit, when it was swept too
+	Took   float64 `json:"drain_s"`         // duration of the sweep
 	Error  string  `json:"error,omitempty"` // why something could not be swept
 }
 
-// What connections run out of.
+// What connections can run out of.
 const (
 	LimitPorts    = "ports"
 	LimitTracking = "conntrack"
 )
 
-// NewHeadroom computes the headroom from the number of free ports and, if known,
-// of table entries. Each connection takes entries of the table.
+// NewHeadroom computes the headroom from the number of free ports and, if known, of table entries.
+// Each connection takes the given number of entries of the table.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
 	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports), Limit: LimitPorts}
 	if most > 0 {

@@ -13,19 +13,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of latency histograms: from a nanosecond to a
-// minute with three significant digits.
+// The range and precision of latency histograms: from a nanosecond to a minute with three
+// significant digits.
 const (
 	histoMin    = 1
 	histoMax    = int64(time.Minute)
 	histoDigits = 3
-	// maxEncoded bounds what a file may make the reader decode.
+	// maxEncoded bounds what a file may have the reader decode, in bytes.
 	maxEncoded = 512 << 10
 )
 
-// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2
-// compressed encoding, which is base64 text that HdrHistogram's tools in every
-// language read.
+// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding,
+// which is base64 text that HdrHistogram's tools in every language read.
 type EncodedHisto string
 
 // NewHistogram returns an empty histogram for latencies in nanoseconds.
@@ -43,8 +42,8 @@ func Encode(h *hdrhistogram.Histogram) (*EncodedHisto, error) {
 	return &e, nil
 }
 
-// Decode unpacks the histogram. The bytes come from a file, so a library
-// that panics on bad ones is an error, not a crash.
+// Decode unpacks the histogram. Its bytes come from a file, so a panic of the library is returned
+// as an error.
 func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	if len(e) > maxEncoded {
 		return nil, fmt.Errorf("decode histogram: %d bytes", len(e))
@@ -58,7 +57,7 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	h, err = hdrhistogram.DecodePacked([]byte(e))
-	if err == nil && h.TotalCount() == math.MaxInt64 { // its counts may be more
+	if err == nil && h.TotalCount() == math.MaxInt64 { // its counts may exceed that
 		err = errors.New("too many values")
 	}
 	if err != nil {
@@ -67,8 +66,8 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	return h, nil
 }
 
-// checkRange reads the header and refuses any range or precision but our own:
-// the library allocates what the header asks for, up to 50 MB.
+// checkRange reads the header and returns an error for another range or precision: the library
+// allocates what the header asks for, up to 50 MB.
 func (e EncodedHisto) checkRange() error {
 	packed, err := base64.StdEncoding.DecodeString(string(e))
 	if err != nil {

@@ -2,29 +2,29 @@ package sample
 
 import "encoding/json"
 
-// Load is a workload with its options: those that most loads have, and those of its own.
+// Load is a workload with its options: those that most loads have, and its own.
 type Load struct {
 	Kind    string // its name in the catalogue, internal/record/workload
 	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: one
-	// Options are those of its own: a comparable struct with JSON tags, such as a
-	// workload.BulkOptions, never a pointer to one. Nil: none of them is given.
+	// Options are its own options: a comparable struct with JSON tags, such as a
+	// workload.BulkOptions, never a pointer to one. Nil: none given.
 	Options any
-	Nodelay string  // TCP_NODELAY "on" or "off"; "": as the kind has it
-	Warmup  float64 // seconds, thrown away
+	Nodelay string  // TCP_NODELAY "on" or "off"; "": the kind's default
+	Warmup  float64 // seconds, discarded
 	Window  float64 // seconds, measured
-	// Slice is how long the load works in each slice of an epoch; 0: it is not sliced.
-	// Of a sliced load Warmup and Window are those of the window that ends the epoch.
+	// Slice is the duration of the load's slices in an epoch, in seconds; 0: not sliced. For a
+	// sliced load, Warmup and Window are those of the window that ends the epoch.
 	Slice float64
-	// Point is which point of a sweep this is, one of Sweep.Points; "": the run is no sweep.
+	// Point is the name of one of Sweep.Points; "": not a sweep.
 	Point string
 }
 
-// ReadOptions reads the options of a load of that kind from the load's JSON object. The
-// catalogue, internal/record/workload, sets it: only that knows their types, and
-// encoding/json hands nothing to UnmarshalJSON. A program without the catalogue reads none.
+// ReadOptions reads the options of a load of the given kind from the load's JSON object. The
+// catalogue, internal/record/workload, sets it, because it knows their types and this package
+// cannot import it. A program without the catalogue reads none.
 var ReadOptions = func(kind string, load []byte) (any, error) { return nil, nil }
 
-// In JSON a load is one object: what stands before its options, these, what stands after.
+// In JSON a load is one object: the fields before its options, the options, the fields after them.
 type (
 	loadHead struct {
 		Kind    string `json:"kind"`
@@ -78,7 +78,7 @@ func (l *Load) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// check refuses options that the reader would not bear.
+// check returns an error for options out of the reader's bounds.
 func (l Load) check() error {
 	if o, ok := l.Options.(interface{ Check() error }); ok {
 		return o.Check()

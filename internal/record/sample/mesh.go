@@ -8,64 +8,65 @@ import (
 // StudyMesh measures every pair of nodes of a cluster.
 const StudyMesh = "mesh"
 
-// Node is a machine of the cluster. Only Name must be known.
+// Node is a machine of the cluster. Only Name is required.
 type Node struct {
 	Name     string `json:"name"`
-	ID       string `json:"id,omitempty"`      // the cluster's own
-	Address  string `json:"address,omitempty"` // that others reach it at
+	ID       string `json:"id,omitempty"`      // the cluster's id
+	Address  string `json:"address,omitempty"` // its address for others
 	Kernel   string `json:"kernel,omitempty"`
 	CPUModel string `json:"cpu_model,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`    // online
-	MTU      int    `json:"mtu,omitempty"`     // of the device that its traffic leaves through
-	Boot     string `json:"boot_id,omitempty"` // of its kernel: nodes that have the same one are one machine
-	// Labels say where it is, by their keys: topology.kubernetes.io/zone.
+	MTU      int    `json:"mtu,omitempty"`     // of the device for its traffic
+	Boot     string `json:"boot_id,omitempty"` // of its kernel: nodes with the same one are one machine
+	// Labels locate it, by their keys: topology.kubernetes.io/zone.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Cards carry its traffic to the others. In a file they are the environment's.
 	Cards []Card `json:"-"`
 }
 
-// Mesh is what the plan of a mesh has in place of cells: each load over each
-// pair of Nodes, on paths of Mode built by On. A sweep visits every pair once,
-// in tournament rounds in which no node is in two pairs.
+// Mesh replaces cells in the plan of a mesh: each load over each pair of Nodes, on paths of Mode
+// built by On. A sweep visits every pair once, in tournament rounds in which no node is in two
+// pairs.
 type Mesh struct {
 	Nodes []Node `json:"nodes"`
 	Mode  string `json:"mode"`
-	// Beside is a second mode, in which every visit is made once more, next to that in
-	// Mode: what this costs is held against it. "": none.
+	// Beside is a second mode, in which every visit is made once more, right before or after the
+	// one in Mode, to compare both. "": none.
 	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
-	// Labels are the keys of Node.Labels, in the order in which they are shown.
+	// Labels are the keys of Node.Labels in the order shown.
 	Labels []string `json:"labels,omitempty"`
-	// NotWitnessed says which hops of a path of Mode nobody could read, and why: see FactNotWitnessed.
+	// NotWitnessed names the hops of a path of Mode that nobody could read, and why: see
+	// FactNotWitnessed.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
 	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number of sweeps; 0: until precision or budget
-	AtOnce       int    `json:"at_once,omitempty"` // pairs that are measured at a time, at most; 0: a whole round's
+	AtOnce       int    `json:"at_once,omitempty"` // pairs measured at a time, at most; 0: a whole round's
 }
 
 // MaxNodes bounds a mesh.
 const MaxNodes = 1024
 
-// maxLabels bounds by how many labels the nodes of a mesh are told apart.
+// maxLabels bounds the number of a mesh's label keys.
 const maxLabels = 16
 
-// Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node
-// with itself, is none.
+// Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node with itself, is no
+// pair.
 type Pair [2]int
 
-// BothWays reports whether a mesh measures a load in both directions: the second
-// time with client and server exchanged.
+// BothWays reports whether a mesh measures a load in both directions: the second time with client
+// and server exchanged.
 func BothWays(load string) bool { return load == "bulk" }
 
-// PairVisit is what is kept of a visit to a pair when a results file is read:
-// a thousand nodes make a million and a half of them in each sweep.
+// PairVisit is what is kept of a visit to a pair when a results file is read. It is small: a
+// thousand nodes make a million and a half of them in each sweep.
 type PairVisit struct {
 	PairTurn
 	Round int
-	// Value is the median round trip in seconds (rr), or what the server got in
-	// bit/s (bulk); 0 if the visit is no result.
+	// Value is the median round trip in seconds (rr), or what the server received in bit/s (bulk);
+	// 0 if the visit is no result.
 	Value       float64
 	Retransmits int64  // segments, of both ends, in the window
-	Segments    int64  // of the payload that came through (bulk); 0: not known
+	Segments    int64  // of the received payload (bulk); 0: unknown
 	Failure     string // why it is no result, or what contradicted the path
 }
 
@@ -80,8 +81,8 @@ const (
 // fullNodes is the largest mesh whose visits are written in full.
 const fullNodes = 32
 
-// ForMesh is the visit as a mesh of so many nodes writes it: in full if there are
-// few of them, else only with the figures that it is judged by.
+// ForMesh returns the visit as a mesh of the given size writes it: in full if there are few nodes,
+// otherwise only with the figures that it is judged by.
 func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
@@ -101,7 +102,7 @@ func (v Visit) ForMesh(nodes int) Visit {
 	return out
 }
 
-// figure is the name of the value that a load is judged by in a mesh.
+// figure returns the name of the value that a load is judged by in a mesh.
 func figure(load string) string {
 	if load == "bulk" {
 		return valueThroughput
@@ -109,11 +110,11 @@ func figure(load string) string {
 	return valueLatency
 }
 
-// minFigure is less than any time or rate that can be measured.
+// minFigure is less than any measurable time or rate.
 const minFigure = 1e-12
 
-// PairVisit is what counts of a visit to a pair, full or brief. A visit whose
-// figures cannot be is one that failed.
+// PairVisit returns what matters of a visit to a pair, full or brief. A visit with impossible
+// figures becomes a failed one.
 func (v Visit) PairVisit() PairVisit {
 	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
 	switch {
@@ -142,8 +143,8 @@ func (v Visit) PairVisit() PairVisit {
 	return out
 }
 
-// segments are those of bulk that came through in the window, as long as the client
-// sent them; 0 if it is not known how long that is.
+// segments returns the number of bulk's segments that arrived in the window, while the client sent
+// them, or 0 if that time is unknown.
 func (v Visit) segments() float64 {
 	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
 		return 0
@@ -151,7 +152,7 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
-// figure is what a full visit's load is judged by; 0 if it has none.
+// figure returns the value that a full visit's load is judged by, or 0 if it has none.
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {
@@ -190,7 +191,7 @@ func (p Plan) checkMesh() error {
 	return nil
 }
 
-// checkPair checks what only visits of a mesh have.
+// checkPair checks the fields that only visits of a mesh have.
 func (p Plan) checkPair(v *Visit) error {
 	if p.Mesh == nil {
 		return errors.New("a visit to a pair, but the plan has no nodes")
@@ -210,14 +211,14 @@ func (p Plan) checkPair(v *Visit) error {
 	}
 	for _, l := range p.Loads {
 		if l.Kind == v.Load {
-			v.Load = l.Kind // the same bytes for all: there are many
+			v.Load = l.Kind // share one string: there are many visits
 			return nil
 		}
 	}
 	return fmt.Errorf("load %q is not in the plan", v.Load)
 }
 
-// VisitsOfPair is how many visits a pair has in a sweep, in all modes.
+// VisitsOfPair returns the number of visits to a pair in a sweep, in all modes.
 func (p Plan) VisitsOfPair() int {
 	n := p.VisitsInMode()
 	if p.Mesh != nil && p.Mesh.Beside != "" {
@@ -226,7 +227,7 @@ func (p Plan) VisitsOfPair() int {
 	return n
 }
 
-// VisitsInMode is how many visits a pair has in a sweep in each mode.
+// VisitsInMode returns the number of visits to a pair in a sweep in each mode.
 func (p Plan) VisitsInMode() int {
 	n := 0
 	for _, l := range p.Loads {
@@ -238,7 +239,7 @@ func (p Plan) VisitsInMode() int {
 	return n
 }
 
-// MaxSweeps is of how many sweeps of the mesh a results file can be read.
+// MaxSweeps returns the most sweeps of the mesh that a results file may hold.
 func (p Plan) MaxSweeps() int {
 	n := len(p.Mesh.Nodes)
 	return min(maxVisits, maxPairs/max(1, n*(n-1)/2*p.VisitsOfPair()))

@@ -1,7 +1,7 @@
 package sample
 
-// Together is what several ends did as one: sums, of times the longest, and of windows and
-// the kernel's view of the connections the mean.
+// Together combines several ends: sums, the longest of times, and the mean of windows and of the
+// kernel's view of the connections.
 func Together(parties []Party) Party {
 	var out Party
 	n := len(parties)
@@ -31,20 +31,19 @@ func Together(parties []Party) Party {
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
-		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // the smallest path, whole
+		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // the smallest path, completely
 			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers, out.TCP.Device, out.TCP.DeviceMTU = t.PMTU, t.Packet, t.Headers, t.Device, t.DeviceMTU
 		}
 	}
 	return out
 }
 
-// withoutWindow is what an end did in all, without what its window says: it measured
-// another one than the plan's.
+// withoutWindow returns an end without its window's figures: its window was not the plan's.
 func (p Party) withoutWindow() Party {
 	p.Window, p.Sent, p.Received, p.Trips, p.CPU, p.BusiestCPU, p.Involuntary = 0, 0, 0, 0, 0, 0, 0
 	p.TCP.Retransmits = 0
 	return p
 }
 
-// WithoutWindow is what both ends did in all, without what their windows say.
+// WithoutWindow returns both ends without their windows' figures.
 func (e Ends) WithoutWindow() Ends { return Ends{e.Client.withoutWindow(), e.Server.withoutWindow()} }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Placements of a cell's client and server on CPUs, as Cell.Pin and --pin name them. A
-// cell without one runs on the CPUs of Plan.CPUs, or where the scheduler puts it.
+// Placements of a cell's client and server on CPUs, for Cell.Pin and --pin. A cell without one runs
+// on the CPUs of Plan.CPUs, or where the scheduler puts it.
 const (
 	// PinFar gives client and server a CPU each, as the scheduler of an idle machine does.
 	PinFar = "far"
@@ -16,7 +16,7 @@ const (
 	PinNone = "none"
 )
 
-// pinAuto is how earlier versions called PinFar.
+// pinAuto is the name of PinFar in earlier versions.
 const pinAuto = "auto"
 
 // Pinning is a placement on CPUs that a run measures.
@@ -25,19 +25,19 @@ type Pinning struct {
 	CPUs CPUs   `json:"cpus"`
 }
 
-// CPUs are the CPUs to which threads are pinned; an empty list leaves them to the scheduler.
+// CPUs are the CPUs that threads are pinned to; an empty list leaves them to the scheduler.
 type CPUs struct {
 	Client []int `json:"client,omitempty"`
 	Server []int `json:"server,omitempty"`
-	// Relay is where docker-proxy runs; empty: wherever the scheduler puts it.
+	// Relay is for docker-proxy; empty: the scheduler's choice.
 	Relay    []int `json:"relay,omitempty"`
-	SameCore bool  `json:"same_core"` // client and server have CPUs of one core in common
-	// Distance is what the CPUs of client and server share: one of the Shared constants, or ""
-	// if it is not known.
+	SameCore bool  `json:"same_core"` // client and server share a core
+	// Distance is what the CPUs of client and server share: one of the Shared constants, or "" if
+	// unknown.
 	Distance string `json:"distance,omitempty"`
 }
 
-// What the CPUs of client and server have in common at most.
+// The closest thing that the CPUs of client and server share.
 const (
 	SharedCPU     = "CPU"
 	SharedCore    = "core"
@@ -59,7 +59,7 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 // pinNames lists the placements that cells may have.
 var pinNames = []string{"", PinFar, PinNear}
 
-// adoptPins names the placement of a file of an earlier version, whose cells have none.
+// adoptPins sets the placement in files of earlier versions, whose cells have none.
 func (p *Plan) adoptPins() {
 	if p.Pin != pinAuto {
 		return

@@ -2,7 +2,7 @@ package sample
 
 import "fmt"
 
-// Prior is what earlier runs on the machine say of how much epochs differ beyond what their
+// Prior is what earlier runs on the machine showed of how much epochs differ beyond what their
 // slices explain, for the rows of one group in one metric. It is in the file so that any machine
 // judges the file the same way.
 type Prior struct {
@@ -12,8 +12,7 @@ type Prior struct {
 	On     string `json:"on"`
 	Pin    string `json:"pin,omitempty"`
 	Metric string `json:"metric"`
-	// Variance is that of the epochs' ratios, as logarithms, and Freedom how many degrees of
-	// freedom it counts for.
+	// Variance is that of the epochs' ratios, as logarithms, and Freedom its degrees of freedom.
 	Variance float64 `json:"variance"`
 	Freedom  float64 `json:"freedom"`
 }
@@ -24,7 +23,7 @@ const (
 	maxPriors   = 10_000
 )
 
-// checkPriors checks what a header says of earlier runs.
+// checkPriors checks a header's priors.
 func (p Plan) checkPriors() error {
 	if n := len(p.Priors); n > maxPriors {
 		return fmt.Errorf("%d priors, at most %d are read", n, maxPriors)

@@ -2,18 +2,18 @@ package sample
 
 import "fmt"
 
-// Program is a pair of foreign programs, as exec runs them. In both command
-// lines {host}, {port}, {addr} and others stand for what internal/measure/program says.
+// Program is a pair of foreign programs for exec. In both command lines {host}, {port}, {addr} and
+// others are replaced as documented in internal/measure/program.
 type Program struct {
-	Recipe string `json:"recipe,omitempty"`        // the one that it came from
+	Recipe string `json:"recipe,omitempty"`        // the recipe that it came from
 	Server string `json:"server" printable:"text"` // command line, for a shell
 	Client string `json:"client" printable:"text"`
-	// Ready says when the server is: "tcp" or "udp" once its port is bound, or a
-	// regular expression that its output matches.
+	// Ready is the condition of a ready server: "tcp" or "udp" once its port is bound, or a regular
+	// expression that its output matches.
 	Ready   string  `json:"ready"`
 	Gauges  []Gauge `json:"metrics,omitempty"`
-	Seconds int     `json:"seconds"`           // that the client is told to run
-	Timeout float64 `json:"timeout_s"`         // for the server to get ready, and for the client to end
+	Seconds int     `json:"seconds"`           // the duration that the client is given
+	Timeout float64 `json:"timeout_s"`         // for the server to be ready, and for the client to end
 	NoRoot  bool    `json:"no_root,omitempty"` // they run as an ordinary user
 	Second  bool    `json:"second,omitempty"`  // they use a second port
 }
@@ -22,17 +22,15 @@ type Program struct {
 type Gauge struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"` // base unit: s, bit/s, B/s, 1/s, …
-	// Scale is what a number without a printed unit is multiplied by.
+	// Scale is the factor for a number without a printed unit.
 	Scale float64 `json:"scale"`
 	Lower bool    `json:"lower_is_better,omitempty"`
-	// Pattern finds it in the client's output: a regular expression whose first
-	// group is the number and whose second, if there is one, its unit. The last
-	// match counts.
+	// Pattern finds the number in the client's output: a regular expression whose first group is
+	// the number and whose second, if any, its unit. The last match counts.
 	Pattern string `json:"pattern" printable:"text"`
 }
 
-// Elapsed is the gauge of programs without any other: how long the client took,
-// in seconds.
+// Elapsed is the gauge of programs without any other: the client's duration in seconds.
 const Elapsed = "elapsed"
 
 // Output is the end of what each program wrote.
@@ -43,7 +41,7 @@ type Output struct {
 
 const maxGauges = 64
 
-// Check refuses a program that has too many metrics.
+// Check returns an error for a program with too many metrics.
 func (p *Program) Check() error {
 	if p != nil && len(p.Gauges) > maxGauges {
 		return fmt.Errorf("%d metrics of a program, at most %d are read", len(p.Gauges), maxGauges)

@@ -1,11 +1,9 @@
-// Package sample is the record: what one run measured, and the file that
-// holds it. The measuring half writes records as they happen, the judging
-// half reads them; the two meet nowhere else.
+// Package sample is the record: what one run measured, and the file that holds it. The measuring
+// half writes records as they happen, the judging half reads them; the two meet nowhere else.
 //
-// A results file is JSON lines: one Header, then a Visit for each visit in the
-// order in which they were made, then an End. Base units are used throughout:
-// seconds and bytes, never bits. Times on the clock are CLOCK_MONOTONIC
-// nanoseconds of the measuring machine.
+// A results file is JSON lines: one Header, then a Visit for each visit in the order in which they
+// were made, then an End. Base units are used throughout: seconds and bytes, never bits. Times on
+// the clock are CLOCK_MONOTONIC nanoseconds of the measuring machine.
 package sample
 
 import (
@@ -13,43 +11,41 @@ import (
 	"time"
 )
 
-// Schema names the version of the results file. A change that an older
-// reader would misread raises the number: visits of /2 may have slices.
+// Schema is the version of the results file. A change that an older reader would misread raises the
+// number: visits of /2 may have slices.
 const (
 	Schema    = "bridgetoll.results/2"
-	oldSchema = "bridgetoll.results/1" // is read as well
+	oldSchema = "bridgetoll.results/1" // can be read, too
 )
 
-// Cell is what is compared: a mode, perhaps with tunes put on it, reached from
-// a placement at a target, under a load.
+// Cell is what is compared: a mode, perhaps with tunes, reached from a placement at a target, under
+// a load.
 type Cell struct {
 	Mode    string `json:"mode"`
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Load    string `json:"load"`
-	Point   string `json:"point,omitempty"` // of a sweep: which of its load's
+	Point   string `json:"point,omitempty"` // of a sweep: its load's
 	Tune    string `json:"tune,omitempty"`
 	Shape   Shape  `json:"shape,omitzero"`
 	On      string `json:"on"`
 	Pin     string `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
 	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
-	// Placebo marks a control whose slices are among the other modes', as if it were one of them: what
-	// it differs from the baseline, a slice's predecessor does.
+	// Placebo marks a control whose slices are among the other modes', as if it were one of them:
+	// its difference from the baseline is caused by the preceding slices.
 	Placebo bool `json:"placebo,omitempty"`
 }
 
-// Shape is how many take part: server containers, client containers (client i
-// talks to server i mod Servers) and client processes in each. The zero value is
-// one of each, measured by their own clocks; any other is a crowd, measured at
-// the servers.
+// Shape is the number of participants: server containers, client containers (client i uses server i
+// mod Servers) and client processes in each. The zero value is one of each, measured by their own
+// clocks; any other is a crowd, measured at the servers.
 type Shape struct {
 	Servers int `json:"servers"`
 	Clients int `json:"clients"`
 	Procs   int `json:"procs"`
 }
 
-// MaxEnds bounds each number of a shape, and MaxProcs the client processes in
-// all.
+// MaxEnds bounds each number of a shape, and MaxProcs the client processes together.
 const (
 	MaxEnds  = 100
 	MaxProcs = 1024
@@ -58,8 +54,8 @@ const (
 // Crowd reports whether the shape is a crowd.
 func (s Shape) Crowd() bool { return s != Shape{} }
 
-// String is "1×16×4": servers, clients, processes in each client; "" if the
-// shape is not a crowd.
+// String returns "1×16×4": servers, clients, processes in each client; "" if the shape is not a
+// crowd.
 func (s Shape) String() string {
 	if !s.Crowd() {
 		return ""
@@ -72,57 +68,58 @@ const (
 	StudyScale  = "scale"
 	StudyLadder = "ladder"
 	StudySweep  = "sweep"
-	StudyAdvise = "advise" // which settings would make a mode faster; see Step
-	// StudyEndpoints compares routes to an external endpoint. toll controls no hop
-	// on them: nothing is witnessed.
+	StudyAdvise = "advise" // settings that would make a mode faster; see Step
+	// StudyEndpoints compares routes to an external endpoint. toll controls no hop on them: nothing
+	// is witnessed.
 	StudyEndpoints = "endpoints"
 )
 
-// What cells of endpoints have for a placement and a backend.
+// Placement and backend of cells of endpoints.
 const (
 	FromHere   = "here" // this process, wherever it runs
 	OnEndpoint = "endpoint"
 )
 
-// Plan is what a run set out to do. Cells are in the catalogue's order; the
-// order of visits follows from Seed and the round's number.
+// Plan is what a run intends to do. Cells are in the catalogue's order; the order of visits follows
+// from Seed and the round's number.
 type Plan struct {
-	Study     string  `json:"study,omitempty"` // what the run is for; "": a comparison
+	Study     string  `json:"study,omitempty"` // one of the Study constants; "": a comparison
 	Seed      uint64  `json:"seed"`
 	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
 	Budget    float64 `json:"budget_s"`
 	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
-	// Same is the relative difference that is called none; 0 in files of version 1.
+	// Same is the relative difference that counts as none; 0 in files of version 1.
 	Same float64 `json:"same,omitempty"`
-	// Epoch is how long the slices of one epoch take, of all cells together, in seconds.
+	// Epoch is the duration of all slices of one epoch together, in seconds.
 	Epoch    float64 `json:"epoch_s,omitempty"`
 	Baseline string  `json:"baseline"`
-	Pin      string  `json:"pin"` // as it was asked for: --pin
-	// CPUs are those of cells without a placement of their own, Pins the other placements.
+	Pin      string  `json:"pin"` // the value of --pin
+	// CPUs are those of cells without a placement of their own; Pins are the other placements.
 	CPUs  CPUs      `json:"cpus"`
 	Pins  []Pinning `json:"pins,omitempty"`
 	Loads []Load    `json:"loads"`
 	// Unpaced is the tune under which the baseline and bridge were measured, too, because the
-	// machine's congestion control paces what it sends; "": there was no need.
+	// machine's congestion control paces what it sends; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
-	// Turn is how long a CPU-bound thread may have to wait for its turn for each
-	// client process of a crowd.
+	// Turn is how long a CPU-bound thread may have to wait for its turn, in seconds for each client
+	// process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
-	Wire    *Wire   `json:"wire,omitempty"`  // nil: as fast as the machine allows
+	Wire    *Wire   `json:"wire,omitempty"`  // nil: unlimited
 	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: each load has its options once
 	Mesh    *Mesh   `json:"mesh,omitempty"`  // of a mesh, which has no cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
-	// Levers are what a search tries, and Steps what it did after each was tried alone. Steps
-	// are not in the file's header: each is a record of its own.
+	// Levers are what a search tries, and Steps what it did after trying each alone. Steps are not
+	// in the file's header: each is a record of its own.
 	Levers []Lever `json:"levers,omitempty"`
-	// Elsewhere is the mode that stands for the baseline in a search, with the same settings, where
-	// that has no way from: a bridge's containers are reached from elsewhere by published ports only.
+	// Elsewhere is the mode that replaces the baseline in a search, with the same settings, where
+	// the baseline cannot be reached: a bridge's containers are reached from another machine by
+	// published ports only.
 	Elsewhere string `json:"elsewhere,omitempty"`
-	// Also are further modes that a search is made for, one after the other: each begins with a step.
+	// Also lists further modes to search for, one after another: each begins with a step.
 	Also  []string `json:"also,omitempty"`
 	Steps []Step   `json:"steps,omitempty"`
-	// Priors are what earlier runs say of how much epochs differ; none: nothing is known.
+	// Priors are what earlier runs showed of how much epochs differ; none: unknown.
 	Priors []Prior `json:"priors,omitempty"`
 }
 
@@ -131,7 +128,7 @@ func (p Plan) IsBaseline(c Cell) bool {
 	return c.Tune == "" && (c.Mode == p.Baseline || p.Elsewhere != "" && c.Mode == p.Elsewhere)
 }
 
-// LoadOf returns the options of the load called kind; of a sweep those of its first point.
+// LoadOf returns the load of the given kind; in a sweep that of its first point.
 func (p Plan) LoadOf(kind string) Load {
 	for _, l := range p.Loads {
 		if l.Kind == kind {
@@ -141,7 +138,7 @@ func (p Plan) LoadOf(kind string) Load {
 	return Load{Kind: kind}
 }
 
-// LoadAt returns the options of a cell's load, of a sweep those of its point.
+// LoadAt returns a cell's load, in a sweep that of its point.
 func (p Plan) LoadAt(c Cell) Load {
 	for _, l := range p.Loads {
 		if l.Kind == c.Load && l.Point == c.Point {
@@ -151,12 +148,12 @@ func (p Plan) LoadAt(c Cell) Load {
 	return Load{Kind: c.Load, Point: c.Point}
 }
 
-// windowTurns is how many turns each process has in a window at least.
+// windowTurns is the least number of turns of each process in a window.
 const windowTurns = 3
 
-// LoadFor returns the options of a cell's load. A crowd gets a warm-up that is
-// longer by one turn of all its processes, and a window that holds several: on
-// few CPUs a short one would only see some of them run.
+// LoadFor returns a cell's load. A crowd gets a warm-up that is longer by one turn of all its
+// processes, and a window that holds several: on few CPUs a short one would only see some of them
+// run.
 func (p Plan) LoadFor(c Cell) Load {
 	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
@@ -165,17 +162,16 @@ func (p Plan) LoadFor(c Cell) Load {
 	return l
 }
 
-// Foreign reports whether the paths lead to external endpoints: their bytes are not
-// counted.
+// Foreign reports whether the paths lead to external endpoints, whose bytes are not counted.
 func (p Plan) Foreign() bool { return p.Study == StudyEndpoints }
 
-// Counts reports whether a visit is a result: one that did not fail and, where the
-// path is ours, was witnessed.
+// Counts reports whether a visit is a result: one that did not fail and, if the path is toll's, was
+// witnessed.
 func (p Plan) Counts(v Visit) bool {
 	return v.Failure == "" && (v.Witness.OK || p.Foreign())
 }
 
-// Skip is a cell that was asked for and cannot be measured here.
+// Skip is a requested cell that cannot be measured here.
 type Skip struct {
 	Mode   string `json:"mode"`
 	From   string `json:"from,omitempty"`
@@ -187,14 +183,14 @@ type Skip struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Environment is what decides the numbers and is not the mode.
+// Environment is what decides the numbers besides the mode.
 type Environment struct {
-	Tool           string            `json:"tool"` // version of toll
+	Tool           string            `json:"tool"` // toll's version
 	Kernel         string            `json:"kernel"`
 	OS             string            `json:"os,omitempty"`
 	CPUModel       string            `json:"cpu_model"`
 	CPUs           int               `json:"cpus"`         // online
-	CPUsAllowed    []int             `json:"cpus_allowed"` // by this process's affinity
+	CPUsAllowed    []int             `json:"cpus_allowed"` // this process's affinity
 	ThreadsPerCore int               `json:"threads_per_core"`
 	Memory         uint64            `json:"memory_bytes"`
 	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"` // CPU limit; 0: none
@@ -206,7 +202,7 @@ type Environment struct {
 	LoadAverage    float64           `json:"load_average_1m"`  // before the run
 	Congestion     string            `json:"congestion_control"`
 	Sysctls        map[string]string `json:"sysctls,omitempty"`
-	Cards          []Card            `json:"cards,omitempty"` // that measured paths cross, of all machines
+	Cards          []Card            `json:"cards,omitempty"` // crossed by measured paths, of all machines
 }
 
 // Path describes a path as it was built.
@@ -223,18 +219,18 @@ type Path struct {
 	Listen  string   `json:"listen"` // where the server listens
 	Hops    []string `json:"hops"`   // kinds, (first) client to server
 	Built   float64  `json:"built_s"`
-	// ProxyMemory is that of the proxies on this machine before their first client, in
-	// bytes; 0: there are none, or it is not known.
+	// ProxyMemory is the memory of the proxies on this machine before their first client, in bytes;
+	// 0: none or unknown.
 	ProxyMemory int64             `json:"proxy_memory_bytes,omitempty"`
 	Links       []Link            `json:"links,omitempty"`
-	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, where they matter
+	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, those that matter
 	Facts       map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
-	// Cards are the network cards that its packets cross, each in Environment.Cards. Of those
-	// below one device only one may carry them: they are not named if it is not known which.
+	// Cards are the network cards that its packets cross, each in Environment.Cards. If several are
+	// below one device, only one may carry them: they are not named if it is unknown which.
 	Cards []CardName `json:"cards,omitempty"`
 }
 
-// FactNotWitnessed is a path's fact that says which of its hops nobody could read, and why.
+// FactNotWitnessed is the path's fact that names the hops that nobody could read, and why.
 const FactNotWitnessed = "not witnessed"
 
 // Link is a network device on a path.
@@ -245,16 +241,16 @@ type Link struct {
 	MTU      int             `json:"mtu"`
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Rate is what its queueing discipline lets through of what it sends, in bit/s; 0: as much
-	// as comes, or it depends on what that is.
+	// Rate is what its queueing discipline lets through of what it sends, in bit/s; 0: unlimited,
+	// or different packets have different rates.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 }
 
-// Header opens a results file.
+// Header is the first record of a results file.
 type Header struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
-	// Command are the arguments of toll with which the run can be made again; nil: it does not say.
+	// Command holds the arguments of toll that make the run again; nil: unknown.
 	Command     []string    `json:"command,omitempty"`
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
@@ -263,8 +259,7 @@ type Header struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
-// PathOf returns the path that c was measured on; ok is false if the file
-// has none.
+// PathOf returns the path that c was measured on; ok is false if the file has none.
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
 		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
@@ -275,7 +270,7 @@ func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	return Path{}, false
 }
 
-// End closes a results file. A file without one was cut short.
+// End is the last record of a results file. A file without one was cut short.
 type End struct {
 	Reason  string  `json:"reason"`           // one of the Ended constants
 	Rounds  int     `json:"rounds"`           // complete ones
@@ -286,7 +281,7 @@ type End struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
-// What can end a run.
+// Reasons for the end of a run.
 const (
 	EndedByPrecision = "precision"
 	EndedByBudget    = "budget"
@@ -294,6 +289,6 @@ const (
 	EndedByInterrupt = "interrupt"
 	EndedByFailure   = "failure"
 	EndedByBusy      = "busy"      // other programs used the CPUs
-	EndedBySize      = "size"      // a file with one more sweep of a mesh could not be read
+	EndedBySize      = "size"      // the file would be too large to read with one more sweep of a mesh
 	EndedCutShort    = "cut short" // the file has no End record
 )

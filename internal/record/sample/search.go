@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// search is one of a file: which rounds, cells and steps are its own.
+// search is one of a file's searches: its rounds, cells and steps.
 type search struct {
 	Search
 	from  int // its first round
@@ -13,8 +13,8 @@ type search struct {
 	steps []Step
 }
 
-// Searches are the searches of a file, in order, each as a file of its own: with the mode as
-// its baseline, and with no other cells, visits and steps. A file of one search is its own.
+// Searches returns the searches of a file, in order, each as a file of its own: with its mode as
+// the baseline, and only its cells, visits and steps. A file with one search is returned unchanged.
 func (f *File) Searches() []*File {
 	p := f.Header.Plan
 	first := search{Search: Search{p.Baseline, p.Elsewhere, p.Levers}}
@@ -46,13 +46,13 @@ func (f *File) Searches() []*File {
 	return out
 }
 
-// Now is the plan of the search that goes on.
+// Now returns the plan of the present search.
 func (p Plan) Now() Plan {
 	all := (&File{Header: Header{Plan: p}}).Searches()
 	return all[len(all)-1].Header.Plan
 }
 
-// own is how many cells the plan had before its steps.
+// own returns the number of cells that the plan had before its steps.
 func (p Plan) own() int {
 	n := len(p.Cells)
 	for _, s := range p.Steps {
@@ -61,7 +61,7 @@ func (p Plan) own() int {
 	return n
 }
 
-// only is the file of one search, whose rounds end before until.
+// only returns the file of one search, whose rounds end before until.
 func (f *File) only(s search, until int) *File {
 	out := *f
 	p := &out.Header.Plan

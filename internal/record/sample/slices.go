@@ -6,26 +6,25 @@ import (
 	"strconv"
 )
 
-// Slices are what a cell did in the slices of one epoch, in their order. The
-// lists are of one length.
+// Slices are what a cell did in its slices of one epoch, in order. The lists have the same length.
 type Slices struct {
-	// Slots are the slices' places in the epoch's timetable, of all its cells: those
-	// that are close together there were close in time.
+	// Slots are the slices' positions in the epoch's timetable, which has all its cells: positions
+	// that are close were close in time.
 	Slots []int `json:"slots"`
-	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) a second.
+	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) per second.
 	Rates []float64 `json:"rates"`
 	// Medians are the median times of a trip or a page, in seconds; bulk has none.
 	Medians []float64 `json:"medians_s,omitempty"`
-	// CPU is the CPU time of both ends' processes for each byte, trip or page, in
-	// seconds. What others spent on it, a proxy or kernel threads, only the window tells.
+	// CPU is the CPU time of both ends' processes for each byte, trip or page, in seconds. What
+	// others spent, such as a proxy or kernel threads, is known only for the window.
 	CPU []float64 `json:"cpu_s,omitempty"`
-	// Lost is how many slices more there were, which were cut short or began late:
-	// they say nothing of the path.
+	// Lost is the number of further slices, which were cut short or began late and show nothing of
+	// the path.
 	Lost int `json:"lost,omitempty"`
 }
 
-// MarshalJSON writes the slices' figures with six digits: they have no more, and
-// there are many of them.
+// MarshalJSON writes the slices' figures with six digits: they have no more, and there are many of
+// them.
 func (s *Slices) MarshalJSON() ([]byte, error) {
 	type plain Slices
 	out := plain(*s)
@@ -37,12 +36,12 @@ func rounded(xs []float64) []float64 {
 	const digits = 6
 	out := make([]float64, len(xs))
 	for i, x := range xs {
-		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // of what was just printed
+		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // no error: the text was just formatted
 	}
 	return out
 }
 
-// checkSlices checks what a header says of slices.
+// checkSlices checks a header's slices.
 func (h Header) checkSlices() error {
 	p := h.Plan
 	if !(p.Same >= 0 && p.Same < 1) {
@@ -65,7 +64,7 @@ func (h Header) checkSlices() error {
 // maxSlices bounds the slices of a cell in an epoch.
 const maxSlices = 100_000
 
-// check checks what a file says.
+// check checks the slices of a file.
 func (s *Slices) check() error {
 	if s == nil {
 		return nil

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Variant is a mode with tunes put on it.
+// Variant is a mode with tunes.
 type Variant struct {
 	Mode string `json:"mode"`
 	Tune string `json:"tune,omitempty"`
 }
 
-// VariantOf is the variant that a cell is of; where another mode stands for the baseline, it is
-// one of the baseline.
+// VariantOf returns the variant of a cell; if another mode replaces the baseline there, it is the
+// baseline's.
 func (p Plan) VariantOf(c Cell) Variant {
 	if p.Elsewhere != "" && c.Mode == p.Elsewhere {
 		c.Mode = p.Baseline
@@ -21,32 +21,32 @@ func (p Plan) VariantOf(c Cell) Variant {
 	return Variant{c.Mode, c.Tune}
 }
 
-// Lever is one thing that a search tries, by its name, and what it makes of the mode alone.
+// Lever is one thing that a search tries: its name, and the variant that it makes of the mode
+// alone.
 type Lever struct {
 	Name string `json:"name"`
 	Variant
 }
 
-// Search is what makes one mode faster.
+// Search is the search for what makes one mode faster.
 type Search struct {
 	Baseline  string  `json:"baseline"` // the mode
 	Elsewhere string  `json:"elsewhere,omitempty"`
 	Levers    []Lever `json:"levers"`
 }
 
-// Step is a further part of a run: what is measured next was chosen by what had been
-// measured before.
+// Step is a further part of a run: what is measured next was chosen by earlier measurements.
 type Step struct {
 	Round int `json:"round"` // its first one
-	// Begins is the search for another mode that begins with it; nil: the one before goes on.
+	// Begins is the search for another mode that begins with it; nil: the present one continues.
 	Begins *Search `json:"begins,omitempty"`
 	// Lever is what is tried, Before the variant without it and After with it.
 	Lever  string  `json:"lever"`
 	Before Variant `json:"before"`
 	After  Variant `json:"after"`
-	// Active are the cells that are measured from now on, by their index in the plan; the
-	// others rest. Cells are those among them that the plan had not; they follow its own, as
-	// Paths follow the header's and Skipped what was skipped before.
+	// Active are the cells that are measured from now on, by their index in the plan. Cells are the
+	// new ones among them; they follow the plan's, as Paths follow the header's and Skipped what
+	// was skipped before.
 	Active  []int  `json:"active"`
 	Cells   []Cell `json:"cells,omitempty"`
 	Paths   []Path `json:"paths,omitempty"`
@@ -56,16 +56,16 @@ type Step struct {
 // maxSteps bounds the steps of a file.
 const maxSteps = 1000
 
-// Take makes a step a part of the header.
+// Take adds a step to the header.
 func (h *Header) Take(s Step) {
 	h.Plan.Cells = append(slices.Clip(h.Plan.Cells), s.Cells...)
 	h.Plan.Skipped = append(slices.Clip(h.Plan.Skipped), s.Skipped...)
 	h.Paths = append(slices.Clip(h.Paths), s.Paths...)
-	s.Paths, s.Skipped = nil, nil // Cells tell how many there were before
+	s.Paths, s.Skipped = nil, nil // the number of Cells tells how many there were before
 	h.Plan.Steps = append(slices.Clip(h.Plan.Steps), s)
 }
 
-// addStep adds what a file says of a step.
+// addStep adds a step of a file.
 func (f *File) addStep(s Step) error {
 	h := &f.Header
 	first := 0
@@ -91,7 +91,7 @@ func (f *File) addStep(s Step) error {
 	return h.check()
 }
 
-// cellsIn is how many cells a round has.
+// cellsIn returns the number of cells in a round.
 func (p Plan) cellsIn(round int) int {
 	n := p.own()
 	for _, s := range p.Steps {

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Sweep is the option of a run's loads that has several values, and these.
+// Sweep is the option of a run's loads that has several values, and the values.
 type Sweep struct {
 	Axis   string  `json:"axis"`           // the option, as the command line has it: "request"
-	Unit   string  `json:"unit,omitempty"` // of the values: "B", "bit/s", "1/s"; "": they are counts
-	Points []Point `json:"points"`         // from the least value on; one Load each of Plan.Loads for each kind
+	Unit   string  `json:"unit,omitempty"` // of the values: "B", "bit/s", "1/s"; "": counts
+	Points []Point `json:"points"`         // in ascending order; Plan.Loads has one Load for each and each kind
 }
 
 // Point is a value of a sweep's option.
 type Point struct {
-	Name  string  `json:"point"` // as cells and loads have it, and as it is printed: "1k"
+	Name  string  `json:"point"` // in cells, loads and output: "1k"
 	Value float64 `json:"value"`
 }
 
-// Bounds of the points of a sweep: with one there is nothing to compare.
+// Bounds of the number of points: one would leave nothing to compare.
 const (
 	LeastPoints = 2
 	MostPoints  = 32
 )
 
-// checkSweep refuses a sweep that the reader would not bear.
+// checkSweep returns an error for a sweep out of the reader's bounds.
 func (p Plan) checkSweep() error {
 	if p.Sweep == nil {
 		if p.Study == StudySweep {
@@ -51,6 +51,5 @@ func (p Plan) checkSweep() error {
 	return nil
 }
 
-// CurveRisk is how likely something wrong is said of a whole curve, at most; its points share
-// it.
+// CurveRisk bounds the probability of a wrong statement about a whole curve; its points share it.
 const CurveRisk = 0.05

@@ -5,29 +5,28 @@ import (
 	"slices"
 )
 
-// Visit is one visit to one cell. Its parts are of those who record them. In the file it is one
-// object, and the order of the fields here is that of its bytes: what is added goes to the end.
-// A visit that failed has Failure set and may lack the rest.
+// Visit is one visit to one cell. Each embedded part has one recorder. In the file it is one object
+// whose bytes have the order of the fields here: add new ones at the end. A visit that failed has
+// Failure set and may lack the rest.
 type Visit struct {
-	Turn    // which visit it is
+	Turn    // identifies the visit
 	Ends    // what client and server did
 	Crowd   // what only a crowd has
-	Metered // the CPU time that it took
-	Proof   // which path the bytes took
+	Metered // the CPU time used
+	Proof   // the path that the bytes took
 	Outcome // whether it failed
 	Timings // what the client timed
-	Foreign // what toll's own loads do not have
-	// Headroom is what the path had for connections that end (crr); nil: the load has
-	// none such, or the backend cannot tell.
+	Foreign // only of foreign programs and endpoints
+	// Headroom is the path's capacity for connections that end (crr); nil: the load has none of
+	// these, or it is unknown.
 	Headroom *Headroom `json:"room,omitempty"`
-	// Throttled is how often the cgroup's CPU limit stopped the run in the
-	// window.
+	// Throttled is how often the cgroup's CPU limit stopped the run in the window.
 	Throttled int `json:"throttled,omitempty"`
-	// Slices are of a sliced load: the visit is an epoch, in which the cell had slices
-	// and then the window that all other fields describe.
+	// Slices are those of a sliced load: the visit is an epoch, in which the cell had slices and
+	// then the window that all other fields describe.
 	Slices *Slices `json:"slices,omitempty"`
 	// Together is the share of the window, 0 to 1, in which the busiest threads of client and
-	// server, which the scheduler placed, were on one CPU; nil: they were pinned, or it is not known.
+	// server were on one CPU by the scheduler's choice; nil: they were pinned, or it is unknown.
 	Together *float64 `json:"together,omitempty"`
 }
 
@@ -47,21 +46,21 @@ type PairTurn struct {
 	Sweep int    `json:"sweep,omitempty"` // from 0
 	Pair  Pair   `json:"pair,omitzero"`
 	Load  string `json:"load,omitempty"`
-	// Beside says that it was made in Mesh.Beside, not in Mesh.Mode.
+	// Beside means that it was made in Mesh.Beside, not in Mesh.Mode.
 	Beside bool   `json:"beside,omitempty"`
-	Left   string `json:"left,omitempty"` // the node that is known to have gone, which is why the visit failed
+	Left   string `json:"left,omitempty"` // the node known to have left, which is why the visit failed
 }
 
-// Ends are the two ends of the load, as they say.
+// Ends are the two ends of the load, as they report.
 type Ends struct {
-	Client Party `json:"client,omitzero"` // of a crowd: all clients together
-	Server Party `json:"server,omitzero"` // of a crowd: all servers together
+	Client Party `json:"client,omitzero"` // for a crowd, all clients together
+	Server Party `json:"server,omitzero"` // for a crowd, all servers together
 }
 
 // Crowd is what only visits of a crowd have.
 type Crowd struct {
-	// Rates are what came through for each process of each client container, as the
-	// servers counted it: payload bytes (bulk) or round trips (rr) a second.
+	// Rates are what arrived for each process of each client container, as the servers counted it:
+	// payload bytes (bulk) or round trips (rr) per second.
 	Rates [][]float64 `json:"rates,omitempty"`
 	Setup float64     `json:"setup_s,omitempty"` // to start all processes and to connect them
 }
@@ -71,12 +70,12 @@ type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
 	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
 	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
-	// Machines are the path's other machines, if it has any. This machine's CPUs stand
-	// first in Machine if an end is here.
+	// Machines are the path's other machines, if any. In Machine, this machine's CPUs come first if
+	// an end is here.
 	Machines []MachineUse `json:"machines,omitempty"`
 }
 
-// WithoutCPU is the same with readings of no machine.
+// WithoutCPU returns the same without readings of any machine.
 func (m Metered) WithoutCPU() Metered {
 	m.Machine, m.Elapsed, m.Machines = nil, 0, slices.Clone(m.Machines)
 	for i := range m.Machines {
@@ -85,7 +84,7 @@ func (m Metered) WithoutCPU() Metered {
 	return m
 }
 
-// Proof is what the hops counted, and what that says of the path.
+// Proof is what the hops counted, and the verdict on the path.
 type Proof struct {
 	Hops    []HopReading `json:"hops,omitempty"`
 	Witness Witness      `json:"witness"`
@@ -94,30 +93,29 @@ type Proof struct {
 // Outcome is what went wrong; the zero value: nothing.
 type Outcome struct {
 	Failure string `json:"failure,omitempty"`
-	// Starved says that it failed because the machine was too busy, which says
-	// nothing of the path.
+	// Starved means that it failed because the machine was too busy, which shows nothing of the
+	// path.
 	Starved bool `json:"starved,omitempty"`
 }
 
-// Timings are what the client's end timed, of a crowd all of them together.
+// Timings are what the client's end timed, for a crowd all of them together.
 type Timings struct {
-	Latency *EncodedHisto `json:"latency,omitempty"` // of loads that make round trips
+	Latency *EncodedHisto `json:"latency,omitempty"` // for loads with round trips
 	// Times are what only this load times, by name.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
 }
 
-// Foreign is what is said by programs and endpoints that are not toll's.
+// Foreign is what programs and endpoints that are not toll's report.
 type Foreign struct {
-	// Values are figures of the visit by name, in base units: the metrics that a program
-	// printed (exec), and what only these loads have (chat, sql). Brief visits of a large
-	// mesh have their figures here.
+	// Values are figures of the visit by name, in base units: the metrics that a program printed
+	// (exec), and those only of chat and sql. Brief visits of a large mesh have their figures here.
 	Values map[string]float64 `json:"values,omitempty"`
 	Output *Output            `json:"output,omitempty"` // of the programs (exec)
 }
 
 // Party is one end of the load.
 type Party struct {
-	Window      float64 `json:"window_s"`   // as measured by this end
+	Window      float64 `json:"window_s"`   // measured by this end
 	Sent        int64   `json:"sent"`       // payload bytes in the window
 	Received    int64   `json:"received"`   // payload bytes in the window
 	Trips       int64   `json:"trips"`      // request/response pairs in the window
@@ -127,7 +125,7 @@ type Party struct {
 	CPU         float64 `json:"cpu_s"`       // of the process, in the window
 	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
 	Involuntary int64   `json:"involuntary"` // context switches in the window
-	CPUs        []int   `json:"cpus"`        // its threads were pinned to; empty: not pinned
+	CPUs        []int   `json:"cpus"`        // that its threads were pinned to; empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
 	Late        float64 `json:"late_s"`      // first byte after the common start
 	TCP         TCPInfo `json:"tcp"`
@@ -143,19 +141,19 @@ type TCPInfo struct {
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
-	// PMTU is what the kernel knows the path to carry, of several connections the least. Packet is
-	// a full segment of that connection with its headers, from the IP header on, and Headers
-	// what these are, in bytes; 0: not known.
+	// PMTU is what the kernel knows the path to carry, the least over the connections. Packet is a
+	// full segment of that connection with its headers, from the IP header on, and Headers the
+	// length of these, in bytes; 0: unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
 	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
-	// Device is the one that packets to the other end leave by, and DeviceMTU its MTU in bytes.
+	// Device is the device by which packets to the other end leave, and DeviceMTU its MTU in bytes.
 	Device    string `json:"device,omitempty"`
 	DeviceMTU int64  `json:"device_mtu,omitempty"`
 }
 
-// Segment is the payload of a full segment in bytes, of several connections of the one with the least;
-// 0: not known.
+// Segment returns the payload of a full segment in bytes, the least over the connections, or 0 if
+// unknown.
 func (t TCPInfo) Segment() int64 {
 	if t.Packet > t.Headers {
 		return t.Packet - t.Headers
@@ -163,10 +161,10 @@ func (t TCPInfo) Segment() int64 {
 	return t.MSS
 }
 
-// maxPacket is more than any packet is long, BIG TCP's too, in bytes.
+// maxPacket exceeds the length of any packet, including BIG TCP, in bytes.
 const maxPacket = 1 << 20
 
-// check refuses sizes that packets do not have.
+// check returns an error for impossible packet sizes.
 func (t TCPInfo) check() error {
 	for _, n := range []int64{t.PMTU, t.Packet, t.Headers, t.DeviceMTU} {
 		if n < 0 || n > maxPacket {
@@ -180,8 +178,7 @@ func (t TCPInfo) check() error {
 type ProxyUse struct {
 	Name string  `json:"name"`
 	CPU  float64 `json:"cpu_s"`
-	// Memory is that of the proxies on this machine when the window was over, in bytes; 0:
-	// not known.
+	// Memory is that of the proxies on this machine after the window, in bytes; 0: unknown.
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
@@ -199,17 +196,16 @@ type CPU struct {
 // MachineUse is another machine in a visit.
 type MachineUse struct {
 	Name string `json:"name"`
-	CPUs int    `json:"cpus"` // of Visit.Machine that are its own
-	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the
-	// error, each way, in s.
+	CPUs int    `json:"cpus"` // the number of its own CPUs in Visit.Machine
+	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the error, each
+	// way, in s.
 	Ahead  float64 `json:"ahead_s"`
 	Unsure float64 `json:"unsure_s"`
-	// ControlPackets are segments of the channel to it in the window. They carried
-	// nothing.
+	// ControlPackets are segments of the channel to it in the window, without payload.
 	ControlPackets uint64 `json:"control_packets,omitempty"`
 }
 
-// Busy is the time that the CPU did something.
+// Busy returns the time in which the CPU was not idle.
 func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ }
 
 // HopReading is a hop's counters before and after a visit.
@@ -228,12 +224,12 @@ type Counters struct {
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
 	Hits            uint64 `json:"hits"` // a rule's packets
-	// ResentBytes is what a relay's own TCP sent again, either way: what other hops
-	// may have counted beyond the load.
+	// ResentBytes is what a relay's own TCP sent again, either way: other hops may have counted it
+	// beyond the load.
 	ResentBytes uint64 `json:"resent_bytes,omitempty"`
 }
 
-// Add is what both counted.
+// Add returns the sum.
 func (c Counters) Add(o Counters) Counters {
 	return Counters{
 		ForwardBytes:    c.ForwardBytes + o.ForwardBytes,
@@ -245,7 +241,7 @@ func (c Counters) Add(o Counters) Counters {
 	}
 }
 
-// Sub is what was counted since before.
+// Sub returns what was counted since before.
 func (c Counters) Sub(before Counters) Counters {
 	return Counters{
 		ForwardBytes:    c.ForwardBytes - before.ForwardBytes,

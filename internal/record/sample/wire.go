@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Wire is what the link between two machines was made to be like.
+// Wire describes the link made between two machines.
 type Wire struct {
 	Rate  uint64  `json:"rate_bit_per_s,omitempty"` // each way; 0: unlimited
 	MTU   int     `json:"mtu,omitempty"`            // bytes; 0: 1500
 	Delay float64 `json:"delay_s,omitempty"`        // each way
 }
 
-// String is the wire as `--wire` takes it; "" for the zero value.
+// String returns the wire as `--wire` takes it, or "" for the zero value.
 func (w Wire) String() string {
 	var parts []string
 	if w.Rate > 0 {
@@ -31,11 +31,10 @@ func (w Wire) String() string {
 	return strings.Join(parts, ",")
 }
 
-// OneWay is the delay as Go has it; it keeps every nanosecond that was asked
-// for.
+// OneWay returns the delay, to the nanosecond.
 func (w Wire) OneWay() time.Duration {
 	return time.Duration(math.Round(w.Delay * float64(time.Second)))
 }
 
-// RoundTrip is what the delay adds to a round trip, in seconds.
+// RoundTrip returns what the delay adds to a round trip, in seconds.
 func (w Wire) RoundTrip() float64 { return 2 * w.Delay }

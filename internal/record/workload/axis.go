@@ -10,11 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Axis is an option of loads that a sweep can give several values: the flag of that name.
+// Axis is an option of loads that can have several values in a sweep: the flag of that name.
 type Axis struct {
 	Name string
 	Noun string // what its values are, in sentences: "request size"
-	Unit string // of its values: B, bit/s, 1/s; "": they are counts
+	Unit string // of its values: B, bit/s, 1/s; "": counts
 }
 
 // Units of axes.
@@ -24,7 +24,7 @@ const (
 	inEvents = "1/s"
 )
 
-// Axes are all of them.
+// Axes returns all of them.
 func Axes() []Axis { return slices.Clone(axes) }
 
 var axes = []Axis{
@@ -35,7 +35,7 @@ var axes = []Axis{
 	{"queries", "number of queries", ""}, {"tokens", "number of tokens", ""}, {"batch", "batch size", ""},
 }
 
-// AxisOf is the axis of that name.
+// AxisOf returns the axis with that name.
 func AxisOf(name string) (a Axis, ok bool) {
 	i := slices.IndexFunc(axes, func(a Axis) bool { return a.Name == name })
 	if i < 0 {
@@ -44,7 +44,7 @@ func AxisOf(name string) (a Axis, ok bool) {
 	return axes[i], true
 }
 
-// Parse reads a value: a size, a rate, or a number.
+// Parse parses a value: a size, a rate, or a number.
 func (a Axis) Parse(text string) (float64, error) {
 	switch a.Unit {
 	case inBytes:
@@ -66,7 +66,7 @@ func (a Axis) Parse(text string) (float64, error) {
 	return float64(n), nil
 }
 
-// Format is a value as Parse reads it.
+// Format formats a value for Parse.
 func (a Axis) Format(x float64) string {
 	switch a.Unit {
 	case inBytes:
@@ -77,7 +77,7 @@ func (a Axis) Format(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// Words are a value in a sentence or a heading, with its unit: "16 KiB".
+// Words returns a value in a sentence or a heading, with its unit: "16 KiB".
 func (a Axis) Words(x float64) string {
 	switch a.Unit {
 	case inBytes:
@@ -90,7 +90,7 @@ func (a Axis) Words(x float64) string {
 	return a.Format(x)
 }
 
-// Sweep gives a load the value of an axis; the error says why it cannot have it.
+// Sweep sets the value of an axis in a load, or returns why the load cannot have it.
 func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	i := slices.IndexFunc(w.Flags, func(f Flag) bool { return f.Name == a.Name && f.With == "" })
 	if i < 0 {
@@ -104,8 +104,8 @@ func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	return nil
 }
 
-// bounds are those of a value that is a number, and what gives it to a load. A value that is
-// off at its least is swept from above that on.
+// bounds returns the bounds of a numeric value, and what sets it in a load. If its least value is
+// "off", sweeps start above it.
 func bounds(v Value) (least, most float64, put func(l *sample.Load, x float64)) {
 	switch v := v.(type) {
 	case Whole:

@@ -17,7 +17,7 @@ var batch = Workload{
 	figures: (*Figures).batch, work: roundTrips,
 }
 
-// batchColumns are what who waits for whole responses sees.
+// batchColumns are what users see who wait for whole responses.
 var batchColumns = []Column{{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1}}
 
 // moreBatchColumns are what the routes add, and their connections.
@@ -37,7 +37,7 @@ func batchOutline(l sample.Load) string {
 	return fmt.Sprintf("batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// batch notes a visit of batch. Not every server counts its tokens.
+// batch adds a visit of batch. Not every server counts its tokens.
 func (f *Figures) batch(v sample.Visit, _ sample.Load) {
 	f.endpoint(v)
 	if x, ok := v.Values[valueResponse]; ok {

@@ -10,19 +10,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Bulk is TCP streams: as many bytes as get through.
+// Bulk is TCP streams: as many bytes as possible.
 const Bulk = "bulk"
 
-// BulkOptions are bulk's own.
+// BulkOptions are the options of bulk alone.
 type BulkOptions struct {
-	Write   int    `json:"write,omitempty"`   // bytes a write
+	Write   int    `json:"write,omitempty"`   // bytes in a write
 	Reverse bool   `json:"reverse,omitempty"` // server to client
-	Bidir   bool   `json:"bidir,omitempty"`   // both ways at once
+	Bidir   bool   `json:"bidir,omitempty"`   // both directions at once
 	Bytes   int64  `json:"bytes,omitempty"`   // to move on each connection instead of filling the window
 	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
 }
 
-// BulkOf are the load's options if it is bulk; else none is given.
+// BulkOf returns the load's options if it is bulk, or the zero value.
 func BulkOf(l sample.Load) BulkOptions { return options[BulkOptions](l) }
 
 func bulkFill(l *sample.Load) {
@@ -31,12 +31,13 @@ func bulkFill(l *sample.Load) {
 
 // Names of the metrics that only options of bulk have.
 const (
-	// Both ways: payload that the server and that the client got; their sum is the throughput.
+	// Both directions: payload that the server and the client received; their sum is the
+	// throughput.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
 	// A number of bytes: from the common start to the last byte's arrival.
 	CompletionTime = "completion_time"
-	// Zero-copy: the share of the sends that the kernel copied after all.
+	// Zero-copy: the share of the sends that the kernel copied nevertheless.
 	ZerocopyCopied = "zerocopy_copied"
 	// Of a mesh: the share of what was sent that TCP sent again.
 	RetransmissionRate = "retransmission_rate"
@@ -58,7 +59,7 @@ var bulk = Workload{
 	doubts: bulkDoubts, listed: Last,
 }
 
-// BulkReverse is bulk from the server to the client: a load of its own, so that one run has
+// BulkReverse is bulk from the server to the client: a load of its own, so that one run can have
 // both directions.
 const BulkReverse = "bulk-reverse"
 
@@ -80,7 +81,7 @@ func reversed(w Workload) Workload {
 	return w
 }
 
-// without are the flags but for those.
+// without returns the flags except the named ones.
 func without(all []Flag, names ...string) []Flag {
 	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool { return slices.Contains(names, f.Name) })
 }
@@ -92,7 +93,7 @@ var bulkColumns = []Column{
 	retrColumn, limitColumn,
 }
 
-// bulkTable has what options add after the throughput.
+// bulkTable returns what options add after the throughput.
 func bulkTable(l sample.Load) []Column {
 	o := BulkOf(l)
 	out := []Column{bulkColumns[0]}
@@ -133,16 +134,16 @@ func bulkWords(l sample.Load) string {
 // maxTransfer bounds a number of bytes to move.
 const maxTransfer = 1 << 40
 
-// Ways to send other than by copying out of the program's memory.
+// Methods of sending other than copying from the program's memory.
 const (
 	SendZerocopy = "zerocopy" // MSG_ZEROCOPY (Linux 4.14)
 	SendFile     = "sendfile" // out of a file in memory
 )
 
-// DefaultWrite is what bulk gives the kernel at once, as iperf3 does.
+// DefaultWrite is what bulk writes at once, as iperf3 does.
 const DefaultWrite = 128 << 10
 
-// sendCopy is the way to send that needs no option.
+// sendCopy is the method of sending without an option.
 const sendCopy = "copy"
 
 var senders = []string{sendCopy, SendZerocopy, SendFile}
@@ -165,7 +166,7 @@ var bulkFlags = []Flag{
 	nodelayFlag,
 }
 
-// bulkWarmup is past slow start.
+// bulkWarmup returns a warm-up beyond slow start.
 func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
 
 func bulkTime(l *sample.Load, w sample.Wire) {
@@ -203,15 +204,15 @@ func bulkOutline(l sample.Load) string {
 	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take", units.FormatSize(BulkOf(l).Bytes))
 }
 
-// What a sender with MSG_ZEROCOPY counts in the window: sends that the kernel
-// reported complete, and those among them whose bytes it reported to have copied
-// after all. (Reports that it joins into one have the first one's word.)
+// What a sender with MSG_ZEROCOPY counts in the window: sends that the kernel reported complete,
+// and those among them that it reported to have copied nevertheless. (Joined reports have the first
+// one's flag.)
 const (
 	CountZerocopy       = "zerocopy_sends"
 	CountZerocopyCopied = "zerocopy_copied"
 )
 
-// moved is the payload that arrived, both ways.
+// moved returns the payload that arrived, both directions.
 func moved(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return float64(v.Client.Received + v.Server.Received)
@@ -219,7 +220,7 @@ func moved(v sample.Visit, l sample.Load) float64 {
 	return received(v, l)
 }
 
-// transfer notes a visit of bulk with its options.
+// transfer adds a visit of bulk with its options.
 func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	o := BulkOf(l)
 	if o.Bidir {
@@ -233,7 +234,7 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 	if o.Bytes > 0 {
 		f.set(CompletionTime, completion(v, l))
-		if f.busy > 0 && moved(v, l) > 0 { // all of it is this transfer's, however long the meters ran
+		if f.busy > 0 && moved(v, l) > 0 { // all of it belongs to this transfer, however long the meters ran
 			f.set(CPUPerByte, f.busy/moved(v, l))
 		}
 	}
@@ -247,7 +248,7 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 }
 
-// completion is from the common start to the last byte's arrival, in seconds.
+// completion returns the time from the common start to the last byte's arrival, in seconds.
 func completion(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return max(v.Client.Window, v.Server.Window)

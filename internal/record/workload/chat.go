@@ -12,7 +12,7 @@ import (
 // Chat is responses of an external LLM server.
 const Chat = "chat"
 
-// ChatOptions are chat's own.
+// ChatOptions are the options of chat alone.
 type ChatOptions struct {
 	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
 	Requests int     `json:"requests,omitempty"` // of a session, one after another
@@ -20,15 +20,15 @@ type ChatOptions struct {
 	Stall    float64 `json:"stall_s,omitempty"` // a gap that is longer is a stall
 }
 
-// ChatOf are the load's options if it is chat; else none is given.
+// ChatOf returns the load's options if it is chat, or the zero value.
 func ChatOf(l sample.Load) ChatOptions { return options[ChatOptions](l) }
 
-// Names of the metrics of chat, beside those that it shares with stream.
+// Names of the metrics of chat that it does not share with stream.
 const (
 	GapSlow  = "gap_slow" // mean of the slowest tenth of the gaps
-	Stalls   = "stalls"   // gaps that are longer than the plan's threshold, in a visit
+	Stalls   = "stalls"   // gaps in a visit that are longer than the plan's threshold
 	Words    = "tokens_per_response"
-	WordRate = "token_rate" // tokens a second of one session, from its first token on
+	WordRate = "token_rate" // tokens per second of one session, from its first token on
 )
 
 var chat = Workload{
@@ -74,14 +74,14 @@ func chatOutline(l sample.Load) string {
 	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// Names of what visits of chat count, time and note.
+// Names of what visits of chat count, time and record.
 const (
 	valueResponse = "response"
 	valueRate     = "token_rate"
 	countStalls   = "stalls"
 )
 
-// chat notes a visit of chat.
+// chat adds a visit of chat.
 func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.merged(v, tokenTimes)
 	f.endpoint(v)
@@ -101,11 +101,11 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
 
-// slowShare is the share of the gaps that count as slow. A visit has too few for
-// a percentile further out: the last of a hundred is just the longest.
+// slowShare is the share of the gaps that count as slow. A visit has too few for a further
+// percentile: the last of a hundred is just the longest.
 const slowShare = 0.1
 
-// slowest is the mean of the slowest of what h holds, in its unit.
+// slowest returns the mean of the slowest values of h, in its unit.
 func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	want := max(1, int64(slowShare*float64(h.TotalCount())))
 	n, sum := int64(0), 0.0
@@ -120,8 +120,7 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	return sum / float64(n)
 }
 
-// GluedShare is the share of the tokens that may come with another one before
-// gaps say little.
+// GluedShare is the share of the tokens that may arrive with another one before gaps say little.
 const GluedShare = 0.1
 
 func chatDoubts(s Seen) []Doubt {

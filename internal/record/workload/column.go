@@ -12,8 +12,7 @@ type Column struct {
 	Metric string
 	Scale  float64 // from the base unit to the head's
 	Show   Figure
-	// Quiet is what it shows in rows that it does not apply to; "": it applies to
-	// all.
+	// Quiet is what it shows in rows that it does not apply to; "": it applies to all.
 	Quiet string
 }
 
@@ -23,15 +22,15 @@ type Figure int
 // The kinds.
 const (
 	Median     Figure = iota // three digits of the median visit's
-	Merged                   // three digits of the percentile over all visits' samples; not of medians
+	Merged                   // three digits of the percentile over all visits' samples; not for medians
 	Integer                  // the median visit's, without decimals
 	Hundredths               // the median visit's, with two decimals
 	Share                    // the median visit's, with one decimal; none is 0
-	Rare                     // three digits, because little is much; none is 0
-	Total                    // how often in all visits together
+	Rare                     // three digits, because small values matter; none is 0
+	Total                    // sum over all visits
 	Added                    // what the mode adds to the baseline's, in ms
 	Fitted                   // three digits in a unit that fits the middle row, which is also in the head
-	LimitedBy                // what kept the load from being faster, which is no metric
+	LimitedBy                // what kept the load from being faster; not a metric
 )
 
 // From base units to those of tables.
@@ -56,7 +55,7 @@ var (
 	limitColumn = Column{Head: [2]string{"limited", "by"}, Show: LimitedBy, Quiet: "-"}
 )
 
-// Columns are those of the load's table between the path and the ratio.
+// Columns returns the columns of the load's table between the path and the ratio.
 func (w Workload) Columns(l sample.Load) []Column {
 	if w.columns == nil {
 		return nil
@@ -64,12 +63,12 @@ func (w Workload) Columns(l sample.Load) []Column {
 	return w.columns(l)
 }
 
-// always are columns that no option changes.
+// always returns columns that no option changes.
 func always(cs ...Column) func(sample.Load) []Column {
 	return func(sample.Load) []Column { return cs }
 }
 
-// Outline is what a dry run says of a load that is measured by visits.
+// Outline returns a dry run's description of a load that is measured by visits.
 func (w Workload) Outline(l sample.Load) string {
 	if w.outline != nil {
 		if text := w.outline(l); text != "" {
@@ -79,7 +78,7 @@ func (w Workload) Outline(l sample.Load) string {
 	return fmt.Sprintf("%s: warm-up %.6g s, window %.6g s", w.Name, l.Warmup, l.Window)
 }
 
-// Words are the load with its options, in words.
+// Words returns the load with its options, in words.
 func (w Workload) Words(l sample.Load) string {
 	text := w.words(l)
 	if l.Nodelay != "" {

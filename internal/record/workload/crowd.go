@@ -6,9 +6,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Names of the metrics of crowds: how the throughput (bulk) or the transactions (rr) fall
-// on the client containers and on the client processes. Fairness is Jain's index, from 1/n
-// (one has all) to 1 (all have the same).
+// Names of the metrics of crowds: how the throughput (bulk) or the transactions (rr) are
+// distributed over the client containers and the client processes. Fairness is Jain's index, from
+// 1/n (one has all) to 1 (all have the same).
 const (
 	ClientMean      = "per_client_mean"
 	ClientMin       = "per_client_min"
@@ -27,7 +27,7 @@ var crowdMetrics = []Metric{
 	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
 }
 
-// crowd notes a visit of a crowd, whose rates are the servers' word.
+// crowd adds a visit of a crowd, whose rates the servers counted.
 func (f *Figures) crowd(v sample.Visit, w Workload) {
 	var clients, procs []float64
 	total := 0.0
@@ -62,8 +62,8 @@ func (f *Figures) crowd(v sample.Visit, w Workload) {
 	f.set(ProcessFairness, jain(procs))
 }
 
-// jain is the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984): from 1/n
-// (one has all) to 1 (all have the same). NaN if all have nothing.
+// jain returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984): from 1/n (one has all)
+// to 1 (all have the same). It is NaN if all have nothing.
 func jain(xs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range xs {

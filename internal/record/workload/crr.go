@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// CRR is connect, request, response and close, again and again.
+// CRR is connect, request, response and close, repeatedly.
 const CRR = "crr"
 
-// Names of the metrics of connections that end with their trips; the latency_ metrics are
-// of the whole, from connect to close.
+// Names of the metrics of connections that end with their trips; the latency_ metrics are of the
+// whole, from connect to close.
 const (
 	Connections       = "connections"
 	ConnectP50        = "connect_p50"
@@ -40,8 +40,8 @@ var crr = Workload{
 	doubts: crrDoubts, listed: BeforeLate,
 }
 
-// crrColumns are of connections from connect to close, but for the column that
-// is of connect alone. Those that failed are below the table, in the warnings.
+// crrColumns are of connections from connect to close, except for the column of connect alone.
+// Failed ones are in the warnings below the table.
 var crrColumns = []Column{
 	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
 	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
@@ -58,27 +58,27 @@ func crrWords(l sample.Load) string {
 	return text + ", " + messages(l)
 }
 
-// crrTime has a warm-up of caches and of the neighbour tables: each connection starts from
-// scratch. A connection takes two round trips.
+// crrTime sets a warm-up for caches and the neighbour tables: each connection starts anew. A
+// connection takes two round trips.
 func crrTime(l *sample.Load, w sample.Wire) { l.Warmup = 0.05 + 2*Settled*w.RoundTrip() }
 
-// TimeConnect names the histogram of connect(2) alone: what Latency has is the
-// whole, from connect to close.
+// TimeConnect names the histogram of connect(2) alone; Latency is of the whole, from connect to
+// close.
 const TimeConnect = "connect"
 
-// What the client counts. Failures are those of the window, by kind; Failed are
-// all of the visit, the warm-up included.
+// What the client counts. Failures are those of the window, by kind; Failed are those of the whole
+// visit, warm-up included.
 const (
 	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
 	FailedRefused  = "connect_refused"   // ECONNREFUSED
-	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL: the ephemeral ports are used up
+	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL: no ephemeral port is left
 	FailedConnect  = "connect_error"     // any other error of socket or connect
-	FailedExchange = "exchange_failed"   // connected, but no whole reply came, or not in time
+	FailedExchange = "exchange_failed"   // connected, but no whole reply came in time
 	Failed         = "failed_in_visit"   // all of these, from the first byte to the last
 	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
 )
 
-// failureWords are the failures that the client counts, in words.
+// failureWords are the kinds of failures in words.
 var failureWords = []struct{ count, words string }{
 	{FailedTimeout, "not answered"},
 	{FailedRefused, "refused"},
@@ -87,7 +87,7 @@ var failureWords = []struct{ count, words string }{
 	{FailedExchange, "broken off before the reply"},
 }
 
-// connections notes a visit of crr.
+// connections adds a visit of crr.
 func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	f.latency(v)
 	f.times(v, TimeConnect, map[string]float64{ConnectP50: 50, ConnectP99: 99})
@@ -106,10 +106,10 @@ func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	}
 }
 
-// crrDoubts are about all visits, also those that failed.
+// crrDoubts are about all visits, including failed ones.
 func crrDoubts(s Seen) []Doubt { return append(cutShort(s.All), failedConnections(s.All)...) }
 
-// cutShort says which visits were cut short, and what was left of ended connections.
+// cutShort reports which visits were cut short, and what was left of ended connections.
 func cutShort(all []*sample.Visit) (out []Doubt) {
 	var (
 		cut        = map[string]int{} // visits, by what ran out
@@ -155,7 +155,7 @@ func cutShort(all []*sample.Visit) (out []Doubt) {
 	return out
 }
 
-// failedConnections says how many connections failed, and how.
+// failedConnections reports how many connections failed, and how.
 func failedConnections(all []*sample.Visit) []Doubt {
 	var failed, attempts int64
 	kinds := make([]int64, len(failureWords))

@@ -4,31 +4,31 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Doubt is what makes figures of a cell doubtful, and what helps.
+// Doubt is a reason to doubt a cell's figures, with a remedy.
 type Doubt struct{ Code, Text string }
 
-// Listed says where a load's doubts stand among those that all loads may have.
+// Listed is the position of a load's doubts among those that all loads may have.
 type Listed int
 
 // The places.
 const (
 	First      Listed = iota
-	BeforeLate        // those of visits that failed come first
+	BeforeLate        // those of failed visits come first
 	Last
 )
 
-// Seen is what was seen of a cell.
+// Seen is what was measured of a cell.
 type Seen struct {
 	Load   sample.Load
-	Visits []*sample.Visit // that count
-	All    []*sample.Visit // the others too
-	// Median is the median visit's value of a metric, 0 of none, and Merged the
-	// percentile over all visits' samples.
+	Visits []*sample.Visit // the good ones
+	All    []*sample.Visit // including bad ones
+	// Median returns the median visit's value of a metric, or 0, and Merged the percentile over all
+	// visits' samples.
 	Median func(metric string) float64
 	Merged func(metric string) (x float64, ok bool)
 }
 
-// Doubts are the load's own about what was seen, if they are listed there.
+// Doubts returns the load's own doubts, if they are listed at that position.
 func (w Workload) Doubts(at Listed, s Seen) []Doubt {
 	if w.doubts == nil || w.listed != at {
 		return nil
@@ -36,7 +36,7 @@ func (w Workload) Doubts(at Listed, s Seen) []Doubt {
 	return w.doubts(s)
 }
 
-// Limit is what of the load's options keeps it from being faster; "": nothing.
+// Limit returns which of the load's options keeps it from being faster, or "".
 func (w Workload) Limit(s Seen) string {
 	if w.limit == nil {
 		return ""
@@ -44,11 +44,11 @@ func (w Workload) Limit(s Seen) string {
 	return w.limit(s)
 }
 
-// LateLimit is the share of the start that may be late before it is said.
+// LateLimit is the share of the start that may be late before it is reported.
 const LateLimit = 0.5
 
-// Start is the time of a visit that a late start shortens or, where there is no warm-up,
-// lengthens, in seconds.
+// Start returns the time of a visit that a late start shortens or, without a warm-up, lengthens, in
+// seconds.
 func Start(l sample.Load, v sample.Visit) float64 {
 	if BulkOf(l).Bytes == 0 {
 		return l.Warmup

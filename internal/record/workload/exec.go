@@ -10,18 +10,18 @@ import (
 // Exec is a pair of foreign programs.
 const Exec = "exec"
 
-// ExecOptions are exec's own.
+// ExecOptions are the options of exec alone.
 type ExecOptions struct {
 	Program *sample.Program `json:"program,omitempty"`
 }
 
-// ExecOf are the load's options if it is exec; else none is given.
+// ExecOf returns the load's options if it is exec, or the zero value.
 func ExecOf(l sample.Load) ExecOptions { return options[ExecOptions](l) }
 
-// Check refuses a program that has too many metrics.
+// Check returns an error for a program with too many metrics.
 func (o ExecOptions) Check() error { return o.Program.Check() }
 
-// gauges are the load's; that of a program without any is how long its client took.
+// gauges returns the load's gauges; a program without any has how long its client took.
 func gauges(l sample.Load) []sample.Gauge {
 	p := ExecOf(l).Program
 	switch {
@@ -33,7 +33,7 @@ func gauges(l sample.Load) []sample.Gauge {
 	return p.Gauges
 }
 
-// gauge is the load's metric of that name; ok is false if it has none.
+// gauge returns the load's metric with that name; ok is false if it has none.
 func gauge(l sample.Load, name string) (g sample.Gauge, ok bool) {
 	for _, g := range gauges(l) {
 		if g.Name == name {
@@ -43,7 +43,7 @@ func gauge(l sample.Load, name string) (g sample.Gauge, ok bool) {
 	return g, false
 }
 
-// firstGauge is the one that decides the load's toll; the zero value if it has none.
+// firstGauge returns the gauge that decides the load's toll, or the zero value.
 func firstGauge(l sample.Load) sample.Gauge {
 	if g := gauges(l); len(g) > 0 {
 		return g[0]
@@ -67,19 +67,19 @@ var exec = Workload{
 	doubts: programDoubts,
 }
 
-// moreProgramColumns are of a client whose server was there already.
+// moreProgramColumns are for a client whose server was running already.
 var moreProgramColumns = append([]Column{
 	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Scale: 1, Show: Integer, Quiet: "-"},
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
 }, suspectColumns...)
 
-// Alone reports whether a load is a client whose server was there already.
+// Alone reports whether a load is a client whose server was running already.
 func Alone(l sample.Load) bool {
 	p := ExecOf(l).Program
 	return p != nil && p.Server == ""
 }
 
-// programColumns are those of the metrics that a program prints.
+// programColumns returns the columns of the metrics that a program prints.
 func programColumns(l sample.Load) []Column {
 	if ExecOf(l).Program == nil {
 		return nil
@@ -118,12 +118,12 @@ func programOutline(l sample.Load) string {
 	return "server: " + printable.Line(ExecOf(l).Program.Server) + "\n" + client
 }
 
-// program notes a visit of exec.
+// program adds a visit of exec.
 func (f *Figures) program(v sample.Visit, l sample.Load) {
 	if Alone(l) {
 		f.client(v)
 	}
-	for name, x := range v.Values { // last: a program may call its metric as it likes
+	for name, x := range v.Values { // last: a program may use any name for its metric
 		if _, ok := gauge(l, name); ok || name == Elapsed {
 			f.set(name, x)
 		}
@@ -133,7 +133,7 @@ func (f *Figures) program(v sample.Visit, l sample.Load) {
 	}
 }
 
-// client notes what was seen of a client whose server was there already.
+// client adds a visit of a client whose server was running already.
 func (f *Figures) client(v sample.Visit) {
 	f.suspects(v)
 	if n, ok := v.Client.Counts[CountConnections]; ok {
@@ -147,7 +147,7 @@ func (f *Figures) client(v sample.Visit) {
 	}
 }
 
-// programDoubts are about clients that may not have talked to the server.
+// programDoubts are about clients that may not have contacted the server.
 func programDoubts(s Seen) []Doubt {
 	told := 0
 	for _, v := range s.Visits {
@@ -165,5 +165,5 @@ func programDoubts(s Seen) []Doubt {
 	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
-// runs is what a visit of exec got done: the client once.
+// runs returns the work of a visit of exec: one run of the client.
 func runs(sample.Visit, sample.Load) float64 { return 1 }

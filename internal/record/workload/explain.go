@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Metrics are all, by name.
+// Metrics returns all metrics, by name.
 func Metrics() []Metric {
 	var out []Metric
 	for _, m := range metrics {
@@ -15,7 +15,7 @@ func Metrics() []Metric {
 	return out
 }
 
-// metricWords say what each metric is.
+// metricWords explains each metric.
 var metricWords = map[string]string{
 	Throughput:         "Payload bits per second that arrived, without headers.",
 	PerBusyCore:        "The throughput divided by the number of CPUs that it kept busy. It tells a mode that is as fast but needs twice the CPU from one that does not.",
@@ -96,5 +96,5 @@ var metricWords = map[string]string{
 	StartSpread:        "The time from the common start until the last client's first byte.",
 }
 
-// Explain is the metric in a sentence or two.
+// Explain returns the metric's explanation in a sentence or two.
 func (m Metric) Explain() string { return metricWords[m.Name] }

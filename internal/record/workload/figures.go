@@ -13,22 +13,22 @@ const (
 	bitsPerByte = 8
 )
 
-// Shortest is the least time that a share of it means something, in seconds.
+// Shortest is the least duration for which a share of it is meaningful, in seconds.
 const Shortest = 1e-6
 
-// Figures are what one visit says of each metric, in base units.
+// Figures are one visit's values of each metric, in base units.
 type Figures struct {
 	Values map[string]float64
-	// Latency are the latencies, and Times the histograms that metrics are percentiles of;
-	// nil of none.
+	// Latency are the latencies, and Times the histograms that metrics are percentiles of; nil if
+	// there are none.
 	Latency *hdrhistogram.PackedHistogram
 	Times   map[string]*hdrhistogram.PackedHistogram
 
 	busy float64 // CPU time of the machine in the window, in seconds
 }
 
-// FiguresOf are the figures of a visit to a cell of that shape. A histogram that cannot be
-// decoded leaves the visit without its percentiles.
+// FiguresOf returns the figures of a visit to a cell of that shape. If a histogram cannot be
+// decoded, its percentiles are missing.
 func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
 	w, f := Of(l), Figures{Values: map[string]float64{}, busy: Busy(v)}
 	if w.Foreign {
@@ -49,8 +49,8 @@ func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
 	return f
 }
 
-// Busy is the CPU time in the window in which some CPU of the machine was not idle, in
-// seconds. Time that a hypervisor took away is not cost.
+// Busy returns the CPU time in the window in which the machine's CPUs were not idle, in seconds.
+// Time that a hypervisor took away is not counted.
 func Busy(v sample.Visit) float64 {
 	busy := 0.0
 	for _, c := range v.Machine {
@@ -59,7 +59,7 @@ func Busy(v sample.Visit) float64 {
 	return busy
 }
 
-// set notes a value; one that is not finite is none.
+// set sets a value, unless it is not finite.
 func (f *Figures) set(metric string, x float64) {
 	if !math.IsNaN(x) && !math.IsInf(x, 0) {
 		f.Values[metric] = x
@@ -80,7 +80,7 @@ func receiver(v sample.Visit, l sample.Load) sample.Party {
 	return v.Server
 }
 
-// bytes notes a throughput, in bytes a second.
+// bytes adds a throughput, in bytes per second.
 func (f *Figures) bytes(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return
@@ -90,22 +90,21 @@ func (f *Figures) bytes(v sample.Visit, rate float64) {
 	if f.busy <= 0 || v.Elapsed <= 0 {
 		return
 	}
-	// The machine's window and the receiver's differ by a few µs: rates, not sums, are divided.
+	// The machine's window and the receiver's differ by a few µs, so rates are divided, not sums.
 	perSecond := f.busy / v.Elapsed
 	f.set(CPUPerByte, perSecond/rate)
 	cores := len(v.Machine)
 	f.set(PerBusyCore, OnBusyCore(bits, 1-perSecond/float64(cores), cores))
 }
 
-// OnBusyCore is a throughput for each core that it kept busy: the CPU-adjusted
-// efficiency. Idle is the share of the machine's CPU time that was idle, 0..1;
-// the unit is the throughput's. The ratio of two modes' figures is what one
-// mode is worth against the other once CPU is counted too.
+// OnBusyCore returns a throughput for each core that it kept busy: the CPU-adjusted efficiency.
+// idle is the share of the machine's CPU time that was idle, 0..1; the unit is the throughput's.
+// The ratio of two modes' figures is their ratio with CPU taken into account.
 func OnBusyCore(throughput, idle float64, cores int) float64 {
 	return throughput / ((1 - idle) * float64(cores))
 }
 
-// trips notes a rate of transactions.
+// trips adds a rate of transactions.
 func (f *Figures) trips(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return
@@ -116,13 +115,13 @@ func (f *Figures) trips(v sample.Visit, rate float64) {
 	}
 }
 
-// roundTrips notes latencies, and the client's rate of round trips.
+// roundTrips adds latencies, and the client's rate of round trips.
 func (f *Figures) roundTrips(v sample.Visit) {
 	f.latency(v)
 	f.trips(v, float64(v.Client.Trips)/v.Client.Window)
 }
 
-// latency notes the latencies.
+// latency adds the latencies.
 func (f *Figures) latency(v sample.Visit) {
 	h := decode(v.Latency)
 	if h == nil {
@@ -134,7 +133,7 @@ func (f *Figures) latency(v sample.Visit) {
 	f.Latency = h
 }
 
-// times notes percentiles of what a load times besides its latency.
+// times adds percentiles of what a load times besides its latency.
 func (f *Figures) times(v sample.Visit, name string, percentiles map[string]float64) {
 	h := decode(v.Times[name])
 	if h == nil {
@@ -145,7 +144,7 @@ func (f *Figures) times(v sample.Visit, name string, percentiles map[string]floa
 	}
 }
 
-// merged notes the metrics that are percentiles of the visit's histograms, and those.
+// merged adds the metrics that are percentiles of the visit's histograms, and the histograms.
 func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	f.Times = map[string]*hdrhistogram.PackedHistogram{}
 	for name, e := range v.Times {
@@ -160,7 +159,7 @@ func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	}
 }
 
-// decode is the histogram; nil if there is none, it holds nothing or it cannot be decoded.
+// decode returns the histogram, or nil if there is none, or it is empty or malformed.
 func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil
@@ -172,7 +171,7 @@ func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	return h
 }
 
-// perSecond is a rate of what n of took so long; 0 if no time passed.
+// perSecond returns the rate of n events in the given time, or 0 if no time passed.
 func perSecond(n int64, seconds float64) float64 {
 	if seconds < Shortest {
 		return 0

@@ -2,25 +2,25 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Flag is an option of a load, as the command line has it. Flags of several loads that have
-// the same name are one to the user, and have the same bounds.
+// Flag is an option of a load on the command line. Flags of several loads with the same name are
+// one to the user, and have the same bounds.
 type Flag struct {
 	Name  string
 	Help  string // what it is, without the loads that have it
 	Value Value
-	// With is the flag beside which alone the load has this one; "": it always has.
+	// With is the flag without which the load does not have this one; "": it always has.
 	With string
-	// Bare says that its help does not begin with the loads that have it.
+	// Bare means that its help does not begin with the loads that have it.
 	Bare bool
-	// NotOfCrowds says that a crowd does not have it: that is counted by a watcher, at its
-	// servers, for as long as the window is.
+	// NotOfCrowds means that crowds do not have it: a watcher counts those at their servers, for
+	// exactly the window.
 	NotOfCrowds bool
 }
 
-// Value is what a flag takes, and which option that is: a Whole, Number, Size, Rate, Toggle or
-// Choice.
+// Value is the type of a flag's value, and the option that it sets: a Whole, Number, Size, Rate,
+// Toggle or Choice.
 type Value interface {
-	// preset puts on a load what it has if the user gives nothing.
+	// preset sets the default in a load.
 	preset(l *sample.Load)
 }
 
@@ -36,24 +36,24 @@ type Number struct {
 	Put                 func(l *sample.Load, x float64)
 }
 
-// Size is a number of bytes. Without a preset the load chooses if there is none.
+// Size is a number of bytes. Without a preset the load chooses.
 type Size struct {
 	Preset, Least, Most int64
 	Put                 func(l *sample.Load, n int64)
 }
 
-// Rate is in bit/s; the load chooses if there is none.
+// Rate is in bit/s; by default the load chooses.
 type Rate struct {
 	Least, Most float64
 	Put         func(l *sample.Load, x float64)
 }
 
-// Toggle is on or off, and usually off.
+// Toggle is on or off, by default off.
 type Toggle struct {
 	Put func(l *sample.Load, on bool)
 }
 
-// Choice is one of Words, which are what What says. The preset is one of them, or "".
+// Choice is one of Words, which What describes. The preset is one of them, or "".
 type Choice struct {
 	What, Preset string
 	Words        []string
@@ -72,12 +72,12 @@ func (v Size) preset(l *sample.Load) {
 	}
 }
 
-// OptionError is what is wrong with options, and what would be right.
+// OptionError reports what is wrong with options, and what would be right.
 type OptionError struct{ text, hint string }
 
 func (e *OptionError) Error() string { return e.text }
 
-// Hint is what to do about it.
+// Hint returns the remedy.
 func (e *OptionError) Hint() string { return e.hint }
 
 // maxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
@@ -86,7 +86,7 @@ const (
 	MaxMessage = 64 << 20
 )
 
-// requestFlag and replyFlag are of loads that have Messages, in their options of type T.
+// requestFlag and replyFlag are for loads with Messages, in their options of type T.
 func requestFlag[T any](preset int64, in func(*T) *Messages) Flag {
 	return Flag{Name: "request", Help: "bytes of a request", Value: Size{preset, 1, MaxMessage,
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Request = int(n) }) }}}
@@ -103,11 +103,11 @@ func writeFlag[T any](put func(o *T, n int)) Flag {
 		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
 }
 
-// nodelayFlag is of all loads over TCP.
+// nodelayFlag is for all loads over TCP.
 var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)", Bare: true,
 	Value: Choice{What: "nodelay", Words: []string{"on", "off"}, Put: func(l *sample.Load, word string) { l.Nodelay = word }}}
 
-// New is the load with the options that it has if the user gives none.
+// New returns the load with its default options.
 func (w Workload) New() sample.Load {
 	l := sample.Load{Kind: w.Name, Options: w.none}
 	for _, f := range w.Flags {
@@ -116,15 +116,14 @@ func (w Workload) New() sample.Load {
 	return l
 }
 
-// Time gives the load its warm-up over the wire, and its window if that must be longer than
-// others'.
+// Time sets the load's warm-up over the wire, and its window if that must be longer than others'.
 func (w Workload) Time(l *sample.Load, wire sample.Wire) {
 	if w.time != nil {
 		w.time(l, wire)
 	}
 }
 
-// Check refuses options that do not go together, or not with the window.
+// Check returns an error for options that exclude each other or do not fit the window.
 func (w Workload) Check(l sample.Load) error {
 	if w.check == nil {
 		return nil
@@ -132,17 +131,17 @@ func (w Workload) Check(l sample.Load) error {
 	return w.check(l)
 }
 
-// What a delay of the wire asks for, in round trips.
+// What a delay of the wire requires, in round trips.
 const (
 	slowStart = 20 // of bulk's warm-up
 	Settled   = 2  // of a warm-up of round trips
 	Measured  = 10 // of a window
 )
 
-// usualWarmup is that of round trips over the wire, in seconds.
+// usualWarmup returns the warm-up of round trips over the wire, in seconds.
 func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
 
-// NotSliced says why the load with its options cannot be measured in slices; "": it can.
+// NotSliced returns why the load with its options cannot be measured in slices, or "" if it can.
 func (w Workload) NotSliced(l sample.Load) string {
 	if w.notSliced == nil {
 		return "it is not toll's own"
@@ -150,18 +149,18 @@ func (w Workload) NotSliced(l sample.Load) string {
 	return w.notSliced(l)
 }
 
-// because is a reason that no option changes.
+// because returns a reason that no option changes.
 func because(why string) func(sample.Load) string { return func(sample.Load) string { return why } }
 
-// sliced is the reason of loads that can be sliced: none.
+// sliced is for loads that can be sliced with any options.
 var sliced = because("")
 
-// timed are names that no option changes.
+// timed returns names that no option changes.
 func timed(names ...string) func(sample.Load) []string {
 	return func(sample.Load) []string { return names }
 }
 
-// Threads is how many threads an end has on a machine that has CPUs for all.
+// Threads returns the number of threads of an end on a machine with CPUs for all.
 func (w Workload) Threads(l sample.Load) int {
 	if w.threads == nil {
 		return max(1, l.Streams)

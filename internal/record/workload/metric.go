@@ -10,10 +10,10 @@ import (
 // Metric is a quantity of a cell.
 type Metric struct {
 	Name   string
-	Unit   string // base unit; "": that of the throughput
+	Unit   string // base unit; "": the throughput's
 	Higher bool   // is better
-	// Times is the histogram of a visit that it is the percentile Quantile of; "": it is
-	// another figure. Such a metric is also computed over all visits' samples together.
+	// Times is the histogram of a visit that it is the percentile Quantile of; "": it is another
+	// figure. Such a metric is also computed over all visits' samples together.
 	Times    string
 	Quantile float64
 }
@@ -36,27 +36,27 @@ const (
 	Involuntary  = "involuntary_switches"
 )
 
-// The throughput of a sliced load in the window that ends an epoch: sustained, where
-// Throughput and Transactions are of its slices.
+// The throughput of a sliced load in the window that ends an epoch: sustained, while Throughput and
+// Transactions are of its slices.
 const (
 	WindowThroughput   = "window_throughput"
 	WindowTransactions = "window_transactions"
 )
 
-// Percentiles are those of the latency metrics; 100 is the maximum.
+// percentiles are those of the latency metrics; 100 is the maximum.
 var percentiles = map[string]float64{
 	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
 }
 
-// Percentile is the one of a latency metric; ok is false of all other metrics.
+// Percentile returns the percentile of a latency metric; ok is false for all other metrics.
 func Percentile(metric string) (q float64, ok bool) {
 	q, ok = percentiles[metric]
 	return q, ok
 }
 
-// IsMedian reports whether a metric is the median of something that is timed. A run's figure is
-// the median of its rounds'; of other percentiles it is that of all rounds' samples together,
-// because a round has few samples beyond them.
+// IsMedian reports whether a metric is the median of something timed. A run's figure is then the
+// median of its rounds'; other percentiles are of all rounds' samples together, because a round has
+// few samples beyond them.
 func IsMedian(metric string) bool {
 	const half = 50
 	return percentiles[metric] == half || metrics[metric].Quantile == half
@@ -73,7 +73,7 @@ var common = []Metric{
 	{Name: Involuntary, Unit: "switches"},
 }
 
-// metrics are all, by name.
+// metrics are all metrics, by name.
 var metrics = byName()
 
 func byName() map[string]Metric {
@@ -93,7 +93,7 @@ func each(of func(Workload) []Metric) (out [][]Metric) {
 	return out
 }
 
-// MetricOf is a metric under a load. What a program prints is as it was asked for.
+// MetricOf returns a metric under a load. A program's metric is the one that was asked for.
 func MetricOf(name string, l sample.Load) Metric {
 	if g, ok := gauge(l, name); ok {
 		return Metric{Name: name, Unit: g.Unit, Higher: !g.Lower}
@@ -106,5 +106,5 @@ func MetricOf(name string, l sample.Load) Metric {
 	return m
 }
 
-// MetricNames are the names of all metrics, in order.
+// MetricNames returns the names of all metrics, in order.
 func MetricNames() []string { return slices.Sorted(maps.Keys(metrics)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The record is below the catalogue, and is told here how to read options.
+// Package sample cannot import this one, so it gets the reader of options here.
 func init() { sample.ReadOptions = read }
 
 // read reads the options of a load of that kind from the load's JSON object.
@@ -22,7 +22,7 @@ func read(kind string, load []byte) (any, error) {
 	return o.Elem().Interface(), err
 }
 
-// options are the load's own if they are a T; else a T of which none is given.
+// options returns the load's own options if they are a T, or a zero T.
 func options[T any](l sample.Load) T {
 	o, _ := l.Options.(T)
 	return o
@@ -35,7 +35,7 @@ func set[T any](l *sample.Load, change func(o *T)) {
 	l.Options = o
 }
 
-// Filled is the load with what its loops use for those options that are not given.
+// Filled returns the load with what its loops use for options that were not given.
 func (w Workload) Filled(l sample.Load) sample.Load {
 	l.Streams = cmp.Or(l.Streams, 1)
 	if w.fill != nil {
@@ -44,14 +44,14 @@ func (w Workload) Filled(l sample.Load) sample.Load {
 	return l
 }
 
-// Messages are the sizes of requests and replies, in bytes: all options of crr and udp-rr,
-// and some of rr and query.
+// Messages are the sizes of requests and replies, in bytes: all options of crr and udp-rr, and some
+// of rr and query.
 type Messages struct {
 	Request int `json:"request,omitempty"`
 	Reply   int `json:"reply,omitempty"`
 }
 
-// MessagesOf are the load's if it has some; else none is given.
+// MessagesOf returns the load's sizes, or the zero value.
 func MessagesOf(l sample.Load) Messages {
 	if o, ok := l.Options.(interface{ messages() Messages }); ok {
 		return o.messages()
@@ -61,15 +61,15 @@ func MessagesOf(l sample.Load) Messages {
 
 func (m Messages) messages() Messages { return m }
 
-// filled are the sizes with those that the loops use if none is given.
+// filled returns the sizes with the loops' defaults.
 func (m Messages) filled() Messages { return Messages{cmp.Or(m.Request, 1), cmp.Or(m.Reply, 1)} }
 
-// fillMessages is the fill of loads that have no other options.
+// fillMessages is the fill of loads without other options.
 func fillMessages(l *sample.Load) { set(l, func(m *Messages) { *m = m.filled() }) }
 
-// ownMessages finds them in the options of loads that have no others.
+// ownMessages finds them in the options of loads without others.
 func ownMessages(m *Messages) *Messages { return m }
 
-// WriteOf is how many bytes bulk, or the stream beside rr, gives the kernel at once; 0: the
-// load has no such stream, or its loop chooses.
+// WriteOf returns the bytes that bulk, or the stream beside rr, writes at once; 0: the load has no
+// such stream, or its loop chooses.
 func WriteOf(l sample.Load) int { return cmp.Or(BulkOf(l).Write, RROf(l).Write) }

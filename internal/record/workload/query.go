@@ -10,13 +10,13 @@ import (
 // Query is a chatty application: pages of small queries, one after another.
 const Query = "query"
 
-// QueryOptions are query's own.
+// QueryOptions are the options of query alone.
 type QueryOptions struct {
 	Messages
 	Queries int `json:"queries,omitempty"` // of a page
 }
 
-// QueryOf are the load's options if it is query; else none is given.
+// QueryOf returns the load's options if it is query, or the zero value.
 func QueryOf(l sample.Load) QueryOptions { return options[QueryOptions](l) }
 
 func queryMessages(o *QueryOptions) *Messages { return &o.Messages }
@@ -25,7 +25,7 @@ func queryFill(l *sample.Load) {
 	set(l, func(o *QueryOptions) { o.Messages, o.Queries = o.filled(), cmp.Or(o.Queries, 1) })
 }
 
-// Metrics of query besides those of round trips; a round trip is a page here.
+// Metrics of query besides those of round trips; here a round trip is a page.
 const (
 	QueryP50 = "query_p50"
 	QueryP99 = "query_p99"
@@ -45,7 +45,7 @@ var query = Workload{
 	tail: pageTail,
 }
 
-// pageColumns are those of the loads that ask for pages.
+// pageColumns are for the loads that ask for pages.
 var pageColumns = []Column{
 	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli},
 	{Head: [2]string{"p99", "ms"}, Metric: LatencyP99, Scale: milli, Show: Merged},
@@ -63,7 +63,7 @@ var queryFlags = []Flag{
 	nodelayFlag,
 }
 
-// queryTime has a whole page in its warm-up, and several in its window.
+// queryTime sets a warm-up with a whole page, and a window with several.
 func queryTime(l *sample.Load, w sample.Wire) {
 	page := float64(QueryOf(*l).Queries) * w.RoundTrip()
 	l.Warmup, l.Window = 0.05+page, Measured*page
@@ -74,21 +74,21 @@ func queryWords(l sample.Load) string {
 	return fmt.Sprintf("query, pages of %s, %s out, %s back", plural(o.Queries, "query"), plural(o.Request, "byte"), plural(o.Reply, "byte"))
 }
 
-// TimeQuery is what query times besides its pages.
+// TimeQuery names what query times besides its pages.
 const TimeQuery = "query"
 
 // pageTail is the thinnest tail of pages that is printed: their p99.
 const pageTail = 0.01
 
-// page is the queries of a page: of query, or of sql.
+// page returns the number of queries of a page: for query, or for sql.
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
-// pages are the pages of a visit, parts included.
+// pages returns the number of pages of a visit, including parts.
 func pages(v sample.Visit, l sample.Load) float64 {
 	return float64(v.Client.Trips) / float64(page(l))
 }
 
-// pages notes a visit of query.
+// pages adds a visit of query.
 func (f *Figures) pages(v sample.Visit, l sample.Load) {
 	f.latency(v)
 	f.trips(v, pages(v, l)/v.Client.Window)

@@ -13,15 +13,15 @@ import (
 // RR is request and response, one after another on each connection.
 const RR = "rr"
 
-// RROptions are rr's own.
+// RROptions are the options of rr alone.
 type RROptions struct {
-	Write int `json:"write,omitempty"` // bytes a write of the stream beside it
+	Write int `json:"write,omitempty"` // bytes in a write of the stream beside it
 	Messages
-	Rate   float64 `json:"rate,omitempty"`   // requests a second of all connections together; 0: as fast as they are answered
-	Beside bool    `json:"beside,omitempty"` // a bulk stream runs beside it
+	Rate   float64 `json:"rate,omitempty"`   // requests per second of all connections together; 0: as fast as they are answered
+	Beside bool    `json:"beside,omitempty"` // a bulk stream runs at the same time
 }
 
-// RROf are the load's options if it is rr; else none is given.
+// RROf returns the load's options if it is rr, or the zero value.
 func RROf(l sample.Load) RROptions { return options[RROptions](l) }
 
 func rrFill(l *sample.Load) {
@@ -34,8 +34,9 @@ func rrMessages(o *RROptions) *Messages { return &o.Messages }
 const (
 	// Of the stream that runs beside rr.
 	BesideThroughput = "beside_throughput"
-	// An open loop: the share of the requests that were due while an earlier reply
-	// was outstanding, and by how much the client itself sent the others late.
+	// An open loop: the share of the requests that were due while an earlier reply was outstanding,
+	// and how late the client itself sent the others. A connection has one request in flight,
+	// because the witness could not count a packet for each pipelined one.
 	SendsHeld      = "sends_held"
 	OwnLatenessP50 = "own_lateness_p50"
 	OwnLatenessP99 = "own_lateness_p99"
@@ -56,7 +57,7 @@ var rr = Workload{
 	doubts: rrDoubts, listed: Last,
 }
 
-// rrTable has what options add after the latencies.
+// rrTable returns what options add after the latencies.
 func rrTable(l sample.Load) []Column {
 	o := RROf(l)
 	out := []Column{p50Column, p99Column, p999Column}
@@ -66,7 +67,7 @@ func rrTable(l sample.Load) []Column {
 	case l.Streams > 1:
 		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1, Show: Integer})
 	}
-	if o.Beside { // no CPU time of a trip
+	if o.Beside { // CPU time of a trip is unknown
 		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput, Scale: giga})
 	} else {
 		out = append(out, tripColumn)
@@ -122,14 +123,14 @@ func connectionsFlag(put func(l *sample.Load, n int)) Flag {
 	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, maxStreams, put}}
 }
 
-// rrTime is beside a stream that stream's.
+// rrTime sets the stream's times if one runs at the same time.
 func rrTime(l *sample.Load, w sample.Wire) {
 	if l.Warmup = usualWarmup(w); RROf(*l).Beside {
 		l.Warmup = bulkWarmup(w)
 	}
 }
 
-// rrCheck refuses a rate with too few requests in a window.
+// rrCheck returns an error for a rate with too few requests in a window.
 func rrCheck(l sample.Load) error {
 	o := RROf(l)
 	if o.Rate <= 0 || o.Rate*l.Window >= leastSends {
@@ -150,7 +151,7 @@ func rrNotSliced(l sample.Load) string {
 	return ""
 }
 
-// rrTimes are those of an open loop.
+// rrTimes returns the names of an open loop's times.
 func rrTimes(l sample.Load) []string {
 	if RROf(l).Rate <= 0 {
 		return nil
@@ -165,24 +166,23 @@ func rrThreads(l sample.Load) int {
 	return max(1, l.Streams)
 }
 
-// What the client of an open loop counts and times, of the requests that it sent
-// in the window.
+// What the client of an open loop counts and times, of the requests that it sent in the window.
 const (
 	CountSends      = "sends"
 	CountSendsHeld  = "sends_held" // were due while an earlier reply was outstanding
-	CountSendsLate  = "sends_late" // the client's own fault: by lateSend or more
+	CountSendsLate  = "sends_late" // late by the client's own fault, by lateSend or more
 	TimeOwnLateness = "own_lateness"
 )
 
-// What the server counts of the stream beside rr, in the window: the bytes that
-// came, and how long the window was for them, in ns.
+// What the server counts of the stream beside rr, in the window: the received bytes, and the length
+// of its window in ns.
 const (
 	CountBeside   = "beside_received"
 	CountBesideNs = "beside_ns"
 )
 
-// answered is the round trips; none if a stream ran beside them, which spent most of the
-// CPU time.
+// answered returns the number of round trips, or none if a stream ran at the same time, which spent
+// most of the CPU time.
 func answered(v sample.Visit, l sample.Load) float64 {
 	if RROf(l).Beside {
 		return 0
@@ -190,11 +190,11 @@ func answered(v sample.Visit, l sample.Load) float64 {
 	return roundTrips(v, l)
 }
 
-// requests notes a visit of rr with its options.
+// requests adds a visit of rr with its options.
 func (f *Figures) requests(v sample.Visit, l sample.Load) {
 	o := RROf(l)
 	if o.Beside {
-		// What a round trip costs in CPU time cannot be told from the stream's.
+		// The CPU time of a round trip cannot be separated from the stream's.
 		f.busy = 0
 		f.set(BesideThroughput, bitsPerByte*nsPerSecond*
 			float64(v.Server.Counts[CountBeside])/float64(v.Server.Counts[CountBesideNs]))

@@ -10,16 +10,16 @@ import (
 // SQL is query against an external database.
 const SQL = "sql"
 
-// SQLOptions are sql's own.
+// SQLOptions are the options of sql alone.
 type SQLOptions struct {
 	Queries int    `json:"queries,omitempty"`              // of a page
-	SQL     string `json:"sql,omitempty" printable:"text"` // the query; "": the database's own of about 1 KiB
+	SQL     string `json:"sql,omitempty" printable:"text"` // the query; "": the database's default of about 1 KiB
 }
 
-// SQLOf are the load's options if it is sql; else none is given.
+// SQLOf returns the load's options if it is sql, or the zero value.
 func SQLOf(l sample.Load) SQLOptions { return options[SQLOptions](l) }
 
-// ConnectTime is how long it takes to open a connection to an endpoint, the login included.
+// ConnectTime is the time to open a connection to an endpoint, login included.
 const ConnectTime = "connect_time"
 
 var sql = Workload{
@@ -48,7 +48,7 @@ func sqlWords(l sample.Load) string {
 	return fmt.Sprintf("pages of %s", plural(SQLOf(l).Queries, "query")) + sessions(l)
 }
 
-// sessions are those of an endpoint, if they are several.
+// sessions returns the number of an endpoint's sessions in words, if there are several.
 func sessions(l sample.Load) string {
 	if l.Streams <= 1 {
 		return ""
@@ -56,21 +56,21 @@ func sessions(l sample.Load) string {
 	return ", " + plural(l.Streams, "session")
 }
 
-// valueConnect is what visits to endpoints call ConnectTime.
+// valueConnect is the name of ConnectTime in visits to endpoints.
 const valueConnect = "connect"
 
-// Metrics of all endpoints: what else than the route or the server may make them slow.
+// Metrics of all endpoints: reasons for slowness other than the route or the server.
 const (
 	Dialled    = "client_connections" // over TCP, of a foreign client
 	LookUpTime = "name_lookup_time"
 	Resent     = "resent_segments"       // that the client sent again
-	OutOfOrder = "out_of_order_segments" // that came to the client before others that were due
-	Stops      = "cpu_limit_stops"       // of the container that the client's connections are made in
-	// ServerStops are those of the container that serves, if it is one of this machine's.
+	OutOfOrder = "out_of_order_segments" // that the client received before others that were due
+	Stops      = "cpu_limit_stops"       // of the container with the client's connections
+	// ServerStops are those of the server's container, if it is on this machine.
 	ServerStops = "server_cpu_limit_stops"
 )
 
-// What visits to endpoints call them.
+// Their names in visits to endpoints.
 const (
 	ValueLookUp      = "lookup"
 	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
@@ -81,10 +81,10 @@ const (
 	CountServerStops = "server_stops"
 )
 
-// suspectMetrics are what all endpoints have of them.
+// suspectMetrics are those that all endpoints have.
 var suspectMetrics = []Metric{{Name: LookUpTime, Unit: "s"}, {Name: Resent, Unit: "segments"}, {Name: OutOfOrder, Unit: "segments"}, {Name: Stops, Unit: "stops"}, {Name: ServerStops, Unit: "stops"}}
 
-// suspectColumns are shown where there is something to show.
+// suspectColumns are shown if any row has a value.
 var suspectColumns = []Column{
 	{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"},
 	{Head: [2]string{"", "resent"}, Metric: Resent, Show: Total, Quiet: "0"},
@@ -93,24 +93,23 @@ var suspectColumns = []Column{
 	{Head: [2]string{"server", "CPU stops"}, Metric: ServerStops, Show: Total, Quiet: "-"},
 }
 
-// Summed reports whether a metric is of what is rare: most visits have none, so its figure
-// is that of all visits together.
+// Summed reports whether a metric counts rare events: its figure is the sum over all visits.
 func Summed(metric string) bool {
 	return slices.Contains([]string{Stalls, Resent, OutOfOrder, Stops, ServerStops}, metric)
 }
 
-// sql notes a visit of sql.
+// sql adds a visit of sql.
 func (f *Figures) sql(v sample.Visit, l sample.Load) {
 	f.pages(v, l)
 	f.endpoint(v)
 }
 
-// endpoint notes what all endpoints have.
+// endpoint adds what all endpoints have.
 func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[valueConnect]; ok {
 		f.set(ConnectTime, x)
 	}
-	if x := v.Client.TCP.RTT; x > 0 { // not of a Unix socket
+	if x := v.Client.TCP.RTT; x > 0 { // a Unix socket has none
 		f.set(RTT, x)
 	}
 	if x, ok := v.Values[ValueLookUp]; ok {
@@ -119,7 +118,7 @@ func (f *Figures) endpoint(v sample.Visit) {
 	f.suspects(v)
 }
 
-// suspects notes what else than the route or the server may make an endpoint slow.
+// suspects adds reasons for slowness other than the route or the server.
 func (f *Figures) suspects(v sample.Visit) {
 	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops, CountServerStops: ServerStops} {
 		if n, ok := v.Client.Counts[count]; ok { // files before 0.1.0 have none

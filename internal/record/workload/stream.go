@@ -11,13 +11,13 @@ import (
 // Stream is sessions with a server that sends tokens at a pace, as an LLM's does.
 const Stream = "stream"
 
-// StreamOptions are stream's own.
+// StreamOptions are the options of stream alone.
 type StreamOptions struct {
 	Tokens int     `json:"tokens,omitempty"` // of a response
-	Pace   float64 `json:"pace,omitempty"`   // tokens a second of a session
+	Pace   float64 `json:"pace,omitempty"`   // tokens per second of a session
 }
 
-// StreamOf are the load's options if it is stream; else none is given.
+// StreamOf returns the load's options if it is stream, or the zero value.
 func StreamOf(l sample.Load) StreamOptions { return options[StreamOptions](l) }
 
 func streamFill(l *sample.Load) {
@@ -26,11 +26,10 @@ func streamFill(l *sample.Load) {
 	})
 }
 
-// Names of the metrics of stream, in seconds if nothing else is said. The delay
-// of its tokens, from when each was due to its arrival, is its latency. The
-// median decides its toll: a visit has a few hundred tokens, of whose p99 two or
-// three decide, which says more of the machine than of the path. What users
-// notice, stalls, is shown over all rounds together.
+// Names of the metrics of stream, in seconds unless noted. The latency is the delay of its tokens,
+// from when each was due to its arrival. The median decides its toll: a visit has a few hundred
+// tokens, whose p99 depends on two or three and shows more of the machine than of the path. Stalls,
+// which users notice, are shown over all rounds together.
 const (
 	FirstTokenP50 = "first_token_p50" // from the request to the first token
 	FirstTokenP99 = "first_token_p99"
@@ -38,15 +37,15 @@ const (
 	GapP99        = "gap_p99"
 	GapMax        = "gap_max"          // the longest stall
 	ResponseTime  = "response_time"    // median, from the request to the end of the response
-	Overrun       = "response_overrun" // what of it is beyond the tokens at their pace
+	Overrun       = "response_overrun" // the part of it beyond the tokens at their pace
 	Glued         = "glued"            // share of the tokens that came together with another one
-	TokenRate     = "tokens"           // that arrived, a second
+	TokenRate     = "tokens"           // that arrived, per second
 	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
-	LateP99       = "late_p99"         // the server's own: from when a token was due until it sent it
+	LateP99       = "late_p99"         // the server's own: from when a token was due until it was sent
 	LateMax       = "late_max"
-	TransitP50    = "transit_p50" // of the delay what is the path's: from when the token was sent
+	TransitP50    = "transit_p50" // the path's part of the delay: from when the token was sent
 	TransitP99    = "transit_p99"
-	WaitP99       = "wait_p99" // that a token may have waited for the client's own thread
+	WaitP99       = "wait_p99" // for which a token may have waited for the client's own thread
 	WaitMax       = "wait_max"
 )
 
@@ -59,7 +58,7 @@ const (
 	maxSessions = 1000
 	minPace     = 1
 	maxPace     = 10_000
-	maxResponse = 50 // seconds: delays and response times are kept up to a minute
+	maxResponse = 50 // seconds: delays and response times are recorded up to a minute
 )
 
 var streamFlags = []Flag{
@@ -80,9 +79,8 @@ func streamCheck(l sample.Load) error {
 	return nil
 }
 
-// A window holds a whole response of each session and the beginning of the
-// next one: both ends' processing and, of what a wire delays, the request, the
-// first and the last token.
+// A window holds a whole response of each session and the beginning of the next one: both ends'
+// processing and, of a wire's delay, the request, the first and the last token.
 const (
 	streamSettled = 0.1
 	streamTrips   = 4
@@ -94,12 +92,12 @@ func streamTime(l *sample.Load, w sample.Wire) {
 	l.Window = float64(o.Tokens)/o.Pace + streamSettled + streamTrips*w.RoundTrip()
 }
 
-// StartEvery is the time between the starts of two sessions: if all began at once they
-// would all end, and ask again, at once.
+// StartEvery is the time between the starts of two sessions: if all began at once they would all
+// end, and ask again, at once.
 const StartEvery = 500 * time.Microsecond
 
-// Stagger is how long after the load's start the last session begins, in
-// seconds, or a little less.
+// Stagger returns the time from the load's start to the last session's, in seconds, or slightly
+// less.
 func Stagger(sessions int, pace float64) float64 {
 	if sessions < 2 {
 		return 0
@@ -107,7 +105,7 @@ func Stagger(sessions int, pace float64) float64 {
 	return (time.Duration(sessions) * StartEvery).Seconds() + 1/pace
 }
 
-// perLoop is how many sessions one thread serves well; beyond it another one is of use, if
+// perLoop is the number of sessions that one thread serves well; beyond it another one helps, if
 // there is a CPU for it.
 const perLoop = 250
 
@@ -148,8 +146,8 @@ var tokenColumns = []Column{
 	limitColumn,
 }
 
-// moreTokenColumns are what of the delay is the path's and what the load's own, and
-// what the reader of a response sees. What a path adds to a median response is small.
+// moreTokenColumns are the parts of the delay that belong to the path and to the load, and what the
+// reader of a response sees. What a path adds to a median response is small.
 var moreTokenColumns = []Column{
 	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro},
 	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
@@ -170,30 +168,28 @@ func streamWords(l sample.Load) string {
 	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"), plural(o.Tokens, "token"), o.Pace)
 }
 
-// Names of what stream times (ns) and counts at the client's end. A token
-// belongs to the window if it was due in it, a response or a first token if it
-// arrived in it.
+// Names of what stream times (ns) and counts at the client's end. A token belongs to the window if
+// it was due in it, a response or a first token if it arrived in it.
 const (
 	TimeGap   = "gap"         // between the arrivals of two tokens of a response
 	TimeFirst = "first_token" // from the request to the first token
-	// TimeOverrun is what a response took, from the request to its end, beyond the
-	// tokens that it has at their pace: of the whole time, the histogram's three
-	// digits would be ms.
+	// TimeOverrun is the time of a response, from the request to its end, beyond its tokens at
+	// their pace. (The histogram's three digits would hide it in the whole time.)
 	TimeOverrun = "overrun"
 	TimeLate    = "late"    // from when a token was due until the server sent it
 	TimeTransit = "transit" // from when the server sent a token to its arrival
-	TimeWait    = "wait"    // that a token may have waited for the client's thread, at most
+	TimeWait    = "wait"    // for which a token may have waited for the client's thread, at most
 
 	CountTokens  = "tokens"  // that arrived
-	CountGlued   = "glued"   // of them, those that came in one receive with another one of their response
+	CountGlued   = "glued"   // of them, those received together with another one of their response
 	CountOverdue = "overdue" // tokens that had not come when the load gave up; their delay until then counts
 	CountBlocked = "blocked" // what had to wait for space in the socket: tokens (stream, at the server), system calls (udp, at the client)
 )
 
 func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
 
-// tokens notes a visit of stream. Its CPU time is that of its processes and of a proxy: of
-// the whole machine's, a few tokens a second are too small a share.
+// tokens adds a visit of stream. Its CPU time is that of its processes and of a proxy: a few tokens
+// per second are too small a share of the whole machine's.
 func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	o := StreamOf(l)
 	f.latency(v)
@@ -217,8 +213,8 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	}
 }
 
-// behind is the share of the time between two tokens by which one in a hundred
-// may be late before the load is called so.
+// behind is the share of the time between two tokens by which one in a hundred may be late before
+// the load is called late.
 const behind = 0.1
 
 // streamDoubts are about whether the load's own ends kept up.

@@ -9,30 +9,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// UDP is datagrams from the client to the server.
+// UDP is datagrams from the client to the server. A flow of datagrams is treated like a connection:
+// it begins with a greeting, is answered from a socket of its own, and ends with a message that is
+// repeated until it is answered.
 const UDP = "udp"
 
-// UDPOptions are udp's own.
+// UDPOptions are the options of udp alone.
 type UDPOptions struct {
 	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows together; 0: the highest that loses few
 	Size  int     `json:"size,omitempty"`  // bytes of a datagram
-	Batch int     `json:"batch,omitempty"` // datagrams a system call
+	Batch int     `json:"batch,omitempty"` // datagrams in a system call
 	GSO   bool    `json:"gso,omitempty"`   // the kernel cuts datagrams out of larger buffers
 }
 
-// UDPOf are the load's options if it is udp; else none is given.
+// UDPOf returns the load's options if it is udp, or the zero value.
 func UDPOf(l sample.Load) UDPOptions { return options[UDPOptions](l) }
 
 func udpFill(l *sample.Load) {
 	set(l, func(o *UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
 }
 
-// Names of the metrics of the loads over UDP. Shares are of the datagrams that were sent in
-// the window, or of the round trips that were begun.
+// Names of the metrics of the loads over UDP. Shares are of the datagrams sent in the window, or of
+// the round trips begun in it.
 const (
-	Packets      = "packets"        // that arrived, a second
+	Packets      = "packets"        // that arrived, per second
 	Loss         = "loss"           // share that did not arrive, or had no answer
-	SocketLoss   = "loss_at_socket" // share that the receiving socket dropped, its queue being full
+	SocketLoss   = "loss_at_socket" // share that the receiving socket dropped because its queue was full
 	Reordered    = "reordered"      // share that arrived after one that was sent later
 	Duplicates   = "duplicates"     // share that arrived again
 	Offered      = "offered"        // bit/s that were sent
@@ -83,12 +85,12 @@ func udpWords(l sample.Load) string {
 	return strings.Join(words, ", ")
 }
 
-// Bounds of a datagram's payload, in bytes: space for a control message, and what IPv4 takes.
+// Bounds of a datagram's payload, in bytes: room for a control message, and IPv4's limit.
 const (
 	MinDatagram     = 64
 	MaxDatagram     = 65507
-	defaultDatagram = 1400 // fits into the usual MTU of 1500, tunnels included
-	MaxBatch        = 256  // datagrams, or with GSO buffers, of a system call
+	defaultDatagram = 1400 // fits into the usual MTU of 1500, even in tunnels
+	MaxBatch        = 256  // datagrams, or with GSO buffers, in a system call
 )
 
 // Bounds of the rate, in bit/s.
@@ -109,12 +111,12 @@ var udpFlags = []Flag{
 
 // What udp needs of a warm-up, in seconds and round trips.
 const (
-	searchTime  = 0.65 // of a dozen steps and three to confirm what they found
+	searchTime  = 0.65 // for a dozen steps and three to confirm the result
 	searchTrips = 36
 	pacedTime   = 0.05
 )
 
-// udpTime has a warm-up that holds the search for the highest rate.
+// udpTime sets a warm-up that holds the search for the highest rate.
 func udpTime(l *sample.Load, w sample.Wire) {
 	l.Warmup = searchTime + searchTrips*w.RoundTrip()
 	if UDPOf(*l).Rate > 0 {
@@ -130,18 +132,18 @@ const (
 	CountDuplicates = "duplicates" // arrived again
 	CountDropped    = "dropped"    // of those lost: by the receiving socket, whose queue was full
 	CountMissed     = "missed"     // due by the rate and not sent, because the client was late
-	CountRate       = "rate"       // bit/s that was aimed at; 0: as fast as can be
+	CountRate       = "rate"       // target in bit/s; 0: as fast as possible
 	CountBuffer     = "buffer"     // bytes of the receive buffers
 	CountLate       = "late"       // replies that came after their time (udp-rr, client)
 )
 
-// tolerated is the share of loss up to which a rate counts as one without.
+// tolerated is the share of loss up to which a rate counts as lossless.
 const tolerated = 0.001
 
 // kept is the share of its rate that a client must have sent.
 const kept = 0.98
 
-// datagrams notes a visit of udp.
+// datagrams adds a visit of udp.
 func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
 	o := UDPOf(l)
 	f.bytes(v, float64(v.Server.Received)/v.Server.Window)
@@ -159,7 +161,7 @@ func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
 	}
 }
 
-// udpLimit is the rate that was asked for, if nearly all of it came through.
+// udpLimit returns the requested rate as the limit, if nearly all of it arrived.
 func udpLimit(s Seen) string {
 	if rate := UDPOf(s.Load).Rate; rate > 0 && s.Median(Throughput) >= kept*rate {
 		return "rate"

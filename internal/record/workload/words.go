@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// plural is a number of things: "1 query", "2 queries".
+// plural returns a number of things: "1 query", "2 queries".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -18,7 +18,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// messages are the sizes of requests and replies.
+// messages returns the sizes of requests and replies in words.
 func messages(l sample.Load) string {
 	m := MessagesOf(l)
 	if m.Request == m.Reply {
@@ -27,7 +27,7 @@ func messages(l sample.Load) string {
 	return fmt.Sprintf("%s out, %s back", plural(m.Request, "byte"), plural(m.Reply, "byte"))
 }
 
-// Milliseconds is a time of a sentence.
+// Milliseconds returns a time for a sentence.
 func Milliseconds(s float64) string {
 	const (
 		ms       = 1e3

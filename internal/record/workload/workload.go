@@ -1,9 +1,8 @@
-// Package workload is the catalogue of loads: one file for each, with everything about it
-// except its loops, which are in internal/measure/load. A Workload is data and pure
-// functions: its metrics, how a visit becomes those, its columns and its words.
+// Package workload is the catalogue of loads: one file for each, with everything about it except
+// its loops, which are in internal/measure/load. A Workload is data and pure functions: its
+// metrics, how a visit becomes those, its columns and its words.
 //
-// A load that this toll does not know, from the file of a later version, is
-// treated as bulk.
+// An unknown load, from a file of a later version, is treated as bulk.
 package workload
 
 import (
@@ -12,22 +11,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Workload is what is known of a load.
+// Workload describes a load.
 type Workload struct {
 	Name string
-	// Gist is what it is, in a few words; "" of loads that have commands of their own.
+	// Gist describes it in a few words; "" for loads that have commands of their own.
 	Gist string
-	// About is what it is and what it shows, in a few sentences.
+	// About describes it and what it shows, in a few sentences.
 	About string
 	// Flags are its options.
 	Flags []Flag
-	// none is the type of the options of its own, with none of them given; nil: it has none.
+	// none is a zero value of its own options' type; nil: it has none.
 	none any
-	// fill gives options that are not given the values that its loops use.
+	// fill sets the loops' defaults in options that are not given.
 	fill func(l *sample.Load)
-	// Crowds says that it can be the load of a crowd.
+	// Crowds means that it can be the load of a crowd.
 	Crowds bool
-	// UDP says that it goes over UDP.
+	// UDP means that it goes over UDP.
 	UDP bool
 	// FilesFor is the flag whose large values need many open files; "": none does.
 	FilesFor string
@@ -40,47 +39,47 @@ type Workload struct {
 	notSliced func(l sample.Load) string
 	threads   func(l sample.Load) int
 
-	// Primary is the metric that decides a cell's toll, Noun what that is in words ("0.9 of
-	// host's throughput"), and Rate the metric of its throughput.
+	// Primary is the metric that decides a cell's toll, Noun its name in words ("0.9 of host's
+	// throughput"), and Rate the metric of its throughput.
 	Primary, Noun, Rate string
 	// Metrics are those that this load alone has, or shares with few.
 	Metrics []Metric
-	// Trips says that its unit of work is a transaction, not a payload byte.
+	// Trips means that its unit of work is a transaction, not a payload byte.
 	Trips bool
-	// Foreign says that its programs are foreign: our own processes count nothing.
+	// Foreign means that its programs are foreign: toll's own processes count nothing.
 	Foreign bool
-	// Brief says that its connections end with their trips: the kernel keeps nothing of them.
+	// Brief means that its connections end with their trips: the kernel keeps nothing of them.
 	Brief bool
 
-	// Ratio is the head of the column of ratios, and More are the columns of a second table
-	// below, beside the mode.
+	// Ratio is the head of the column of ratios, and More are the columns of a second table below,
+	// next to the mode.
 	Ratio string
 	More  []Column
-	// Adds is the unit, ms or µs, in which a column tells what a mode adds to the baseline's
-	// Primary, a time; "": there is no such column.
+	// Adds is the unit, ms or µs, of a column with what a mode adds to the baseline's Primary, a
+	// time; "": there is no such column.
 	Adds string
 
 	columns func(l sample.Load) []Column
 	words   func(l sample.Load) string
-	// outline is what a dry run says of a load whose warm-up and window say nothing; "": those
-	// say it.
+	// outline is a dry run's description of a load whose warm-up and window do not describe it; "":
+	// they do.
 	outline func(l sample.Load) string
 
-	// Nodelay says that both ends set TCP_NODELAY, unless an option says otherwise.
+	// Nodelay means that both ends set TCP_NODELAY, unless an option says otherwise.
 	Nodelay bool
 
-	// times are the names of what the client times, besides its trips.
+	// times returns the names of what the client times, besides its trips.
 	times func(l sample.Load) []string
 
-	// figures notes what a visit says of the load's metrics.
+	// figures adds a visit's values of the load's metrics.
 	figures func(f *Figures, v sample.Visit, l sample.Load)
-	// work is what a visit got done, in transactions or payload bytes.
+	// work returns what a visit accomplished, in transactions or payload bytes.
 	work func(v sample.Visit, l sample.Load) float64
 
-	// doubts are what makes its figures doubtful, and when they are listed.
+	// doubts returns reasons to doubt its figures, and their position.
 	doubts func(s Seen) []Doubt
 	listed Listed
-	// limit is what of its options keeps it from being faster; "": nothing.
+	// limit returns which of its options keeps it from being faster, or "".
 	limit func(s Seen) string
 	// tail is the thinnest tail of its latencies that is printed; 0: the thousandth.
 	tail float64
@@ -88,12 +87,12 @@ type Workload struct {
 	moreSamples string
 }
 
-// All are the loads: those of our own in the order in which they are listed, then others'.
+// All returns the loads: toll's own in the order in which they are listed, then others'.
 func All() []Workload { return slices.Clone(all) }
 
 var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
 
-// Find returns the load of that name.
+// Find returns the load with that name.
 func Find(name string) (w Workload, ok bool) {
 	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
 	if i < 0 {
@@ -102,7 +101,7 @@ func Find(name string) (w Workload, ok bool) {
 	return all[i], true
 }
 
-// Of is what is known of a load with its options.
+// Of returns the workload of a load with its options.
 func Of(l sample.Load) Workload {
 	w, ok := Find(l.Kind)
 	if !ok {
@@ -117,14 +116,14 @@ func Of(l sample.Load) Workload {
 	return w
 }
 
-// unknown is a load of a later toll.
+// unknown returns a load of a later toll.
 func unknown(name string) Workload {
 	w := bulk
 	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string { return name }
 	return w
 }
 
-// Times are the names of what the client times, besides its trips.
+// Times returns the names of what the client times, besides its trips.
 func (w Workload) Times(l sample.Load) []string {
 	if w.times == nil {
 		return nil
@@ -132,7 +131,7 @@ func (w Workload) Times(l sample.Load) []string {
 	return w.times(l)
 }
 
-// CPU is the metric of what a unit of the load's work costs in CPU time.
+// CPU returns the metric of the CPU time for a unit of the load's work.
 func (w Workload) CPU() string {
 	if w.Trips {
 		return CPUPerTrip
@@ -140,11 +139,11 @@ func (w Workload) CPU() string {
 	return CPUPerByte
 }
 
-// Work is what a visit got done: transactions if Trips is true, else payload bytes.
+// Work returns what a visit accomplished: transactions if Trips is true, else payload bytes.
 func (w Workload) Work(v sample.Visit, l sample.Load) float64 { return w.work(v, l) }
 
-// Decides is the metric that decides the toll of a cell of that shape: of a crowd how
-// much it gets through, because its latency is mostly its own queue.
+// Decides returns the metric that decides the toll of a cell of that shape: for a crowd its
+// throughput, because its latency is mostly its own queue.
 func (w Workload) Decides(s sample.Shape) string {
 	if s.Crowd() {
 		return w.Rate
@@ -152,7 +151,7 @@ func (w Workload) Decides(s sample.Shape) string {
 	return w.Primary
 }
 
-// Tail is the thinnest tail of the load's latencies that is printed.
+// Tail returns the thinnest tail of the load's latencies that is printed.
 func (w Workload) Tail() float64 {
 	const thousandth = 0.001
 	if w.tail > 0 {
@@ -161,7 +160,7 @@ func (w Workload) Tail() float64 {
 	return thousandth
 }
 
-// MoreSamples is the option that gives a visit more samples.
+// MoreSamples returns the option that gives a visit more samples.
 func (w Workload) MoreSamples() string {
 	if w.moreSamples != "" {
 		return w.moreSamples
