@@ -13,7 +13,7 @@ type Rung struct {
 	To    Target // the one of the mode's targets whose route fits
 	Below Name   // "" at the bottom
 	Part  string // what it has beyond the rung below, as a noun
-	// ListedWith is the rung below which it is listed; "" is Below.
+	// ListedWith is the rung that it is listed above; "" is Below.
 	ListedWith Name
 	// Unseen is true if no hop shows the part: it is in the machine's rules, the bridge's other
 	// ports, a device's mode.
