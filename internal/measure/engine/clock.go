@@ -12,7 +12,7 @@ type Monotonic struct{}
 
 var _ Clock = Monotonic{}
 
-// Now is the clock in ns.
+// Now returns the clock in ns.
 func (Monotonic) Now() int64 { return clock.Now() }
 
 // Sleep returns at t, or with ctx's error when ctx ends.

@@ -8,9 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What the hops of an epoch counted is compared with what crossed them, which may be
-// the bytes of several cells: those of a baseline and its control, and on a real machine
-// of all cells whose paths have the hop.
+// What the hops of an epoch counted is compared with what crossed them, which may be the bytes of
+// several cells: those of a baseline and its control, and on a real machine those of all cells
+// whose paths have the hop. A device's counters are compared one by one, because a path may cross
+// the device twice.
 
 // witness compares what the hops of each path counted with what moved on them.
 func (r *run) witness(all []*guest) {
@@ -39,7 +40,7 @@ func (g *guest) judgeHops(all []*guest) {
 	hops := g.hops()
 	for i := range hops {
 		crossing, as := g.crossing(hops[i], all)
-		hops[i].Clients = []int{} // not nil: nobody's may
+		hops[i].Clients = []int{} // not nil: the bytes of nobody
 		for _, x := range crossing {
 			if all[x.Client].fate == begun {
 				g.err = errors.Join(errPartner, all[x.Client].err)
@@ -54,7 +55,7 @@ func (g *guest) judgeHops(all []*guest) {
 	g.visit.Proof = proof(hops, g.before, g.after, path.Witness(hops, g.before, g.after, moved...))
 }
 
-// relayedAgain returns how many bytes the relays on the guest's path sent again.
+// relayedAgain returns the bytes that the relays on the guest's path sent again.
 func (g *guest) relayedAgain() (bytes int64) {
 	for i, h := range g.hops() {
 		if h.Expect == path.Relays && i < len(g.before) && i < len(g.after) {
@@ -64,8 +65,8 @@ func (g *guest) relayedAgain() (bytes int64) {
 	return bytes
 }
 
-// crossing returns those whose bytes a hop or a guard of the guest's counts, in which of its
-// counters, and how they cross it.
+// crossing returns whose bytes a hop or a guard of the guest's counts, in which of its counters,
+// and how they cross it.
 func (g *guest) crossing(h path.Hop, all []*guest) (who []path.Crossing, as path.Expect) {
 	for i, o := range all {
 		x := path.Crossing{Client: i}
@@ -94,8 +95,8 @@ func (g *guest) crossing(h path.Hop, all []*guest) (who []path.Crossing, as path
 	return who, as
 }
 
-// shares returns which directions of another's bytes over one of its hops the counters of a hop
-// of the guest's count, and whether they count any.
+// shares returns which directions of another guest's bytes over its hop x the counters of hop h
+// count, and whether they count any.
 func (g *guest) shares(h path.Hop, o *guest, x path.Hop) (takes [2]path.Ways, any bool) {
 	if g.path == o.path && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
 		return x.Takes(), true
@@ -111,5 +112,5 @@ func (g *guest) shares(h path.Hop, o *guest, x path.Hop) (takes [2]path.Ways, an
 	return takes, any
 }
 
-// errPartner says why a cell has no witness although nothing is wrong with it.
+// errPartner is why a cell has no witness although nothing is wrong with it.
 var errPartner = errors.New("its traffic cannot be verified, because another cell on the same path failed")

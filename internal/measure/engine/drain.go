@@ -9,13 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// headroomShare is how much of the headroom a visit may plan to use up: rates vary, and
-// the last ports are slow to find.
+// headroomShare is the share of the headroom that a visit may plan to use: rates vary, and the last
+// ports are slow to find.
 const headroomShare = 0.9
 
-// prepare makes a path as fresh for a visit of a load whose connections end as
-// it was for the first, and cuts the visit so that its connections do not run
-// out. For any other load it does nothing.
+// prepare restores a path for a visit of a load whose connections end, and shortens the visit so
+// that its connections do not run out. For any other load it does nothing.
 func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load, error) {
 	if !workload.Of(l).Brief || p.Drain == nil {
 		return l, nil
@@ -32,14 +31,13 @@ func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load
 	return cut, nil
 }
 
-// drain sweeps up after such a visit, so that no other load on the path
-// inherits what is left.
+// drain sweeps after such a visit, so that no other load on the path inherits what is left.
 func (r *run) drain(p *path.Path, v *sample.Visit) {
 	if v.Headroom == nil {
 		return
 	}
 	headroom, err := p.Drain()
-	if err != nil { // the next visit will fail by it
+	if err != nil { // the next visit will fail for that reason
 		v.Headroom.Error = err.Error()
 		return
 	}
@@ -49,8 +47,8 @@ func (r *run) drain(p *path.Path, v *sample.Visit) {
 	}
 }
 
-// opening is how many connections a second the cell's last visit opened; 0 if it
-// had none. One that ran out in its warm-up opened at least so many.
+// opening returns the connections per second of the cell's last visit, or 0 if there was none. A
+// visit that ran out in its warm-up opened at least that many.
 func (r *run) opening(cell int, l sample.Load) float64 {
 	for _, v := range slices.Backward(r.visits) {
 		switch c := v.Client; {
@@ -64,8 +62,8 @@ func (r *run) opening(cell int, l sample.Load) float64 {
 	return 0
 }
 
-// fitted is the load with a warm-up and a window that are shorter by as much as
-// it takes for so many connections to last at that rate.
+// fitted returns the load with a warm-up and a window so short that the budget of connections lasts
+// at the given rate.
 func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	headroom := headroomShare*float64(budget) - rate*tail.Seconds()
 	if need := rate * (l.Warmup + l.Window); need > 0 && need > headroom {
@@ -81,9 +79,9 @@ const leastWindow = 0.005
 // leastCut is the shortest window that a visit may have been cut to, in seconds.
 const leastCut = 0.01
 
-// exhausted reports whether the client used up v.Headroom. Such a visit
-// counts, without the machine's clocks, which ran on; one that ran out before
-// there was a window to speak of is an error.
+// exhausted reports whether the client used up v.Headroom. Such a visit counts, without the
+// machine's clocks, which ran on. If it ran out before the window was long enough, exhausted
+// returns an error.
 func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil

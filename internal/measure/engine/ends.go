@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// process is one that the run started, with the line to it.
+// process is a process that the run started, with the pipes to it.
 type process struct {
 	line interface{ Close() error }
 	proc *path.Process
@@ -36,8 +36,8 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	return &hand{s, process{s, p, role}}, nil
 }
 
-// stop ends the process, which has so long to exit by itself, and says how it
-// ended if it had to be killed or died.
+// stop ends the process, which may take limit to exit, and returns how it ended if it had to be
+// killed or failed.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
@@ -59,15 +59,15 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends are the workers of a visit: one for each server, and so many for each
-// client, client by client.
+// ends are the workers of a visit: one for each server, and the shape's number for each client,
+// client by client.
 type ends struct {
 	path    *path.Path
 	distant *distant
 	shape   sample.Shape
 	servers []*hand
 	clients []*hand
-	budget  int  // connections that the client may ask for; 0: any number
+	budget  int  // connections that the client may open; 0: any number
 	shared  bool // other ends are on the path, too
 }
 
@@ -76,19 +76,19 @@ func newEnds(p *path.Path, s sample.Shape) *ends {
 	return &ends{path: p, distant: &distant{path: p}, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
 }
 
-// count is the number of workers.
+// count returns the number of workers.
 func (e *ends) count() int { return len(e.servers) + len(e.clients) }
 
-// all are the workers, the servers first.
+// all returns the workers, the servers first.
 func (e *ends) all() []*hand { return append(append([]*hand{}, e.servers...), e.clients...) }
 
-// of is which of the path's clients worker i belongs to, and its number there.
+// of returns which of the path's clients worker i belongs to, and its number there.
 func (e *ends) of(i int) (client, proc int) {
 	procs := max(1, e.shape.Procs)
 	return i / procs, i % procs
 }
 
-// atOnce calls f for each i below n, all at once, and joins what they say.
+// atOnce calls f for each i below n, all at once, and joins their errors.
 func atOnce(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -99,7 +99,7 @@ func atOnce(n int, f func(i int) error) error {
 	return few(errs)
 }
 
-// few joins errors. There may be hundreds that say the same.
+// few joins errors, hundreds of which may be equal.
 func few(errs []error) error {
 	const most = 3
 	var out []error
@@ -147,7 +147,7 @@ func (e *ends) stop(now bool) error {
 	})
 }
 
-// open brings all ends to where they wait for the schedule.
+// open connects all ends, which then wait for the schedule.
 func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
 	limit := openTimeout + time.Duration(e.count())*eachTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
@@ -173,7 +173,8 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	})
 }
 
-// pinned are the CPUs of an end: those of the plan are this machine's.
+// pinned returns the CPUs of an end, or none on another machine: the plan's CPUs are this
+// machine's.
 func pinned(cpus []int, m path.Machine) []int {
 	if m != nil {
 		return nil
@@ -181,7 +182,7 @@ func pinned(cpus []int, m path.Machine) []int {
 	return cpus
 }
 
-// serverLoad is the load of one server: a connection for each of its clients'.
+// serverLoad returns the load of one server: a connection for each of its clients'.
 func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	if !e.shape.Crowd() {
 		return l
@@ -196,13 +197,13 @@ func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	return l
 }
 
-// schedule tells all ends when to run, each by its own clock.
+// schedule sends all ends the schedule, each by its own clock.
 func (e *ends) schedule(when load.Schedule) error {
 	all := e.all()
 	return atOnce(len(all), func(i int) error { return all[i].Go(e.distant.shifted(when, e.machine(i))) })
 }
 
-// machine is the one that a worker of all is on; nil: this one.
+// machine returns the machine of worker i of all; nil: this one.
 func (e *ends) machine(i int) path.Machine {
 	if i < len(e.servers) {
 		return e.path.Servers[i].Machine
@@ -211,8 +212,8 @@ func (e *ends) machine(i int) path.Machine {
 	return e.path.Clients[client].Machine
 }
 
-// collect waits for all ends' words. If one fails the others are given a
-// moment to say why: what a client sees of a dead server is only a reset.
+// collect waits for the replies of all ends. If one fails, the others get a moment to reply: a
+// client sees only a reset if its server dies.
 func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
 	streams := len(e.clients) * max(1, l.Streams)
 	limit := doneTimeout + time.Duration(streams)*drainTimeout
@@ -221,7 +222,7 @@ func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []w
 	return e.replies(ctx)
 }
 
-// replies are all ends' words, for which it waits until ctx ends.
+// replies returns the replies of all ends, for which it waits until ctx ends.
 func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -235,7 +236,7 @@ func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, er
 			clients[i-len(servers)] = r
 		}
 		switch {
-		case errors.Is(err, context.Canceled): // it had nothing to say
+		case errors.Is(err, context.Canceled): // it sent no reply
 			return nil
 		case err != nil:
 			time.AfterFunc(graceTimeout, cancel)

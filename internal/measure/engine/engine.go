@@ -1,7 +1,10 @@
-// Package engine walks a plan: it builds each path once, then visits every cell
-// once a round in the plan's order, and writes each visit as it happens. It is
-// the only package that sees paths, workers and meters together, and it judges
-// nothing.
+// Package engine walks a plan: it builds each path once, then visits every cell once a round in the
+// plan's order, and writes each visit as it happens. It is the only package that sees paths,
+// workers and meters together, and it judges nothing.
+//
+// A call to a lost machine fails, and every later visit that needs it fails at once, with its name;
+// the run continues with the rest. The CPU time of processes comes from their own clocks in ns;
+// /proc/stat, with ticks of 10 ms, gives the machine's total.
 package engine
 
 import (
@@ -36,48 +39,47 @@ type Clock interface {
 	Sleep(ctx context.Context, t int64) error
 }
 
-// Config is what a run needs. All fields are required but those that say
-// otherwise.
+// Config configures a run. All fields are required unless noted.
 type Config struct {
 	Plan        sample.Plan
 	Environment sample.Environment
-	Command     []string // as sample.Header has it
+	Command     []string // as in sample.Header
 	Builders    []path.Builder
 	Meter       Meter
 	Clock       Clock
 	Out         *sample.Writer
-	// Endpoints are what is measured instead of the builders' paths; nil: those.
+	// Endpoints are measured instead of the builders' paths; nil: the paths are.
 	Endpoints Endpoints
-	// Judge makes what is told of each visit and asked between the turns what is known;
-	// its plan is that of what was built. Nil: nothing is known before the end.
+	// Judge returns what is told each visit and asked between the turns what is known; it gets the
+	// plan of what was built. Nil: nothing is known before the end.
 	Judge func(sample.Plan) Judge
-	// MeshConverged is the same for a mesh, asked after each sweep but the first few.
+	// MeshConverged reports the same for a mesh, after each sweep except the first few.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
-	// Next says what is measured when all that was planned is known, or its time is over: the
-	// step, the cells that are measured from then on, the baseline's among them, and for how
-	// many seconds. Left are the seconds that the budget still has. No cells end the run. Nil:
-	// there is no further step. First is how many seconds what is planned may take; 0: the budget.
+	// Next returns what is measured when everything planned is known, or its time is over: the
+	// step, the cells that are measured from then on, including the baseline's, and for how many
+	// seconds. left are the seconds that remain of the budget. No cells end the run. Nil: there is
+	// no further step. First is how many seconds what is planned may take; 0: the budget.
 	Next  func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
 	// Before is the contention of this machine's CPUs before the run; nil: it was not watched.
 	Before *sample.Contention
 	// Contention returns what others took of this machine's CPUs since the run's start; own are
-	// processes of the run that are no children of this one or that still run. Nil: not watched.
+	// processes of the run that are not children of this one or that still run. Nil: not watched.
 	Contention func(own []int) sample.Contention
 	// EndIfBusy ends the run after a round if others left too little to measure with.
 	EndIfBusy bool
-	// Throttled reads how often the cgroup's CPU limit has stopped this
-	// process; nil if there is no limit.
+	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil without a
+	// limit.
 	Throttled func() int
-	// Progress is told what comes next, before each visit. May be nil.
+	// Progress is called before each visit with what comes next. May be nil.
 	Progress func(Progress)
 }
 
-// Judge judges while a run goes on.
+// Judge judges during a run.
 type Judge interface {
 	Add(v sample.Visit)
-	// Known reports by cell whether more of it would change nothing: its verdict is
-	// certain, or its ratio as precise as the plan asks.
+	// Known reports by cell whether more measurements would change nothing: its verdict is certain,
+	// or its ratio as precise as the plan asks.
 	Known() []bool
 }
 
@@ -85,28 +87,27 @@ type Judge interface {
 type Endpoints interface {
 	// Paths describes the routes.
 	Paths() []sample.Path
-	// Visit makes a visit: it puts into v what it measured.
+	// Visit makes a visit and records it in v.
 	Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error
 }
 
-// Progress is where a run is.
+// Progress is the present state of a run.
 type Progress struct {
 	Round   int // from 0
 	Cell    sample.Cell
 	Epoch   bool // all cells of Cell's load come next
 	Visit   int  // in this round, from 0
-	Visits  int  // in a round, epochs among them
+	Visits  int  // in a round, including epochs
 	Elapsed float64
 	Total   float64 // estimate of the whole run, seconds
 
-	// Of a mesh only: Round is one of so many Rounds of the Sweep (from 0), in which
-	// Pairs are visited at once.
+	// For a mesh only: Round is one of Rounds of the Sweep (from 0), in which Pairs are visited at
+	// once.
 	Sweep, Rounds, Pairs int
 }
 
-// Check asks the builders for every path of the plan and moves the cells that
-// cannot be built here to Skipped, with the reason; also those that the builder
-// could not decide on.
+// Check asks the builders for every path of the plan and moves the cells that cannot be built here
+// to Skipped, with the reason; also those for which the builder could not tell.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	p = skipApart(p, builders)
 	keys := paths(p)
@@ -114,7 +115,7 @@ func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.
 	if err != nil {
 		return p, err
 	}
-	if ctx.Err() != nil { // what an interrupted builder says is no answer
+	if ctx.Err() != nil { // an interrupted builder's result is not valid
 		return p, context.Cause(ctx)
 	}
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
@@ -131,8 +132,8 @@ func paths(p sample.Plan) []key {
 	return out
 }
 
-// each calls f for every path at once, because the kernel makes callers wait
-// for its grace periods, and returns what each said.
+// each calls f for every path at once, because the kernel makes callers wait for its grace periods,
+// and returns the results.
 func each(keys []key, builders []path.Builder, f func(path.Builder, key) error) (map[key]error, error) {
 	var (
 		wg  sync.WaitGroup
@@ -161,7 +162,7 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 		return nil
 	}
 	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Reason: err.Error()}
-	if sample.UDP(c.Load) { // over TCP it may be there
+	if sample.UDP(c.Load) { // over TCP it may exist
 		s.Load = c.Load
 	}
 	var hint interface{ Hint() string }
@@ -197,11 +198,11 @@ func builder(all []path.Builder, name string) (path.Builder, error) {
 type run struct {
 	Config
 	paths    map[key]*path.Path
-	keepers  map[key]*pair // of paths on which programs ran
+	keepers  map[key]*pair // for paths on which programs ran
 	visits   []sample.Visit
 	fails    []int     // failures in a row, by cell
-	judge    Judge     // nil: there is none
-	known    []bool    // by cell, as the judge says
+	judge    Judge     // nil: none
+	known    []bool    // by cell, as judged
 	drains   []float64 // by cell, how long its slices drain, in s
 	began    int64
 	roundsIn int // complete rounds
@@ -211,13 +212,12 @@ type run struct {
 	relays     relays
 	inspection inspection
 	budget     budget
-	cut        error       // a visit has failed because of this *path.CutError
+	cut        error       // a *path.CutError because of which a visit has failed
 	spoke      atomic.Bool // a visit has failed because of a *spokeError
 }
 
-// Run makes the run and returns how it ended; the same is in the results
-// file. An error means that it could not go on, not that a cell failed. All
-// paths are gone when it returns.
+// Run makes the run and returns how it ended, as in the results file. An error means that it could
+// not continue, not that a cell failed. All paths are closed when it returns.
 func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{}, began: c.Clock.Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -244,7 +244,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		visitAll = r.mesh
 	}
 	reason, err := visitAll(ctx)
-	if err == nil { // else nothing can be written
+	if err == nil { // otherwise nothing can be written
 		if err = r.inspect(ctx, r.roundsIn); err != nil {
 			reason = sample.EndedByFailure
 		}
@@ -278,15 +278,15 @@ func (r *run) contention() *sample.Contention {
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
 
-// NothingBuiltError says that no path could be built, and why each failed. It
-// is a type because nothing was measured then, and nothing can be.
+// NothingBuiltError reports that no path could be built, and why each failed. Nothing was measured
+// then, and nothing can be.
 type NothingBuiltError struct{ Err error }
 
 func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
 func (e *NothingBuiltError) Unwrap() error { return e.Err }
 
-// build builds every path once. One that fails although it was checked takes
-// its cells out of the plan, not the run down.
+// build builds every path once. If one fails although it was checked, its cells are taken out of
+// the plan, and the run continues.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil
@@ -305,8 +305,8 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	return out, nil
 }
 
-// buildPaths builds paths at once, and describes those that were built; failed says of the
-// others why.
+// buildPaths builds paths at once, and describes those that were built; failed has the reasons of
+// the others.
 func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path, failed map[key]error, err error) {
 	var mu sync.Mutex // guards r.paths and took
 	took := map[key]float64{}
@@ -342,7 +342,7 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts, Cards: p.Crosses}
 }
 
-// cards are the network cards of all paths, each once.
+// cards returns the network cards of all paths, each once.
 func (r *run) cards() (out []sample.Card) {
 	if r.Plan.Mesh != nil {
 		return r.Plan.Mesh.Cards()
@@ -360,7 +360,7 @@ func (r *run) cards() (out []sample.Card) {
 	return out
 }
 
-// close takes all paths down at once.
+// close closes all paths at once.
 func (r *run) close() error {
 	for k := range r.keepers {
 		_ = r.dismiss(k, true)

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// guest is a cell in an epoch. What goes wrong with it is its own: the others go on.
+// guest is a cell in an epoch. If it fails, the others continue.
 type guest struct {
 	cell  int
 	load  sample.Load
@@ -27,25 +27,25 @@ type guest struct {
 
 	before, after    []sample.Counters // of hops
 	read, readAgain  int64             // when
-	slots            []int             // its own, of the timetable's
+	slots            []int             // indexes of its own in the timetable
 	when             load.Schedule
 	servers, clients []worker.Reply
 	fate             fate
 }
 
-// fate is how far a guest came, by which what it moved is known.
+// fate is how far a guest came, which decides whether what it moved is known.
 type fate int
 
 const (
-	silent fate = iota // it was never told to begin: it moved nothing
+	silent fate = iota // it was never told to start: it moved nothing
 	begun
-	told // its ends said what they moved
+	told // its ends reported what they moved
 )
 
 func (g *guest) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
-// epoch measures the sliced cells of one load: the workers of all are connected,
-// then a timetable gives each its slices and its window, then counters are read.
+// epoch measures the sliced cells of one load: all workers are connected, then a timetable gives
+// each its slices and its window, then counters are read.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
 	all := make([]*guest, len(cells))
 	for i, cell := range cells {
@@ -56,7 +56,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	out := make([]sample.Visit, len(all))
 	for i, g := range all {
 		if g.err != nil {
-			// Whatever it looked like; and never with half of its figures.
+			// Whatever the failure looked like; and never with half of its figures.
 			g.err = cmp.Or(left(g.path), g.err)
 			g.visit.Outcome = r.outcome(g.err)
 		}
@@ -108,7 +108,7 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 			return err
 		}
 		err = g.ends.note(g.load, g.servers, g.clients, &g.visit)
-		if errors.Is(err, errStarved) { // the window alone is lost
+		if errors.Is(err, errStarved) { // only the window is lost
 			g.visit.Ends, err = g.visit.WithoutWindow(), nil
 			g.visit.Metered = g.visit.WithoutCPU()
 		}
@@ -118,8 +118,8 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 	r.witness(all)
 }
 
-// open connects all ends: at once, but for those that may listen at one address. They
-// are on one path or, on a real machine, in one place of it.
+// open connects all ends at once, except those that may listen at one address, one after another:
+// on one path or, on a real machine, in one place.
 func (r *run) open(ctx context.Context, all []*guest) {
 	type address struct {
 		path *path.Path
@@ -152,13 +152,13 @@ func (r *run) open(ctx context.Context, all []*guest) {
 
 // cpus returns the CPUs of a cell's client, server and docker-proxy.
 func (r *run) cpus(cell int) sample.CPUs {
-	if r.Plan.Mesh != nil { // it has no cells
+	if r.Plan.Mesh != nil { // a mesh has no cells
 		return r.Plan.CPUs
 	}
 	return r.Plan.CPUsOf(r.Plan.Cells[cell])
 }
 
-// eachGuest calls f at once for all that are well.
+// eachGuest calls f at once for all guests without an error.
 func eachGuest(all []*guest, f func(g *guest) error) {
 	_ = atOnce(len(all), func(i int) error {
 		if all[i].err == nil {
@@ -168,7 +168,7 @@ func eachGuest(all []*guest, f func(g *guest) error) {
 	})
 }
 
-// readPaths reads the counters of each path once, for all that are on it.
+// readPaths reads the counters of each path once, for all guests on it.
 func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) {
 	var first []*guest // of each path
 	for _, g := range all {
@@ -190,7 +190,7 @@ func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) 
 	})
 }
 
-// timetable makes that of the guests that are well.
+// timetable returns the timetable of the guests without an error.
 func (r *run) timetable(round int, all []*guest) plan.Timetable {
 	var cells []int
 	pace := plan.Pace{Length: r.budget.length, Known: r.known, Drain: r.drains}
@@ -207,7 +207,7 @@ func (r *run) timetable(round int, all []*guest) plan.Timetable {
 	return plan.Epoch(r.Plan, cells, pace, round)
 }
 
-// schedule is the guest's own part of a timetable that begins at start.
+// schedule returns the guest's own part of a timetable that begins at start.
 func (g *guest) schedule(t plan.Timetable, start int64) {
 	for i, s := range t.Slots {
 		if s.Cell != g.cell {
@@ -227,11 +227,11 @@ func (g *guest) schedule(t plan.Timetable, start int64) {
 	}
 }
 
-// follow tells all ends their parts, and reads the meters at the windows' bounds.
-// An error is the whole epoch's.
+// follow sends all ends their parts, and reads the meters at the windows' bounds. An error applies
+// to the whole epoch.
 func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error {
 	if len(t.Windows) == 0 {
-		return nil // nobody is well
+		return nil // all have failed
 	}
 	ahead, ends := lead, 0
 	for _, g := range all {
@@ -270,7 +270,7 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error 
 	return nil
 }
 
-// hushAll makes the channels to the guests' machines quiet for so long.
+// hushAll silences the channels to the guests' machines for the given time.
 func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func(), err error) {
 	var (
 		done []path.Channel
@@ -308,7 +308,7 @@ func (r *run) meterWindow(ctx context.Context, g *guest) error {
 	if err != nil {
 		return err
 	}
-	if r.Clock.Now() < g.when.End { // else the agents alone can tell
+	if r.Clock.Now() < g.when.End { // otherwise only the agents can tell
 		if g.err = far.quiet(); g.err != nil {
 			return nil
 		}
@@ -317,8 +317,8 @@ func (r *run) meterWindow(ctx context.Context, g *guest) error {
 	return nil
 }
 
-// fits reports whether a reading that took so long was of the load's window. One
-// that came too late also saw what is not: better no figure than a wrong one.
+// fits reports whether a reading of the given length was of the load's window. A late reading also
+// saw other things and is dropped.
 func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }

@@ -10,26 +10,25 @@ import (
 )
 
 const (
-	// inspectEvery is the least time between two readings of the paths' settings, and
-	// inspectShare the most of the run's time that they may take.
+	// inspectEvery is the least time between two readings of the paths' settings, and inspectShare
+	// the largest share of the run's time for them.
 	inspectEvery = 5 * time.Second
 	inspectShare = 0.01
-	// settle is how long a difference must last. Other programs rewrite rules in
-	// several steps.
+	// settle is how long a difference must last. Other programs rewrite rules in several steps.
 	settle = 200 * time.Millisecond
 )
 
 // inspection is what is known of the paths' settings.
 type inspection struct {
-	built map[key][]path.Setting // when all paths were there
-	lost  map[key]bool           // paths that are not what they were
-	at    int64                  // when they were read last, by the run's clock
+	built map[key][]path.Setting // after all paths were built
+	lost  map[key]bool           // paths that have changed
+	at    int64                  // when they were last read, by the run's clock
 	took  time.Duration
 	right float64 // the same since the run's start
-	round int     // whose visits came next then
+	round int     // the round whose visits followed
 }
 
-// survey reads what the paths are like before the first visit.
+// survey reads the paths' settings before the first visit.
 func (r *run) survey() {
 	in := &r.inspection
 	in.built, in.lost = map[key][]path.Setting{}, map[key]bool{}
@@ -38,14 +37,14 @@ func (r *run) survey() {
 			if p.Inspect == nil {
 				continue
 			}
-			if all, err := p.Inspect(); err == nil { // else the next reading says so
+			if all, err := p.Inspect(); err == nil { // otherwise the next reading reports it
 				in.built[k] = all
 			}
 		}
 	})
 }
 
-// timed notes when settings were read, before the visits of a round.
+// timed records when settings were read, before the visits of a round.
 func (r *run) timed(round int, read func()) {
 	in := &r.inspection
 	at := r.Clock.Now()
@@ -55,8 +54,7 @@ func (r *run) timed(round int, read func()) {
 	in.took = time.Duration(in.at - at)
 }
 
-// inspectIfDue reads the paths' settings before a visit of the round, if it is time
-// to.
+// inspectIfDue reads the paths' settings before a visit of the round, if it is time.
 func (r *run) inspectIfDue(ctx context.Context, round int) error {
 	in := &r.inspection
 	since := time.Duration(r.Clock.Now() - in.at)
@@ -66,9 +64,9 @@ func (r *run) inspectIfDue(ctx context.Context, round int) error {
 	return r.inspect(ctx, round)
 }
 
-// inspect compares the paths' settings with what they were, and writes down what
-// is different. The cells of such a path are not visited again. A *path.CutError
-// says that they can be read no more.
+// inspect compares the paths' settings with the original ones, and records differences. The cells
+// of such a path are not visited again. The error is a *path.CutError if settings can no longer be
+// read.
 func (r *run) inspect(ctx context.Context, round int) error {
 	in := &r.inspection
 	var (
@@ -103,7 +101,7 @@ func (r *run) inspect(ctx context.Context, round int) error {
 	return cut
 }
 
-// differences are those of a path that last.
+// differences returns those of a path that last.
 func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, error) {
 	found, cut := r.compare(k)
 	if len(found) == 0 || cut != nil {
@@ -114,8 +112,7 @@ func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, erro
 	return r.compare(k)
 }
 
-// compare reads a path's settings. If they cannot be read, the path is not known
-// to be unchanged.
+// compare reads a path's settings. If they cannot be read, the path counts as changed.
 func (r *run) compare(k key) ([]sample.Difference, error) {
 	built, ok := r.inspection.built[k]
 	now, err := r.paths[k].Inspect()
@@ -136,7 +133,7 @@ func (r *run) compare(k key) ([]sample.Difference, error) {
 	return path.Differences(built, now), nil
 }
 
-// lostMachine returns a machine that no longer answers; nil if all do.
+// lostMachine returns a machine that no longer answers, or nil.
 func lostMachine(all []path.Machine) path.Machine {
 	for _, m := range all {
 		if m.Err() != nil {
@@ -146,7 +143,7 @@ func lostMachine(all []path.Machine) path.Machine {
 	return nil
 }
 
-// cellsOn are the cells of a path.
+// cellsOn returns the cells of a path.
 func (r *run) cellsOn(k key) []int {
 	var out []int
 	for i, c := range r.Plan.Cells {
@@ -157,7 +154,7 @@ func (r *run) cellsOn(k key) []int {
 	return out
 }
 
-// giveUp takes a path's cells out of what precision is asked of.
+// giveUp excludes a path's cells from the required precision.
 func (r *run) giveUp(k key) {
 	for _, i := range r.cellsOn(k) {
 		r.fails[i] = giveUpAfter

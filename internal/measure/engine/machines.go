@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	// farLead is added to lead where ends are on other machines, besides round trips
-	// to them: the request to start is relayed.
+	// farLead is added to lead if ends are on other machines, besides round trips to them: the
+	// request to start is relayed.
 	farLead = 50 * time.Millisecond
-	// leadTrips is how often the bound of a clock's error, which is half a round
-	// trip, is added, too.
+	// leadTrips is the multiple of the bound of a clock's error, which is half a round trip, that
+	// is added, too.
 	leadTrips = 4
-	// farTail is added to tail there, so that no end's word is under way before a
-	// late meter was read.
+	// farTail is added to tail there, so that no end replies before a late meter was read.
 	farTail = 100 * time.Millisecond
-	// farExit is added to what an end may take to exit.
+	// farExit is added to the time that an end may take to exit.
 	farExit = 2 * time.Second
 	// clockTimeout bounds the comparison of clocks.
 	clockTimeout = 10 * time.Second
-	// unsureShare is the share of a window by which clocks may be off where only that
-	// is measured, and unsureTime where an end's times depend on it.
+	// unsureShare is the share of a window by which clocks may be off if only the window depends on
+	// them, and unsureTime the time if an end's times do.
 	unsureShare = 0.1
 	unsureTime  = 0.01
 )
 
-// skipApart takes loads that are not for them out of the cells of backends whose
+// skipApart removes the cells whose loads cannot be measured between machines from backends whose
 // paths are on other machines.
 func skipApart(p sample.Plan, builders []path.Builder) sample.Plan {
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
 		b, err := builder(builders, c.On)
-		if err != nil { // it is said later
+		if err != nil { // it is reported later
 			return nil
 		}
 		why := workload.Of(p.LoadOf(c.Load)).Apart
@@ -52,7 +51,7 @@ func skipApart(p sample.Plan, builders []path.Builder) sample.Plan {
 	})
 }
 
-// left says which machine of a path is lost; nil if none is.
+// left returns the error of a lost machine of a path, or nil.
 func left(p *path.Path) error {
 	for _, m := range machinesOf(p) {
 		if err := m.Err(); err != nil {
@@ -62,7 +61,7 @@ func left(p *path.Path) error {
 	return nil
 }
 
-// machinesOf are all other machines of a path, its ends' ways to them, too.
+// machinesOf returns all other machines of a path, including those of its ends.
 func machinesOf(p *path.Path) []path.Machine {
 	out := slices.Clone(p.Machines)
 	add := func(m path.Machine) {
@@ -79,11 +78,11 @@ func machinesOf(p *path.Path) []path.Machine {
 	return out
 }
 
-// distant is the other machines of a path in a visit. Of a path on this machine
-// alone it has none and does nothing.
+// distant is the other machines of a path in a visit. For a path on this machine alone it is empty
+// and does nothing.
 type distant struct {
 	path      *path.Path
-	offsets   map[path.Machine]path.Offset // of all ways to them
+	offsets   map[path.Machine]path.Offset // for all machines
 	meterings []path.Metering              // of Path.Machines
 	moved     uint64
 }
@@ -97,7 +96,7 @@ func (d *distant) here() bool {
 		slices.ContainsFunc(d.path.Clients, func(c path.Client) bool { return c.Machine == nil })
 }
 
-// compareClocks asks all machines of a path for their clocks.
+// compareClocks compares the clocks of all machines of a path.
 func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	all := machinesOf(p)
 	d := &distant{path: p, offsets: make(map[path.Machine]path.Offset, len(all))}
@@ -114,7 +113,7 @@ func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	return d, err
 }
 
-// unsure bounds by how much two of the clocks, put right, may differ.
+// unsure bounds the difference of two corrected clocks.
 func (d *distant) unsure() time.Duration {
 	const ends = 2
 	most := time.Duration(0)
@@ -124,7 +123,7 @@ func (d *distant) unsure() time.Duration {
 	return ends * most
 }
 
-// lead is how long beforehand the ends are told, and tail how long they go on.
+// lead returns how early the ends must get their schedule, and tail how long they go on.
 func (d *distant) lead() time.Duration {
 	if !d.far() {
 		return 0
@@ -139,7 +138,7 @@ func (d *distant) tail() time.Duration {
 	return farTail + d.unsure()
 }
 
-// sure refuses a window that the clocks cannot find.
+// sure returns an error for a window that is too short for the clocks' uncertainty.
 func (d *distant) sure(warmup, window float64) error {
 	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
 		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a warm-up of %.3g s and a window of %.3g s", u, warmup, window)
@@ -147,7 +146,8 @@ func (d *distant) sure(warmup, window float64) error {
 	return nil
 }
 
-// sureOf refuses a time that is between instants of two ends.
+// sureOf returns an error if a time between instants of two ends is too short for the clocks'
+// uncertainty.
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a transfer that took %.3g s", u, seconds)
@@ -155,7 +155,7 @@ func (d *distant) sureOf(seconds float64) error {
 	return nil
 }
 
-// shifted is a schedule by a machine's own clock; nil is this machine.
+// shifted returns a schedule by a machine's own clock; nil is this machine.
 func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	by := int64(d.offsets[m].Ahead)
 	own := make([]load.Slice, len(when.Slices))
@@ -180,7 +180,7 @@ func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	return when
 }
 
-// hush makes the channel quiet for so long.
+// hush silences the channel for the given time.
 func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), err error) {
 	if d.path.Channel == nil || !d.far() {
 		return func() {}, nil
@@ -188,8 +188,7 @@ func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), 
 	return d.path.Channel.Hush(ctx, took)
 }
 
-// mark notes what the channel has moved, and quiet refuses a window in which it
-// moved more.
+// mark records what the channel has moved, and quiet returns an error if it moved more in a window.
 func (d *distant) mark() {
 	if d.path.Channel != nil {
 		d.moved = d.path.Channel.Moved()
@@ -206,8 +205,8 @@ func (d *distant) quiet() error {
 	return nil
 }
 
-// meter has the machines read their meters between two instants of this machine's
-// clock; an open end is 0.
+// meter has the machines read their meters between two instants of this machine's clock; an open
+// end is 0.
 func (d *distant) meter(ctx context.Context, from, to int64) error {
 	d.meterings = make([]path.Metering, len(d.path.Machines))
 	return atOnce(len(d.path.Machines), func(i int) (err error) {
@@ -221,9 +220,9 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note puts what the machines did beside what this one did, if an end is here, and
-// refuses a visit into whose window the channel spoke. A reading that was not of a
-// window of about that length takes them all: fits tells.
+// note adds the machines' readings to this one's, if an end is here, and returns an error if the
+// channel spoke in the window. If a reading does not have about the window's length, which fits
+// reports, it removes them all.
 func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed float64) bool) error {
 	if !d.far() {
 		return nil
@@ -264,8 +263,8 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 	return nil
 }
 
-// read reads the counters of hops: those of other machines at once, because each is
-// a round trip.
+// read reads the counters of hops: those of other machines at once, because each takes a round
+// trip.
 func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	if !d.far() {
 		return path.ReadAll(hops)
@@ -278,7 +277,7 @@ func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	})
 }
 
-// pidsOf are the processes on a machine that relay the load; nil is this machine.
+// pidsOf returns the processes on a machine that relay the load; nil is this machine.
 func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	for _, x := range p.Proxies {
 		if x.Machine == m {
@@ -288,7 +287,7 @@ func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	return pids
 }
 
-// noteProxies adds what they spent there.
+// noteProxies adds their CPU time there.
 func noteProxies(p *path.Path, m path.Machine, spent []float64, v *sample.Visit) {
 	i := 0
 	for _, x := range p.Proxies {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mesh visits every pair of nodes, sweep after sweep, the pairs of a phase at once.
-// Paths are built for each visit: there would be a million of them.
+// mesh visits every pair of nodes, sweep after sweep, the pairs of a phase at once. Paths are built
+// for each visit: there would be a million of them.
 func (r *run) mesh(ctx context.Context) (reason string, err error) {
 	b, err := builder(r.Builders, r.Plan.Mesh.On)
 	if err != nil {
@@ -45,8 +45,7 @@ func (r *run) mesh(ctx context.Context) (reason string, err error) {
 	}
 }
 
-// enoughSweeps says what ends the run after the last sweep, which took so long; ""
-// if nothing does.
+// enoughSweeps returns what ends the run after the last sweep, which took the given time, or "".
 func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 	if n := r.Plan.Mesh.Sweeps; n > 0 {
 		if r.sweepsIn >= n {
@@ -93,8 +92,8 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	return out
 }
 
-// visitPair builds the pair's path and makes the visit. If it fails before the
-// muster it leaves that when all is cleared away: also that is said on the channel.
+// visitPair builds the pair's path and makes the visit. If it fails before the muster, it leaves
+// the muster after its clean-up, which also uses the channel.
 func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *muster) (err error) {
 	came := false
 	defer func() {
@@ -119,7 +118,7 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 	})
 }
 
-// meshMode is the mode of a visit, or of one beside it.
+// meshMode returns the mode of a visit, or of one beside it.
 func (r *run) meshMode(beside bool) string {
 	if beside {
 		return r.Plan.Mesh.Beside
@@ -127,7 +126,7 @@ func (r *run) meshMode(beside bool) string {
 	return r.Plan.Mesh.Mode
 }
 
-// blame says of a visit's error which end's node has left meanwhile, if one has.
+// blame names the end's node that has left, if one has, in a visit's error.
 func blame(err error, p *path.Path, spec path.Spec) error {
 	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
 	switch {
@@ -141,8 +140,8 @@ func blame(err error, p *path.Path, spec path.Spec) error {
 	return err
 }
 
-// MeshSpec is the path between two nodes in a mode: from the other machine, or if
-// the mode has no such route or is of pods, from a container there.
+// MeshSpec returns the path between two nodes in a mode: from the other machine or, if the mode has
+// no such route or is of pods, from a container there.
 func MeshSpec(name mode.Name) (path.Spec, error) {
 	m, _ := mode.Find(name)
 	from := []mode.Placement{mode.FromRemote, mode.FromRemoteContainer}

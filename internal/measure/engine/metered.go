@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// reading is what this machine's meters say at one time.
+// reading is one reading of this machine's meters.
 type reading struct {
 	meter.Reading
 	throttled int // how often the cgroup's CPU limit has stopped this process and its workers
@@ -26,13 +26,13 @@ func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err
 	return out, err
 }
 
-// until is what this machine did from a to b.
+// until returns what this machine did from a to b.
 func (a reading) until(b reading) (m sample.Metered, throttled int) {
 	return sample.Metered{Machine: meter.Since(a.Reading, b.Reading), Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
-// metered notes what this machine did between two readings, if an end is here and they
-// are of the window, which fits tells, and what its proxies spent.
+// metered records what this machine did between two readings, if an end is here and fits reports
+// that they are of the window, and the CPU time of its proxies.
 func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
 	if e.distant.here() {
 		m, throttled := first.until(last)
@@ -44,7 +44,7 @@ func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *
 	e.proxyUse(first, last, v)
 }
 
-// proxyUse notes what the proxies of this machine spent between two readings.
+// proxyUse records the CPU time of this machine's proxies between two readings.
 func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 	var spent []float64
 	for i := range last.Procs {
@@ -56,7 +56,7 @@ func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 	}
 }
 
-// proxyMemory is that of the proxies on this machine, in bytes.
+// proxyMemory returns the memory of the proxies on this machine, in bytes.
 func proxyMemory(p *path.Path) (bytes int64) {
 	for _, pid := range pidsOf(p, nil) {
 		bytes += meter.ProcessMemory(pid)

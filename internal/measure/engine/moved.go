@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moved is what each of the path's clients moved in the whole visit, as the
-// ends say, in so many seconds between the readings of the counters.
+// moved returns what each of the path's clients moved in the whole visit, as the ends report;
+// seconds is the time between the readings of the counters.
 func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
 	out := make([]path.Moved, len(e.path.Clients))
 	shape, segment := packetsOf(l), e.segment(l, servers, clients)
@@ -45,8 +45,8 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds flo
 	return out
 }
 
-// roundTrips is how many a client made in the whole visit. Beside a stream only
-// rr's replies come back.
+// roundTrips returns a client's number in the whole visit. Beside a stream only rr's replies come
+// back.
 func roundTrips(l sample.Load, m path.Moved) int64 {
 	sizes := workload.MessagesOf(l)
 	if workload.RROf(l).Beside {
@@ -55,12 +55,11 @@ func roundTrips(l sample.Load, m path.Moved) int64 {
 	return m.Forward / int64(sizes.Request)
 }
 
-// lossy completes what a load over UDP moved: what arrived crossed every hop;
-// what did not was counted up to where it was lost. A trip is one only if both
-// of its datagrams arrived.
+// lossy completes what a load over UDP moved: what arrived crossed every hop; what did not was
+// counted up to where it was lost. A trip counts only if both of its datagrams arrived.
 func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path.Moved {
 	m := &out[0]
-	m.SentForward, m.SentBackward = 0, 0 // as Resent has it
+	m.SentForward, m.SentBackward = 0, 0 // Resent contains it
 	m.Resent = max(0, client.TotalSent-server.TotalRecv) + max(0, server.TotalSent-client.TotalRecv)
 	if s := workload.MessagesOf(l); s.Request > 0 && s.Reply > 0 {
 		m.Trips = min(m.Forward/int64(s.Request), m.Backward/int64(s.Reply))
@@ -68,7 +67,7 @@ func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path
 	return out
 }
 
-// packetsOf is what bounds the packets of a load.
+// packetsOf returns what bounds the packets of a load.
 func packetsOf(l sample.Load) path.Shape {
 	m := workload.MessagesOf(l)
 	s := path.Shape{Request: m.Request, Reply: m.Reply, Write: workload.WriteOf(l), Beside: workload.RROf(l).Beside, Datagrams: workload.Of(l).UDP}
@@ -84,8 +83,8 @@ func packetsOf(l sample.Load) path.Shape {
 // Headers of a datagram: IPv6's and UDP's.
 const datagramHeaders = 40 + 8
 
-// segment is the least payload of a full packet, as the ends' kernels and the
-// path's devices say; 0: they do not.
+// segment returns the least payload of a full packet, by the ends' kernels and the path's devices,
+// or 0 if unknown.
 func (e *ends) segment(l sample.Load, servers, clients []worker.Reply) int {
 	least := 0
 	take := func(n int) {

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// needs are what a visit needs before and after the start of its load.
+// needs are what a visit needs around the start of its load.
 type needs struct {
-	lead time.Duration // in which its schedule gets to its ends
-	ends int           // that are told, one after the other at worst
-	took time.Duration // by its load, for which the channel is quiet
+	lead time.Duration // for its schedule to reach its ends
+	ends int           // that get it, in the worst case one after another
+	took time.Duration // duration of its load, in which the channel is quiet
 }
 
-// beginning finds the start of visits that are made at once, before which the
-// channel is hushed. A visit whose window is over, or that has failed, calls resume,
-// which waits for the others' windows: what it says after it would be noise in them.
+// beginning determines the start of visits that are made at once, after silencing the channel. When
+// its window is over, or it has failed, a visit calls resume, which waits for the others' windows:
+// later messages would be noise in them.
 type beginning func(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error)
 
-// muster is where visits that are made at once wait for each other, so that all
-// have the same window: what is said to one's machines would be noise in another's.
+// muster is where visits that are made at once wait for each other, so that all have the same
+// window: messages to one's machines would be noise in another's.
 type muster struct {
 	clock   Clock
 	all     chan struct{}  // closed when no more ends are expected
-	windows sync.WaitGroup // of those that came
+	windows sync.WaitGroup // of those that have come
 
-	once  sync.Once // sets following
+	once  sync.Once // sets the fields that follow
 	start int64
-	quiet func() // lets the channel go on
+	quiet func() // ends the silence
 	err   error
 
-	mu      sync.Mutex // guards following
+	mu      sync.Mutex // guards the fields that follow
 	expects int
-	needs   needs // of all that came: the ends of all, and the longest times
+	needs   needs // of all that have come: the sum of ends, and the longest times
 }
 
 func newMuster(c Clock, n int) *muster {
 	return &muster{clock: c, expects: n, all: make(chan struct{})}
 }
 
-// begin waits until all have come or left, as a beginning does. Only then the channel is
-// hushed and the start found: one that fails takes its time to leave. The channel is
-// the same for all.
+// begin implements beginning. It waits until all have come or left; only then it silences the
+// channel and chooses the start, because leaving after a failure takes time. All have the same
+// channel.
 func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error) {
 	m.come(n)
 	<-m.all
@@ -60,7 +60,7 @@ func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64,
 	}), nil
 }
 
-// come notes one that waits, and leave one that never will.
+// come adds a visit that waits, and leave one that never will.
 func (m *muster) come(n needs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

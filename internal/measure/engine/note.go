@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// note puts what the ends said into the visit, and refuses one whose window
-// was another than the plan's.
+// note records the ends' replies in the visit, and returns an error if the window was not the
+// plan's.
 func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
 	v.Ends = sample.Ends{Client: together(clients), Server: together(servers)}
 	var err error
@@ -26,7 +26,7 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 		}
 		return punctual(l.Window, v.Client, v.Server)
 	}
-	for _, s := range servers { // the clients' own windows count for nothing
+	for _, s := range servers { // the clients' own windows do not matter
 		if err := punctual(l.Window, *s.Done); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 	return nil
 }
 
-// together is what several ends did as one. Of one end it is that end's own.
+// together returns what several ends did together. For one end it is that end's own.
 func together(replies []worker.Reply) sample.Party {
 	if len(replies) == 1 {
 		return *replies[0].Done
@@ -53,7 +53,7 @@ func together(replies []worker.Reply) sample.Party {
 	return out
 }
 
-// timings are what several ends timed in one. Of one end they are that end's own.
+// timings returns what several ends timed together. For one end they are that end's own.
 func timings(clients []worker.Reply) (out sample.Timings, err error) {
 	if len(clients) == 1 {
 		return clients[0].Timings, nil
@@ -72,7 +72,7 @@ func timings(clients []worker.Reply) (out sample.Timings, err error) {
 	return out, nil
 }
 
-// merged are the same histograms of all ends in one; nil if they have none.
+// merged returns the same histograms of all ends combined, or nil if they have none.
 func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
 	all := sample.NewHistogram()
 	timed := false
@@ -94,8 +94,7 @@ func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) 
 	return sample.Encode(all)
 }
 
-// rates are what came through a second for each client's processes, as the
-// servers counted it.
+// rates returns what arrived per second for each client's processes, as the servers counted it.
 func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	out := make([][]float64, len(e.path.Clients))
 	for i := range out {
@@ -114,8 +113,7 @@ func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	return out
 }
 
-// eachFlow calls f for each connection of a crowd whose number is one of the
-// clients'.
+// eachFlow calls f for each connection of a crowd whose number is one of the clients'.
 func (e *ends) eachFlow(servers []worker.Reply, f func(s worker.Reply, client, proc int, flow load.Flow)) {
 	for _, s := range servers {
 		for _, flow := range s.Flows {

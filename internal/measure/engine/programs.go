@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// pair are the keepers of the programs on a path. They stay for the whole run,
-// and the memory that a server may keep its files in with them.
+// pair are the keepers of the programs on a path. They, and the memory in which a server may keep
+// its files, stay for the whole run.
 type pair struct{ server, client *keeper }
 
 type keeper struct {
@@ -23,14 +23,13 @@ type keeper struct {
 	process
 }
 
-// keptOutput is how much of an end's output a visit keeps, in bytes of each
-// stream.
+// keptOutput is the number of bytes that a visit keeps of each of an end's output streams.
 const keptOutput = 4 << 10
 
 // keeperExit is how long a keeper may take to exit, its programs included.
 const keeperExit = 3 * time.Second
 
-// keepersOf are the keepers on a path, which it starts if there are none.
+// keepersOf returns the keepers on a path, which it starts if necessary.
 func (r *run) keepersOf(k key) (*pair, error) {
 	if p := r.keepers[k]; p != nil {
 		return p, nil
@@ -57,8 +56,8 @@ func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
 	return &keeper{s, process{s, p, role}}, nil
 }
 
-// dismiss ends the keepers on a path and with them all programs there: now, or
-// by the end of their input, which says how one ended that has died.
+// dismiss ends the keepers on a path and all programs there: now, or by closing their input, which
+// shows how a dead one ended.
 func (r *run) dismiss(k key, now bool) error {
 	p := r.keepers[k]
 	if p == nil {
@@ -68,9 +67,9 @@ func (r *run) dismiss(k key, now bool) error {
 	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
-// runPrograms makes a visit of a pair of foreign programs: the server is started
-// and gets ready, the client runs to its end, the server is stopped. Meters and
-// hops are read around the client.
+// runPrograms makes a visit of a pair of foreign programs: the server is started until it is ready,
+// the client runs to its end, the server is stopped. Meters and hops are read before and after the
+// client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
 	p := r.paths[k]
 	if len(machinesOf(p)) > 0 {
@@ -80,7 +79,7 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	if err != nil {
 		return err
 	}
-	if p.Drain != nil { // of what the last one left: its ports, in TIME_WAIT
+	if p.Drain != nil { // what the last one left: its ports, in TIME_WAIT
 		if _, err := p.Drain(); err != nil {
 			return err
 		}
@@ -90,7 +89,7 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	if errors.Is(err, worker.ErrDied) {
 		return errors.Join(err, r.dismiss(k, false))
 	}
-	// Both: what a client leaves running would be in the next visits.
+	// Both, because what a client leaves running would disturb the next visits.
 	_, clientErr := both.client.Do(ctx, program.Request{Op: program.Stop})
 	stopped, stopErr := both.server.Do(ctx, program.Request{Op: program.Stop})
 	stopErr = errors.Join(clientErr, stopErr)
@@ -99,7 +98,7 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	}
 	var told *program.Error
 	if stopErr != nil || err != nil && !errors.As(err, &told) {
-		_ = r.dismiss(k, true) // they are killed: how they ended says nothing
+		_ = r.dismiss(k, true) // they are killed: their exit status does not matter
 	}
 	return errors.Join(err, stopErr)
 }
@@ -142,7 +141,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	return nil
 }
 
-// arrived is what has come to the server of a path so far; NaN: unknown.
+// arrived returns what has reached the server of a path so far; NaN: unknown.
 func arrived(p *path.Path) (float64, error) {
 	if p.Arrived == nil {
 		return math.NaN(), nil

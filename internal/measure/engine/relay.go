@@ -17,8 +17,8 @@ type relays struct {
 	own map[int][]int
 }
 
-// move moves the processes of a path on this machine to the given CPUs; with none, back to those
-// that they had at first.
+// move moves the processes of a path on this machine to the given CPUs or, if there are none, back
+// to their original ones.
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // mostRepeats bounds how often a visit is repeated because toll's own channel spoke in its window.
 const mostRepeats = 2
 
-// spokeError is the failure of a visit in whose window a control channel of toll's own carried
-// traffic. The path is not to blame, and the next visit may go well.
+// spokeError reports that toll's own control channel carried traffic in a visit's window. The path
+// is not to blame, and the next visit may succeed.
 type spokeError struct {
 	to    string
 	bytes uint64
@@ -22,8 +22,8 @@ func (e *spokeError) Error() string {
 	return fmt.Sprintf("the channel to %s carried %d bytes in the window", e.to, e.bytes)
 }
 
-// repeated makes visits, and makes them again at once, at most mostRepeats times, if a channel
-// spoke in the window of one. It returns the last ones, which know how often they were repeated.
+// repeated makes visits, and repeats them at most mostRepeats times if a channel spoke in the
+// window of one. It returns the last ones, with the number of repeats.
 func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []sample.Visit {
 	for n := 0; ; n++ {
 		r.spoke.Store(false)
@@ -38,7 +38,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 	}
 }
 
-// notice notes that a visit failed because a channel spoke. It may be called at once from several
+// notice records that a visit failed because a channel spoke. It may be called from several
 // goroutines.
 func (r *run) notice(err error) {
 	if spoke := (*spokeError)(nil); errors.As(err, &spoke) {

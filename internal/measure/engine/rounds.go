@@ -8,16 +8,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A cell that failed giveUpAfter times in a row is only tried in every
-// retryEvery-th round: one that hangs would eat the budget of all others, and
-// one that a busy machine starved comes back.
+// A cell that failed giveUpAfter times in a row is only tried in every retryEvery-th round: one
+// that hangs would use up the budget of all others, and one that a busy machine starved may
+// recover.
 const (
 	giveUpAfter = 3
 	retryEvery  = 4
 )
 
-// rounds visits the cells until precision, budget, the number of rounds or
-// ctx ends it.
+// rounds visits the cells until precision, budget, the number of rounds or ctx ends it.
 func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		turns := r.busy(round)
@@ -27,7 +26,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 				return sample.EndedByFailure, err
 			}
 			began := r.elapsed()
-			// What was found between the turns may have taken cells out.
+			// An inspection between the turns may have excluded cells.
 			turn.Cells = slices.DeleteFunc(turn.Cells, func(cell int) bool { return r.skipped(round, cell) })
 			if len(turn.Cells) == 0 {
 				continue
@@ -63,15 +62,15 @@ func (r *run) skipped(round, cell int) bool {
 	return r.step.rests(cell) || r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
 
-// idle reports whether an epoch would only measure what is known. Now and then it
-// is made all the same: a path may break.
+// idle reports whether an epoch would only measure what is known. Occasionally it is made all the
+// same, because a path may break.
 func (r *run) idle(round int, cells []int) bool {
 	const seldom = 4
 	return r.Plan.Rounds == 0 && round%seldom != 0 &&
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
-// take makes a turn and writes its visits; what it returns ends the run.
+// take makes a turn and writes its visits; it returns what ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
 	made := r.repeated(ctx, func() []sample.Visit {
 		if t.Epoch {
@@ -101,8 +100,8 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// lostTouch ends the run if a visit has failed because the channel to its machines broke, unless they
-// have gone themselves: that takes a path's cells out, and the others go on.
+// lostTouch ends the run if a visit has failed because the channel to its machines broke, unless
+// the machines themselves have gone: that only excludes a path's cells.
 func (r *run) lostTouch(ctx context.Context, round int) error {
 	cut := r.cut
 	if r.cut = nil; cut == nil {
@@ -118,9 +117,9 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 	return cut
 }
 
-// confirm visits those cells once more whose last visit failed and the one before
-// did not: a path that broke in the last round must not pass for a visit that a
-// busy machine spoilt. Endpoints are not ours, and asking them may cost money.
+// confirm visits those cells once more whose last visit failed and the one before did not: a path
+// that broke in the last round must not look like a visit that a busy machine disturbed. It skips
+// endpoints, because asking them may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
@@ -140,7 +139,7 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 	return ended, nil
 }
 
-// enough says what ends the run after so many rounds; "" if nothing does.
+// enough returns what ends the run after the given number of rounds, or "".
 func (r *run) enough(rounds int) string {
 	alive := false
 	for i, n := range r.fails {
@@ -148,7 +147,7 @@ func (r *run) enough(rounds int) string {
 	}
 	own := rounds - r.step.first
 	switch {
-	case !alive: // however many rounds were asked for: nothing is measured any more
+	case !alive: // whatever the requested number of rounds: nothing is measured any more
 		return sample.EndedByFailure
 	case r.Plan.Rounds > 0 && own >= r.Plan.Rounds:
 		return sample.EndedByRounds
@@ -166,8 +165,8 @@ func (r *run) enough(rounds int) string {
 	return ""
 }
 
-// judged asks the judge, and reports whether all is known. What failed for good does
-// not hold it up.
+// judged asks the judge, and reports whether everything is known. Cells that failed for good do not
+// count.
 func (r *run) judged() bool {
 	if r.judge == nil {
 		return false
@@ -192,7 +191,7 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
 }
 
-// busy are the turns of a round that have something to do.
+// busy returns the turns of a round that have something to do.
 func (r *run) busy(round int) []plan.Turn {
 	var out []plan.Turn
 	for _, t := range plan.Turns(r.Plan, round) {

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// mostDrain bounds the rest that a cell gets after its slices, in s. One that
-	// queues more spoils its neighbours' slices, which are then left out.
+	// mostDrain bounds the rest that a cell gets after its slices, in s. A cell that queues more
+	// disturbs its neighbours' slices, which are then left out.
 	mostDrain = 0.025
-	// firstDrain is that rest as long as nothing is known of the cell.
+	// firstDrain is that rest while nothing is known of the cell.
 	firstDrain = 0.002
-	// drainShare is how many of its slices are over by then.
+	// drainShare is the share of a cell's slices that have drained by then.
 	drainShare = 0.95
-	// leastSlices is how many slices an epoch of a cell has at least to be of use.
+	// leastSlices is the least number of slices for a cell's epoch to be of use.
 	leastSlices = 2
-	// figures is to how many digits a slice's rate is written.
+	// figures is the number of digits of a slice's rate.
 	figures = 6
 )
 
-// firstDrains are how long cells may drain before anything is known of them: bulk
-// alone leaves bytes behind.
+// firstDrains returns how long cells may drain before anything is known of them: only bulk leaves
+// bytes behind.
 func firstDrains(p sample.Plan) []float64 {
 	out := make([]float64, len(p.Cells))
 	for i, c := range p.Cells {
@@ -39,8 +39,8 @@ func firstDrains(p sample.Plan) []float64 {
 	return out
 }
 
-// takeSlices gives each visit what its cell did in its slices. A slice is lost that
-// its end saw too short or too long, or into which an earlier one still drained.
+// takeSlices records in each visit what its cell did in its slices. A slice is lost if its end
+// measured too short or too long a time, or if an earlier one still drained into it.
 func (r *run) takeSlices(t plan.Timetable, all []*guest) {
 	spoilt := make([]bool, len(t.Slots))
 	for _, g := range all {
@@ -56,8 +56,7 @@ func (r *run) takeSlices(t plan.Timetable, all []*guest) {
 	}
 }
 
-// counts are the ends whose slices say what came through: those that receive, or that
-// make the trips.
+// counts returns the ends whose slices count: those that receive, or that make the trips.
 func (g *guest) counts() []worker.Reply {
 	switch {
 	case workload.BulkOf(g.load).Bidir:
@@ -68,8 +67,8 @@ func (g *guest) counts() []worker.Reply {
 	return g.servers
 }
 
-// drained is when the last byte of its k-th slot came, by this machine's clock; 0 if
-// that is not known.
+// drained returns when the last byte of its k-th slot came, by this machine's clock, or 0 if
+// unknown.
 func (g *guest) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {
@@ -95,7 +94,7 @@ func (g *guest) spill(t plan.Timetable, spoilt []bool) {
 	}
 }
 
-// learn notes how long the guest's slices drain.
+// learn records how long the guest's slices drain.
 func (r *run) learn(g *guest) {
 	var after []float64
 	for k := range g.slots {
@@ -110,7 +109,7 @@ func (r *run) learn(g *guest) {
 	r.drains[g.cell] = min(mostDrain, after[int(drainShare*float64(len(after)-1))])
 }
 
-// take puts the slices that are good into the visit.
+// take records the good slices in the visit.
 func (g *guest) take(t plan.Timetable, spoilt []bool) error {
 	ends := g.counts()
 	for _, e := range ends {
@@ -142,7 +141,7 @@ func (g *guest) take(t plan.Timetable, spoilt []bool) error {
 
 func (g *guest) timesTrips() bool { return workload.Of(g.load).Trips }
 
-// slice is what the ends did in the guest's k-th slot.
+// slice returns what the ends did in the guest's k-th slot.
 func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool) {
 	for _, e := range ends {
 		s := e.Slices[k]
@@ -163,7 +162,7 @@ func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool
 	return rounded(rate), median, rate > 0
 }
 
-// cpu is how many CPUs both ends kept busy in the guest's k-th slot.
+// cpu returns the number of CPUs that both ends kept busy in the guest's k-th slot.
 func (g *guest) cpu(k int) (busy float64) {
 	for _, e := range []worker.Reply{g.servers[0], g.clients[0]} {
 		if k < len(e.Slices) && e.Slices[k].Width > 0 {
@@ -173,7 +172,7 @@ func (g *guest) cpu(k int) (busy float64) {
 	return busy
 }
 
-// rounded is x to so many digits: a file has thousands.
+// rounded returns x with the given number of digits: a file has thousands.
 func rounded(x float64) float64 {
 	if x == 0 {
 		return 0
@@ -182,7 +181,7 @@ func rounded(x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// sureOfSlices refuses slices that the clocks of distant ends cannot find.
+// sureOfSlices returns an error for slices too short for the clocks' uncertainty.
 func (d *distant) sureOfSlices(when load.Schedule) error {
 	for _, s := range when.Slices {
 		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {

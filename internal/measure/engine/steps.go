@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// stage is the part of a run that goes on: what was planned, or a step after it.
+// stage is the present part of a run: what was planned, or a step after it.
 type stage struct {
 	first  int     // its first round
-	until  float64 // when it is to end, in s since the run's start
-	active []bool  // cells that are measured, by index; nil: all
+	until  float64 // its end, in s since the run's start
+	active []bool  // the measured cells, by index; nil: all
 }
 
 // rests reports whether a cell is not measured now.
@@ -21,7 +21,7 @@ func (s stage) rests(cell int) bool {
 	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
 }
 
-// next begins the next step, whose first round has that number; false if there is none.
+// next begins the next step, whose first round is given, or returns false if there is none.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
 	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil
@@ -30,7 +30,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	if len(cells) == 0 {
 		return false, nil
 	}
-	// What is built now may change what paths on a real machine are like.
+	// Building may change paths on a real machine.
 	if err := r.inspect(ctx, round); err != nil {
 		return false, err
 	}
@@ -50,7 +50,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	if r.Judge != nil {
 		r.judge = r.Judge(r.resting())
 		for _, v := range r.visits {
-			if v.Round >= round { // those before were of another step
+			if v.Round >= round { // earlier ones belong to another step
 				r.judge.Add(v)
 			}
 		}
@@ -58,8 +58,8 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	return true, nil
 }
 
-// resting is the plan with the cells that rest as nobody's: another search's baselines are none
-// of this one's.
+// resting returns the plan with the resting cells marked, because another search's baselines are
+// not this one's.
 func (r *run) resting() sample.Plan {
 	p := r.Plan
 	p.Cells = slices.Clone(p.Cells)
@@ -71,8 +71,8 @@ func (r *run) resting() sample.Plan {
 	return p
 }
 
-// extend makes the cells a part of the plan, builds what they need, and notes both in
-// the step. What cannot be built is skipped.
+// extend adds the cells to the plan, builds what they need, and records both in the step. What
+// cannot be built is skipped.
 func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (sample.Step, error) {
 	known := map[sample.Cell]int{}
 	for i, c := range r.Plan.Cells {

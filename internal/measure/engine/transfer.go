@@ -11,21 +11,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slowest is the rate, in bytes a second, below which a transfer is given up,
-// unless the wire itself is about that slow.
+// slowest is the rate, in bytes per second, below which a transfer is given up, unless the wire
+// itself is about that slow.
 const slowest = 10e6
 
-// leastMetered is the shortest transfer whose CPU time is recorded, in seconds:
-// /proc/stat counts in ticks of 10 ms.
+// leastMetered is the shortest transfer whose CPU time is recorded, in seconds: /proc/stat counts
+// in ticks of 10 ms.
 const leastMetered = 0.05
 
-// transferLimit is how long a transfer of a number of bytes may take.
+// transferLimit bounds the duration of a transfer of a number of bytes.
 func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	rate := slowest
 	if w != nil && w.Rate > 0 {
 		const (
 			bitsPerByte = 8
-			half        = 2 // headers, and what is lost
+			half        = 2 // for headers, and losses
 		)
 		rate = min(rate, float64(w.Rate)/bitsPerByte/half)
 	}
@@ -33,8 +33,8 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	return openTimeout + time.Duration(seconds*float64(time.Second))
 }
 
-// transfer runs a load that its bytes end, not the clock: there is no warm-up,
-// and the meters are read at the common start and when both ends have ended.
+// transfer runs a load that its bytes end, not the clock: there is no warm-up, and the meters are
+// read at the common start and when both ends have ended.
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
 	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
@@ -65,7 +65,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if err := e.note(l, servers, clients, v); err != nil {
 		return nil, nil, err
 	}
-	// Over a shorter one the meters see ticks, and the ends' own coming and going.
+	// Over a shorter one the meters see ticks, and the start and end of the workers.
 	planned := max(v.Client.Window, v.Server.Window)
 	fits := func(took float64) bool { return took >= leastMetered && took <= planned*(1+maxMeterError) }
 	e.metered(first, last, fits, v)

@@ -18,26 +18,26 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
-	// leadEach is added for each worker that must be told, in all visits that are made
-	// at once: its machine's meters are told, too, and this toll tells all.
+	// leadEach is added for each worker in all visits that are made at once: this toll sends all
+	// schedules, and requests to the machines' meters.
 	leadEach = 300 * time.Microsecond
 	// tail is how long the load goes on after the window, for the meters.
 	tail = 10 * time.Millisecond
-	// openTimeout bounds how long the ends may take to be connected.
+	// openTimeout bounds the connecting of the ends.
 	openTimeout = 8 * time.Second
 	// doneTimeout bounds how long after the window they may take to finish.
 	doneTimeout = 3 * time.Second
 	// drainTimeout is added for each stream: what is queued must arrive.
 	drainTimeout = 50 * time.Millisecond
-	// graceTimeout is how long one end may go on after the other failed.
+	// graceTimeout bounds how long one end may go on after the other failed.
 	graceTimeout = 100 * time.Millisecond
-	// exitTimeout is how long a worker may take to exit by itself.
+	// exitTimeout bounds the exit of a worker.
 	exitTimeout = 500 * time.Millisecond
 	// eachTimeout is added to both for each worker of a visit.
 	eachTimeout = 30 * time.Millisecond
 )
 
-// visit visits a cell. What goes wrong is in the visit's Failure.
+// visit visits a cell. An error is in the visit's Failure.
 func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	c := r.Plan.Cells[cell]
 	v := sample.Visit{Turn: r.turn(round, cell)}
@@ -58,12 +58,12 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	return v
 }
 
-// turn is a visit that begins now.
+// turn returns the record of a visit that begins now.
 func (r *run) turn(round, cell int) sample.Turn {
 	return sample.Turn{Round: round, Cell: cell, At: r.elapsed()}
 }
 
-// outcome is that of a visit that failed.
+// outcome returns the record of a failed visit.
 func (r *run) outcome(err error) sample.Outcome {
 	r.notice(err)
 	if cut := (*path.CutError)(nil); errors.As(err, &cut) {
@@ -86,13 +86,13 @@ func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.V
 		return err
 	}
 	m, throttled := first.until(last)
-	if v.Throttled = throttled; v.Elapsed == 0 { // else it has readings that are closer to what it measured
+	if v.Throttled = throttled; v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
 		v.Metered = m
 	}
 	return nil
 }
 
-// loadOf is the cell's load with the tune that is the load's own.
+// loadOf returns the cell's load with tunes that are options of the load.
 func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 	l := p.LoadFor(c)
 	if t, ok := mode.Tunes(c.Tune).Get(mode.Nodelay); ok {
@@ -106,20 +106,20 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 	return r.measureBeside(ctx, p, l, shape, v, newMuster(r.Clock, 1).begin)
 }
 
-// measureBeside makes a visit that begins when others do.
+// measureBeside makes a visit that begins together with others.
 func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {
 	if err := left(p); err != nil { // at once: nothing there will answer any more
 		return err
 	}
 	defer func() {
-		if err != nil { // whatever it looked like
+		if err != nil { // whatever the failure looked like
 			err = cmp.Or(left(p), err)
 		}
 	}()
 	if l, err = r.prepare(p, l, v); err != nil {
 		return err
 	}
-	defer r.drain(p, v) // once the ends are gone
+	defer r.drain(p, v) // after the ends have exited
 	e := newEnds(p, shape)
 	if e.distant, err = compareClocks(ctx, p); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	return nil
 }
 
-// proof is a witness and the counters that it was made from.
+// proof returns a witness and the counters that it was made from.
 func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) sample.Proof {
 	out := sample.Proof{Hops: make([]sample.HopReading, len(hops)), Witness: w}
 	for i, h := range hops {
@@ -173,8 +173,7 @@ func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) s
 	return out
 }
 
-// window runs the load, reads the meters at the window's bounds and notes what
-// the ends say.
+// window runs the load, reads the meters at the window's bounds and records the ends' replies.
 func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, begin beginning) (servers, clients []worker.Reply, err error) {
 	far := e.distant
 	took := time.Duration(ns(l.Warmup + l.Window))
@@ -211,7 +210,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Clock.Now() < when.End { // else the agents alone can tell
+	if r.Clock.Now() < when.End { // otherwise only the agents can tell
 		if err := far.quiet(); err != nil {
 			return nil, nil, err
 		}
@@ -228,21 +227,21 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	return servers, clients, e.note(l, servers, clients, v)
 }
 
-// maxMeterError is by how much the meters' window may differ from the load's.
+// maxMeterError bounds the difference between the meters' window and the load's, as a share.
 const maxMeterError = 0.1
 
-// stretch is how much shorter or longer than planned a window may have been, and slip what it may
-// be off besides, in seconds: what another thread's turn on the CPU takes.
+// stretch is how much shorter or longer than planned a window may have been, as a share, and slip
+// an additional allowance in seconds: what another thread's turn on the CPU takes.
 const (
 	stretch = 1.25
 	slip    = 0.01
 )
 
-// errStarved is the failure of a visit that may go well if it is made again.
+// errStarved is the failure of a visit that may succeed if it is repeated.
 var errStarved = errors.New("the machine was too busy")
 
-// punctual refuses a visit whose ends were kept off their CPUs for so long
-// that they measured another window than the plan's: its rates mean nothing.
+// punctual returns an error if a visit's ends were kept off their CPUs for so long that their
+// window was not the plan's: its rates mean nothing.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {
