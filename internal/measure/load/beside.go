@@ -1,7 +1,7 @@
 package load
 
-// glances reports whether trips may be few and long. A watched thread's window is
-// its watcher's.
+// glances reports whether trips may be few and long. The window of a watched thread is its
+// watcher's.
 func (t *thread) glances() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
 }

@@ -2,8 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// bulk is one TCP stream a connection: as many bytes as go through, from the
-// client to the server or, reversed, the other way.
+// bulk is one TCP stream for each connection, as fast as possible, from the client to the server
+// or, reversed, back.
 
 func bulkClient(t *thread) { stream(t, !t.bulk.Reverse) }
 
@@ -29,8 +29,8 @@ func source(t *thread) {
 	t.finish()
 }
 
-// sink receives until the other end has finished. It does not finish itself:
-// a proxy would take its sockets down before their counters were read.
+// sink receives until the other end has finished. It does not finish itself: a proxy would close
+// its sockets before their counters were read.
 func sink(t *thread) {
 	buf := t.buf[:t.write]
 	for {

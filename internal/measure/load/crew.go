@@ -16,11 +16,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Prepare readies this process for a load of n threads: no garbage
-// collection from now on, and a processor for each thread that blocks in a
-// raw system call and two for the rest of the program. The process should
-// have been started with GODEBUG=asyncpreemptoff=1, or the runtime sends its
-// threads a signal every 10 ms.
+// Prepare readies this process for a load of n threads: no garbage collection from now on, a
+// processor for each thread that blocks in a raw system call, and two for the rest of the program.
+// Start the process with GODEBUG=asyncpreemptoff=1, or the runtime sends its threads a signal every
+// 10 ms.
 func Prepare(n int) {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(n + 2)
@@ -35,11 +34,10 @@ type crew struct {
 	once    sync.Once
 	ran     bool
 	crowd   bool // it is one of many ends
-	begins  bool // it sends first; the other end waits for what comes
+	begins  bool // it sends first; the other end waits
 }
 
-// newCrew starts the threads; each opens its connection at once and then
-// waits for Run.
+// newCrew starts the threads; each opens its connection at once and then waits for Run.
 func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *crew {
 	spec := withDefaults(o.Load)
 	bulk, sizes, write := workload.BulkOf(spec), workload.MessagesOf(spec), workload.WriteOf(spec)
@@ -71,7 +69,7 @@ func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *cr
 		c.threads = append(c.threads, t)
 		wg.Add(1)
 		go func() {
-			runtime.LockOSThread() // never unlocked: the thread's CPU mask goes with it
+			runtime.LockOSThread() // never unlocked: the thread's CPU mask ends with it
 			c.live(t, o.cpu(i), loop, open, wg.Done)
 		}()
 	}
@@ -79,9 +77,9 @@ func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *cr
 	return c
 }
 
-// written is memory that was written once. Memory that never was is one page
-// of zeros to the kernel, which stays in the cache: no program's data is like
-// that, and sending it is faster by a fifth.
+// written returns memory that was written once. Memory that never was is one page of zeros to the
+// kernel, which stays in the cache: real data is not like that, and sending it would be faster by a
+// fifth.
 func written(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -127,7 +125,7 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) e
 	t.passUnseen()
 }
 
-// pin binds the calling thread to one CPU; -1 leaves it alone.
+// pin binds the calling thread to one CPU; -1 does nothing.
 func pin(cpu int) error {
 	if cpu < 0 {
 		return nil
@@ -151,9 +149,8 @@ func (c *crew) open() error {
 	return errors.Join(errs...)
 }
 
-// Run runs the load to its end and says what this end did. The connections
-// stay until Close, so that counters kept by them can be read. It is called
-// once.
+// Run runs the load to its end and returns what this end did. The connections stay open until
+// Close, so that their counters can be read. It is called once.
 func (c *crew) Run(when Schedule) (Stats, error) {
 	c.ran = true
 	for range c.threads {

@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Most threads have a connection of their own. Of a load both ways the second
-// half of them are twins, which send on the connections on which the first half
-// receives; of a load with a stream beside it the last one has that stream.
+// Most threads have a connection of their own. For a load in both directions the second half of
+// them are twins, which send on the connections on which the first half receives; for a load with a
+// stream beside it the last one has that stream.
 
-// threads is how many threads an end has, where each has a connection of its own.
+// threads returns the number of threads of an end in which each has a connection of its own.
 func threads(s sample.Load) int {
 	n := max(1, s.Streams)
 	if workload.BulkOf(s).Bidir {
@@ -24,8 +24,9 @@ func threads(s sample.Load) int {
 	return n
 }
 
-// ManyThreads is the number of an end's threads beyond which they may starve one
-// another. From there on their counts are taken by a watcher, as a crowd's are.
+// ManyThreads is the number of an end's threads beyond which they may starve one another. Then a
+// watcher takes their counts, as a crowd's: a starved thread reaches the window's bounds late or
+// never.
 const ManyThreads = 16
 
 // watched reports whether a watcher takes the end's counts.
@@ -36,11 +37,11 @@ func (o Options) watched() bool {
 // beside reports whether the thread has the stream that runs beside the load.
 func (t *thread) beside() bool { return t.rr.Beside && t.seat == t.spec.Streams }
 
-// main reports whether the thread's connection is the load's own, and what it
-// receives is what is counted on it.
+// main reports whether the thread's connection is the load's own, and what it receives is counted
+// on it.
 func (t *thread) main() bool { return t.twin == nil && !t.beside() }
 
-// mains is the number of such threads.
+// mains returns the number of such threads.
 func (c *crew) mains() (n int64) {
 	for _, t := range c.threads {
 		if t.main() {
@@ -69,9 +70,9 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// seated has the client say on each connection which of its threads has it, and
-// the server's end give that connection to the thread at the same place, on the
-// CPU that is meant for it: through a proxy connections arrive in any order.
+// seated has the client send on each connection which of its threads has it, and the server give
+// that connection to the thread in the same position, on the intended CPU: through a proxy
+// connections arrive in any order.
 func (o Options) seated(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open
@@ -95,7 +96,7 @@ func (o Options) seated(open func(*thread) error, server bool) func(*thread) err
 	}
 }
 
-// together refuses options that do not go together.
+// together returns an error for options that exclude each other.
 func (o Options) together() error {
 	bulk, rr := workload.BulkOf(o.Load), workload.RROf(o.Load)
 	switch {
@@ -109,7 +110,7 @@ func (o Options) together() error {
 	return CanSend(bulk.Send)
 }
 
-// count adds to what only this workload counts.
+// count adds to a count of this workload alone.
 func (t *thread) count(name string, n int64) {
 	if t.counts == nil {
 		t.counts = map[string]int64{}

@@ -14,9 +14,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// crr is connect, request, response and close, then the next connection, as
-// netperf's TCP_CRR. The client closes first and so has the TIME_WAIT, and its
-// ephemeral port with it; the server closes when it sees that.
+// crr is connect, request, response and close, then the next connection, like netperf's TCP_CRR.
+// The client closes first and so has the TIME_WAIT, and its ephemeral port with it; the server
+// closes when it sees that.
 
 var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange}
 
@@ -29,14 +29,14 @@ const (
 	exchangeFailed
 )
 
-// brief is the state of a thread whose connections end with each trip. It is
-// made before the load starts, so that its loop allocates nothing.
+// brief is the state of a thread whose connections end with each trip. It is made before the load
+// starts, so that the loop does not allocate.
 type brief struct {
-	listener int // of the server
+	listener int // the server's
 	family   int
 	to       []byte // a raw sockaddr
 	nodelay  int32  // 0 or 1
-	quota    int64  // connections that the thread may ask for; 0: any number
+	quota    int64  // connections that the thread may open; 0: any number
 	limit    unix.Timeval
 	deadline int64 // of the calls; a signal must not restart their limit
 
@@ -45,7 +45,7 @@ type brief struct {
 	cut            bool
 }
 
-// connections are those that the thread had in the whole visit.
+// connections returns the number of the thread's connections in the whole visit.
 func (t *thread) connections() int {
 	if t.brief == nil {
 		return max(1, len(t.fds))
@@ -61,7 +61,7 @@ func briefServer(listener int) func(*thread) error {
 	}
 }
 
-// briefClient makes a connection to see that the server can be reached.
+// briefClient makes a connection to check that the server can be reached.
 func briefClient(addr netip.AddrPort, o Options, nodelay bool) func(*thread) error {
 	quota := 0
 	if o.Budget > 0 {
@@ -99,23 +99,21 @@ func newBrief(addr netip.AddrPort, nodelay bool) *brief {
 	return b
 }
 
-// Bounds of how long a connection may stand still before it counts as failed,
-// in ns: a lost SYN is only sent again after a second, which no short window
-// has. What is left of the warm-up or the window counts, and a share of the
-// window at least: windows hold ten round trips.
+// Bounds of how long a connection may make no progress before it counts as failed, in ns: a lost
+// SYN is only sent again after a second, longer than a short window. The bound is what is left of
+// the warm-up or the window, and at least a share of the window: windows hold ten round trips.
 const (
 	leastPatience = int64(50 * time.Millisecond)
 	mostPatience  = int64(time.Second)
 	patienceShare = 4
 )
 
-// patience is how long an end waits for the other in the middle of nothing.
+// patience returns how long an end waits for the other one.
 func patience(s Schedule) int64 {
 	return min(max((s.To-s.From)/patienceShare, leastPatience), mostPatience)
 }
 
-// crrClient makes connections until the load is over or there are none to be
-// had.
+// crrClient makes connections until the load is over or no more are possible.
 func crrClient(t *thread) {
 	b := t.brief
 	least := patience(t.when)
@@ -136,13 +134,13 @@ func crrClient(t *thread) {
 		} else {
 			t.trips++
 		}
-		if c.failure == noPort { // none comes back within a window
+		if c.failure == noPort { // none is freed within a window
 			t.cutShort()
 			break
 		}
 		over := t.passed(c.end)
 		if timed {
-			_ = t.hist.RecordValue(c.end - c.begin) // over a minute: the window is long over
+			_ = t.hist.RecordValue(c.end - c.begin) // fails over a minute, when the window is long over
 			_ = t.times[workload.TimeConnect].RecordValue(c.connected - c.begin)
 		}
 		if over {
@@ -155,7 +153,7 @@ func crrClient(t *thread) {
 	}
 }
 
-// once is how one connection ended: when, and which of failures or -1.
+// once is how one connection ended: when, and an index into failures or -1.
 type once struct {
 	begin, connected, end int64
 	failure               int
@@ -180,14 +178,14 @@ func (t *thread) connectOnce() once {
 	end := clock.Now()
 	t.fd = -1
 	if !ok {
-		t.err = nil // of this connection, not of the load
+		t.err = nil // an error of this connection, not of the load
 		return once{end: end, failure: exchangeFailed}
 	}
 	b.opened++
 	return once{begin, connected, end, -1}
 }
 
-// connectFailure is what an error of connect counts as.
+// connectFailure returns the kind of failure for an error of connect.
 func connectFailure(e syscall.Errno) int {
 	switch e {
 	case unix.EINPROGRESS, unix.EALREADY, unix.ETIMEDOUT: // the first two are SO_SNDTIMEO's
@@ -200,8 +198,7 @@ func connectFailure(e syscall.Errno) int {
 	return otherConnect
 }
 
-// cutShort ends the thread's window here: a rate over the rest would be one of
-// standing still.
+// cutShort ends the thread's window here: in the rest it would make no connections.
 func (t *thread) cutShort() {
 	t.brief.cut = true
 	now := clock.Now()
@@ -210,7 +207,7 @@ func (t *thread) cutShort() {
 	}
 }
 
-// note leaves the counts for the statistics.
+// note adds the counts to the statistics.
 func (t *thread) note() {
 	t.counts = map[string]int64{workload.Failed: t.brief.failed}
 	for i, name := range failures {
@@ -222,8 +219,8 @@ func (t *thread) note() {
 	}
 }
 
-// farewell is a connection that says nothing: after the load's end one of the
-// server's threads ends with it. If it is lost that thread ends a little later.
+// farewell makes a connection without a request: after the load's end it ends one of the server's
+// threads. If it is lost, that thread ends slightly later.
 func (t *thread) farewell() {
 	b := t.brief
 	b.until(leastPatience)
@@ -237,14 +234,14 @@ func (t *thread) farewell() {
 	closeRaw(fd)
 }
 
-// crrServer accepts, answers and waits for the client to close, until a
-// connection without a request or a silence comes after the load's end.
+// crrServer accepts, answers and waits for the client to close, until after the load's end a
+// connection without a request comes, or none for a while.
 func crrServer(t *thread) {
 	b := t.brief
 	quiet := patience(t.when)
 	limit := unix.NsecToTimeval(quiet)
-	// It bounds accept(2), and, because accepted sockets have it too, how long a
-	// client that is gone keeps the thread.
+	// It bounds accept(2) and, because accepted sockets inherit it, how long a vanished client
+	// keeps the thread.
 	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		t.err = fmt.Errorf("limit accept: %w", err)
 		return
@@ -268,7 +265,7 @@ func crrServer(t *thread) {
 	}
 }
 
-// serve answers one connection; false if it had no request.
+// serve answers one connection. It returns false if there was no request.
 func (t *thread) serve(fd int) bool {
 	t.fd = fd
 	t.brief.opened++
@@ -278,19 +275,19 @@ func (t *thread) serve(fd int) bool {
 		_, _ = t.brief.recv(fd, t.buf) // until the client has closed: the end that closes first has the TIME_WAIT
 	}
 	closeRaw(fd)
-	t.fd, t.err = -1, nil // a client that broke off is for the client to count
+	t.fd, t.err = -1, nil // the client counts broken connections
 	return ok
 }
 
-// The calls of the loops, without Go's scheduler, as send and recv are.
+// The calls of the loops, without Go's scheduler, like send and recv.
 
-// socket makes a socket whose calls give up after b.limit.
+// socket makes a socket whose calls fail after b.limit.
 func (b *brief) socket() (int, syscall.Errno) {
 	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if e != 0 {
 		return -1, e
 	}
-	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // connect is bounded as a send is
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // connect is bounded like a send
 		_, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option,
 			uintptr(unsafe.Pointer(&b.limit)), unsafe.Sizeof(b.limit), 0)
 		if e != 0 {
@@ -308,15 +305,15 @@ func (b *brief) socket() (int, syscall.Errno) {
 	return int(fd), 0
 }
 
-// until bounds the calls that follow, from now.
+// until bounds the calls that follow.
 func (b *brief) until(limit int64) {
 	b.limit, b.deadline = unix.NsecToTimeval(limit), clock.Now()+limit
 }
 
-// again reports whether a call that a signal broke off has time left.
+// again reports whether an interrupted call has time left.
 func (b *brief) again(e syscall.Errno) bool { return e == syscall.EINTR && clock.Now() < b.deadline }
 
-// connect asks again after a signal: a blocking socket then waits on.
+// connect retries after a signal: a blocking socket then continues to wait.
 func (b *brief) connect(fd int) syscall.Errno {
 	for {
 		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
@@ -330,7 +327,7 @@ func (b *brief) connect(fd int) syscall.Errno {
 	}
 }
 
-// accept is EAGAIN after a silence.
+// accept returns EAGAIN if nothing comes for a while.
 func (b *brief) accept() (int, syscall.Errno) {
 	for {
 		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
@@ -353,7 +350,7 @@ func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
 	}
 }
 
-// recvInTime receives exactly n bytes; false if they do not come.
+// recvInTime receives exactly n bytes. It returns false if they do not come in time.
 func (t *thread) recvInTime(n int) bool {
 	for got := 0; got < n; {
 		k, e := t.brief.recv(t.fd, t.buf[got:n])
@@ -366,8 +363,8 @@ func (t *thread) recvInTime(n int) bool {
 	return true
 }
 
-// closeRaw closes a socket; Linux frees the descriptor whatever it says.
+// closeRaw closes a socket; Linux frees the descriptor whatever it returns.
 func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// errBriefCrowd says that a crowd has connections that stay.
+// errBriefCrowd means that a crowd needs connections that stay.
 var errBriefCrowd = errors.New("a load whose connections end cannot be one of a crowd")

@@ -10,15 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// Loops of rr for trips that may be few and long: of a slow rate, of one among
-// many connections, or beside a stream. They look at the clock also while
-// nothing comes, so that the window's bounds are passed on time. The timeout
-// that this takes costs each wait a timer, which rr alone does without.
+// Loops of rr for trips that may be few and long: at a slow rate, on one of many connections, or
+// beside a stream. They also look at the clock while nothing arrives, to pass the window's bounds
+// on time. The timeout costs each wait a timer, which rr alone does without.
 
-// glances is how often in a window a thread looks at the clock if nothing comes.
+// glances is how often in a window a thread looks at the clock if nothing arrives.
 const glances = 50
 
-// glance has waits end that often.
+// glance sets that timeout.
 func (t *thread) glance() bool {
 	every := unix.NsecToTimeval(max((t.when.To-t.when.From)/glances, int64(time.Millisecond)))
 	if err := unix.SetsockoptTimeval(t.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &every); err != nil {
@@ -28,8 +27,8 @@ func (t *thread) glance() bool {
 	return true
 }
 
-// glancingClient is rrClient, but it times the trips that began in the window,
-// however late they end: a stall until after the window is one of them.
+// glancingClient is rrClient, but it times the trips that began in the window, however late they
+// end, so that it includes a stall beyond the window.
 func glancingClient(t *thread) {
 	if !t.glance() {
 		return
@@ -44,7 +43,7 @@ func glancingClient(t *thread) {
 		t.trips++
 		if counts {
 			t.timed(now - sentAt)
-			_ = t.hist.RecordValue(now - sentAt) // over a minute: the window is long over
+			_ = t.hist.RecordValue(now - sentAt) // fails over a minute, when the window is long over
 		}
 		if t.passed(now) {
 			break

@@ -1,11 +1,18 @@
-// Package load is the traffic. A workload is a short table over shared
-// loops: raw blocking socket calls on locked, pinned threads, without Go's
-// network poller, without allocation and without a garbage collection while
-// it runs. It knows nothing of modes, files or other processes: it is given
-// addresses, CPUs and three instants, and says what it moved.
+// Package load is the traffic. A workload is a short table over shared loops: raw blocking socket
+// calls on locked, pinned threads, without Go's network poller, without allocation and without a
+// garbage collection while it runs. It knows nothing of modes, files or other processes: it gets
+// addresses, CPUs and three instants, and returns what it moved.
 //
-// All instants are CLOCK_MONOTONIC nanoseconds, which processes of one
-// machine share across its namespaces.
+// In an epoch, slices are further bounds to pass: slicing records the transferred bytes when a
+// bound is crossed, and the end that sends first sleeps there until its next slice. Loops do not
+// know about slices.
+//
+// Only the client ends a stream in both directions. A proxy closes its sockets when both halves are
+// shut, before their counters are read, so the server's half ends with a mark in the stream, or
+// with a number of bytes that the client knows.
+//
+// All instants are CLOCK_MONOTONIC nanoseconds, which processes of one machine share across its
+// namespaces.
 package load
 
 import (
@@ -20,24 +27,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withDefaults are the options with what the loops use for those that are not given.
+// withDefaults returns the options with the loops' defaults.
 func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
 
 // Schedule is when the load starts and which part of it is measured.
 type Schedule struct {
-	Start int64 `json:"start"` // first byte
+	Start int64 `json:"start"` // of the first byte
 	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
 	To    int64 `json:"to"`    // end of the window
-	// End is when the load stops, so that meters which are read a little late
-	// still see it run; 0 is To.
+	// End is when the load stops, so that late meters still see it run; 0 is To.
 	End int64 `json:"end,omitempty"`
-	// Slices come before Start, in the order of time; none: the load has none.
+	// Slices come before Start, in order of time; none: the load is not sliced.
 	Slices []Slice `json:"slices,omitempty"`
-	// Hold is until when an end says nothing of what it did: others are measured.
+	// Hold is the time before which an end sends no reply, because others are measured.
 	Hold int64 `json:"hold,omitempty"`
 }
 
-// first is when the first byte is sent.
+// first returns when the first byte is sent.
 func (s Schedule) first() int64 {
 	if len(s.Slices) > 0 {
 		return s.Slices[0].Start
@@ -48,12 +54,12 @@ func (s Schedule) first() int64 {
 // loops are what each end does on one connection.
 type loops struct {
 	client, server func(t *thread)
-	// threads is how many share the connections, where threads have several each; nil: each
-	// has one.
+	// threads returns the number of threads that share the connections, if threads have several
+	// each; nil: each has one.
 	threads func(o Options) int
 }
 
-// table has the loops of each load of the catalogue that is ours.
+// table has the loops of toll's own loads.
 var table = map[string]loops{
 	workload.Bulk:        {client: bulkClient, server: bulkServer},
 	workload.BulkReverse: {client: bulkClient, server: bulkServer},
@@ -62,36 +68,35 @@ var table = map[string]loops{
 	workload.UDP:         {client: udpClient, server: udpServer},
 	workload.UDPRR:       {client: udpRRClient, server: udpRRServer},
 	workload.Stream:      {client: streamClient, server: streamServer, threads: streamThreads},
-	workload.Query:       {client: queryClient, server: rrServer}, // it is answered as requests are
+	workload.Query:       {client: queryClient, server: rrServer}, // answered like requests
 }
 
-// Options are common to both ends.
+// Options are those of both ends.
 type Options struct {
 	Load sample.Load
 	CPUs []int // threads are pinned to them in turn; empty: not pinned
-	// Crowd says that the end is one of many. Then its counts are taken at the
-	// window's bounds by a watcher, because a thread that starves comes past
-	// them late or never, and each connection begins with its client's number.
+	// Crowd means that the end is one of many. A watcher then takes its counts at the window's
+	// bounds, because a starved thread passes them late or never, and each connection begins with
+	// its client's number.
 	Crowd  bool
-	Client int // that number, of the client's end
-	// Budget is how many connections the client's end may ask for (crr); 0: any
-	// number.
+	Client int // the client's number
+	// Budget is the number of connections that the client may open (crr); 0: any number.
 	Budget int
-	// Shared says that another end listens at the same address, too, before or after this
-	// one: it listens until its connections are there and waits for the other to have its own.
+	// Shared means that another end listens at the same address, before or after this one: each
+	// listens until it has its connections.
 	Shared bool
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
 }
 
-// job is a load that can be run: its loops and what the catalogue says of it.
+// job is a load that can be run: its loops and its catalogue entry.
 type job struct {
 	loops
 	workload.Workload
 	nodelay bool
 }
 
-// job finds the load's loops and refuses options that they cannot serve.
+// job returns the load's loops, or an error for options that they cannot serve.
 func (o Options) job() (job, error) {
 	own, ok := table[o.Load.Kind]
 	if !ok {
@@ -110,7 +115,7 @@ func (o Options) job() (job, error) {
 	if w.Brief && o.Crowd {
 		return w, fmt.Errorf("load %s: %w", l.Kind, errBriefCrowd)
 	}
-	m, write := workload.MessagesOf(l), workload.WriteOf(l) // 0 of loads that have none
+	m, write := workload.MessagesOf(l), workload.WriteOf(l) // 0 for loads without
 	if l.Streams < 1 || min(write, m.Request, m.Reply) < 0 || max(write, m.Request, m.Reply) > workload.MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", l, workload.MaxMessage)
 	}
@@ -129,7 +134,7 @@ func (o Options) job() (job, error) {
 	return w, nil
 }
 
-// Threads is how many threads an end has, for Prepare.
+// Threads returns the number of threads of an end, for Prepare.
 func (o Options) Threads() int {
 	if w := table[o.Load.Kind]; w.threads != nil {
 		return w.threads(o)
@@ -172,7 +177,7 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 		}
 	case w.Brief:
 		open = briefServer(fd)
-		if err := setNodelay(fd, w.nodelay); err != nil { // accepted sockets have it too
+		if err := setNodelay(fd, w.nodelay); err != nil { // accepted sockets inherit it
 			return nil, errors.Join(err, unix.Close(fd))
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atOnce is how many connections a thread opens at the same time: one after
-// another, a thousand would take a thousand round trips, and all together they
-// would overflow the queues of listeners on the way.
+// atOnce is the number of connections that a thread opens at the same time: a thousand one after
+// another would take a thousand round trips, and all together they would overflow the queues of
+// listeners on the path.
 const atOnce = 64
 
-// connectMany opens n connections that do not block.
+// connectMany opens n non-blocking connections.
 func connectMany(addr netip.AddrPort, n int, nodelay bool) (fds []int, err error) {
 	defer func() {
 		if err != nil {
@@ -75,7 +75,7 @@ func connected(fds []int) error {
 	return nil
 }
 
-// acceptMany takes n connections and makes them not block.
+// acceptMany accepts n connections and makes them non-blocking.
 func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	for len(fds) < n {
 		fd, err := accept(listener, nodelay)
@@ -90,9 +90,8 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany adds what the kernel says of the connections beyond the first. To
-// read a thousand takes a ms, which a mark within the load must not: these are
-// of the whole visit, and read when it is over.
+// addMany adds what the kernel counted on the connections beyond the first. Reading a thousand
+// takes a ms, too long for a mark within the load: these are of the whole visit, and read after it.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])
@@ -101,7 +100,7 @@ func (s *Stats) addMany(t *thread) {
 	}
 }
 
-// share is how many of the connections are thread i's, of so many threads.
+// share returns the number of connections of thread i.
 func share(connections, i, threads int) int { return (connections - i + threads - 1) / threads }
 
 // several opens the thread's share of the connections.

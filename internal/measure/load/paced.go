@@ -11,14 +11,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// An open loop: requests are due at a fixed rate, whatever became of those
-// before. Each connection has one under way at a time; what falls due while a
-// reply is outstanding is sent as soon as the reply is there, and its latency is
-// counted from when it was due, as wrk2 counts it. A stall is thus in the
-// latency of every request that it held up, not of one.
+// An open loop: requests are due at a fixed rate, whatever happened to earlier ones. Each
+// connection has one request in flight; what falls due while a reply is outstanding is sent right
+// after the reply, and its latency counts from when it was due, as in wrk2. So a stall is in the
+// latency of every request that it delayed.
 
-// lateSend is by how much a send is late that is counted as late, in ns: more
-// than it takes to wake a thread on an idle CPU of a virtual machine.
+// lateSend is the delay from which a send counts as late, in ns: more than it takes to wake a
+// thread on an idle CPU of a virtual machine.
 const lateSend = 200_000
 
 // pace is when a connection's requests are due.
@@ -51,7 +50,7 @@ func pacedClient(t *thread) {
 		due := p.due(n)
 		own, slept := int64(0), false
 		for now < due {
-			// The window's bounds are passed on time also if nothing is due.
+			// The window's bounds are passed on time even if nothing is due.
 			sleepUntil(min(due, t.next))
 			slept = true
 			if now = clock.Now(); now >= t.next && t.passed(now) {
@@ -69,7 +68,7 @@ func pacedClient(t *thread) {
 		now = clock.Now()
 		t.trips++
 		if counts {
-			_ = t.hist.RecordValue(now - due) // over a minute: the window is long over
+			_ = t.hist.RecordValue(now - due) // fails over a minute, when the window is long over
 			sends++
 			if slept {
 				if late != nil {
@@ -97,11 +96,11 @@ func (t *thread) paced(sends, held, tardy int64) {
 	t.finish()
 }
 
-// exactTimers takes the slack of 50 µs off the calling thread's sleeps. A kernel
-// that refuses leaves the client later than need be, which is timed.
+// exactTimers removes the slack of 50 µs from the calling thread's sleeps. If a kernel refuses, the
+// client is later than necessary, which is timed.
 func exactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// sleepUntil blocks the thread until the clock shows t, without Go's scheduler.
+// sleepUntil blocks the thread until t, without Go's scheduler.
 func sleepUntil(t int64) {
 	ts := unix.NsecToTimespec(t)
 	const absolute = 1 // TIMER_ABSTIME

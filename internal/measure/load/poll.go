@@ -11,12 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// poller waits for many connections and for an instant at once, in raw system
-// calls as the loops do: epoll, and a timerfd, whose instants are exact where
-// epoll's own timeouts are ms with a slack.
+// poller waits for many connections and for an instant at once, in raw system calls as the loops
+// do: epoll, and a timerfd, whose instants are exact; epoll's own timeouts are in ms with a slack.
 type poller struct {
 	ep, timer int
-	armed     int64 // the timer is set to it; 0: it is not
+	armed     int64 // the timer's instant; 0: not set
 	events    []unix.EpollEvent
 }
 
@@ -33,7 +32,7 @@ func newPoller(connections int) (*poller, error) {
 	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("make timer: %w", err), p.close())
 	}
-	// Edge-triggered, so that the timer is told once and need not be read.
+	// Edge-triggered, so that the timer is reported once and need not be read.
 	if err := p.control(unix.EPOLL_CTL_ADD, p.timer, timerID, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -50,15 +49,15 @@ func (p *poller) close() error {
 	return errors.Join(errs...)
 }
 
-// watch tells of fd, as number id, when it is readable.
+// watch reports fd, as number id, when it is readable.
 func (p *poller) watch(fd, id int) error { return p.control(unix.EPOLL_CTL_ADD, fd, id, unix.EPOLLIN) }
 
-// change tells of what, instead of what was watched before.
+// change reports the given events of fd instead of the earlier ones.
 func (p *poller) change(fd, id int, what uint32) error {
 	return p.control(unix.EPOLL_CTL_MOD, fd, id, what)
 }
 
-// forget tells of fd no more.
+// forget stops reporting fd.
 func (p *poller) forget(fd int) error { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *poller) control(op, fd, id int, what uint32) error {
@@ -68,8 +67,8 @@ func (p *poller) control(op, fd, id int, what uint32) error {
 	return nil
 }
 
-// wait returns what is ready, at the latest at until. Slept says that nothing
-// was ready when it was called.
+// wait returns what is ready, at the latest at until. slept means that nothing was ready when it
+// was called.
 func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e syscall.Errno) {
 	if ready, e = p.poll(0); len(ready) > 0 || e != 0 || until <= clock.Now() {
 		return ready, false, e
@@ -86,7 +85,7 @@ func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e sysca
 	return ready, true, e
 }
 
-// poll waits so many ms; -1 is for ever.
+// poll waits for the given ms; -1 is for ever.
 func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(ms), 0, 0)
@@ -98,7 +97,7 @@ func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
 	}
 	ready := p.events[:n]
 	for _, ev := range ready {
-		if ev.Fd == timerID { // once it has expired it must be set again
+		if ev.Fd == timerID { // after it has expired it must be set again
 			p.armed = 0
 		}
 	}

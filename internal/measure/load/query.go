@@ -5,17 +5,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// query is a chatty application: a page is so many small queries, one after
-// another on one connection, the next as soon as the last reply is there. Pages
-// are timed as latencies, queries beside them.
+// query is a chatty application: a page is a number of small queries, one after another on one
+// connection, each sent as soon as the last reply has come. Pages are timed as latencies, queries
+// in addition.
 
 func queryClient(t *thread) {
 	var (
 		request, reply = t.sizes.Request, t.sizes.Reply
 		page           = workload.QueryOf(t.spec).Queries
 		queries        = t.times[workload.TimeQuery]
-		began          = clock.Now() // the page
-		asked          = began       // the query
+		began          = clock.Now() // of the page
+		asked          = began       // of the query
 		whole          bool          // the page began in the window
 		took           int64
 		timed          bool
@@ -24,9 +24,9 @@ func queryClient(t *thread) {
 		if !t.sendFull(request) {
 			return
 		}
-		// The last query is recorded while this one is under way.
+		// The last query is recorded while this one is in flight.
 		if timed && queries != nil {
-			_ = queries.RecordValue(took) // over a minute: the window is long over
+			_ = queries.RecordValue(took) // fails over a minute, when the window is long over
 		}
 		if !t.recvFull(reply) {
 			return // the server ends first only if it fails

@@ -13,26 +13,26 @@ type sseEvent int
 
 const (
 	noEvent   sseEvent = iota // more bytes are needed
-	aToken                    // due and sent are the reader's
+	aToken                    // due and sent are in the reader
 	aFinish                   // the last chunk, without content
 	endOfBody                 // of the response; the next one may follow
 )
 
-// streamReader reads responses of the server's end, cut anywhere into pieces. It is
-// strict: what the server does not send is an error.
+// streamReader reads responses of the server's end, cut anywhere into pieces. It is strict:
+// anything that the server does not send is an error.
 type streamReader struct {
 	part             httpPart
 	head             httpLine // of the head, or of the chunked coding
-	data             httpLine // of the events
+	data             httpLine // of the head, or of the chunked coding
 	left             int      // bytes of the chunk
-	chunked, streams bool     // what the head said
+	chunked, streams bool     // from the head
 	kind             sseEvent
-	full             bool // a data line of an event is there
+	full             bool // a data line of an event has been read
 	done             bool // [DONE] was seen
 	due, sent        int64
 }
 
-// httpPart is where in a response the reader is.
+// httpPart is the reader's position in a response.
 type httpPart int
 
 const (
@@ -77,7 +77,7 @@ func (r *streamReader) next(b []byte) (used int, e sseEvent, err error) {
 	return used, noEvent, nil
 }
 
-// line reads a line that is not of an event.
+// line reads a line outside of events.
 func (r *streamReader) line(s []byte) (sseEvent, error) {
 	switch r.part {
 	case inStatus:
@@ -167,7 +167,7 @@ func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 		case len(s) == 0 && r.full:
 			r.full = false
 			return used, r.kind, nil
-		case len(s) == 0: // a blank line more ends nothing
+		case len(s) == 0: // a further blank line ends nothing
 		case r.done || r.full:
 			return used, noEvent, fmt.Errorf("more data than there can be: %.80q", s)
 		default:
@@ -219,11 +219,10 @@ type requestReader struct {
 	length int // of the body
 	body   [maxLine]byte
 	n      int
-	tokens int // that the last request asked for
+	tokens int // requested by the last request
 }
 
-// next takes the front of b up to the end of a request, or all of it; whole is
-// true if one ended.
+// next takes the front of b up to the end of a request, or all of it; whole is true if one ended.
 func (a *requestReader) next(b []byte) (used int, whole bool, err error) {
 	for used < len(b) {
 		if a.inBody {
@@ -279,7 +278,7 @@ func (a *requestReader) header(s []byte) error {
 	return nil
 }
 
-// parse reads how many tokens the body asks for.
+// parse reads the number of tokens that the body asks for.
 func (a *requestReader) parse(body []byte) error {
 	const key = `"max_tokens":`
 	i := bytes.Index(body, []byte(key))

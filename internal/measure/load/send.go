@@ -15,12 +15,12 @@ import (
 // putter gives the kernel up to n bytes to send.
 type putter interface {
 	put(n int) (int, syscall.Errno)
-	// settle waits, not for long, for what the kernel has still to say of them.
+	// settle waits, for a limited time, for the kernel's outstanding reports.
 	settle()
 }
 
-// CanSend reports whether this kernel has a way to send; nil if so. The error
-// says what is missing.
+// CanSend returns nil if this kernel has a method of sending, or an error that says what is
+// missing.
 func CanSend(how string) error {
 	switch how {
 	case "":
@@ -42,7 +42,7 @@ func CanSend(how string) error {
 	return fmt.Errorf("unknown way to send %q", how)
 }
 
-// prepare makes the thread's own way to send, before the common start.
+// prepare sets up the thread's own method of sending, before the common start.
 func (t *thread) prepare() (err error) {
 	switch t.bulk.Send {
 	case workload.SendZerocopy:
@@ -60,7 +60,7 @@ func (t *thread) prepare() (err error) {
 	return nil
 }
 
-// copying is send, for loops that send in several ways.
+// copying is send, for loops with several methods.
 type copying struct{ t *thread }
 
 func (c *copying) put(n int) (int, syscall.Errno) { return send(c.t.fd, c.t.buf[:n]) }
@@ -102,15 +102,14 @@ func (f *filed) put(n int) (int, syscall.Errno) {
 
 func (f *filed) settle() {}
 
-// zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and
-// reports on the socket's error queue when it has done with them
-// (Documentation/networking/msg_zerocopy.rst). The loops send the same bytes
-// again and again, so a send only waits for reports when there is no more space
-// for them or for pinned pages.
+// zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and reports on the
+// socket's error queue when it has finished with them (Documentation/networking/msg_zerocopy.rst).
+// The loops send the same bytes repeatedly, so a send waits for reports only when there is no more
+// space for them or for pinned pages.
 type zerocopy struct {
 	t       *thread
-	pending int // sends that were not reported
-	since   int // sends since the last look
+	pending int // number of sends without a report
+	since   int // number of sends since the last look
 	control []byte
 	msg     unix.Msghdr
 }
@@ -129,8 +128,8 @@ func newZerocopy(t *thread) *zerocopy {
 	return &zerocopy{t: t, control: make([]byte, room)}
 }
 
-// reapEvery is how many sends there are for each look for reports. A socket's
-// optmem holds over a hundred of them.
+// reapEvery is the number of sends between looks for reports. A socket's optmem holds over a
+// hundred of them.
 const reapEvery = 16
 
 func (z *zerocopy) put(n int) (int, syscall.Errno) {
@@ -153,14 +152,14 @@ func (z *zerocopy) put(n int) (int, syscall.Errno) {
 	}
 }
 
-// wait waits for a report and takes those that there are; false if none came.
+// wait waits for a report and takes the available ones. It returns false if none came.
 func (z *zerocopy) wait(limit time.Duration) bool {
-	fds := [1]unix.PollFd{{Fd: int32(z.t.fd)}} // POLLERR needs no asking
+	fds := [1]unix.PollFd{{Fd: int32(z.t.fd)}} // POLLERR is always reported
 	n, err := unix.Poll(fds[:], int(limit.Milliseconds()))
 	return z.reap() || (err == unix.EINTR && n <= 0)
 }
 
-// reap takes the reports that there are; false if there is none.
+// reap takes the available reports. It returns false if there is none.
 func (z *zerocopy) reap() (any bool) {
 	for {
 		z.msg.Control = &z.control[0]
@@ -194,8 +193,8 @@ func (z *zerocopy) settle() {
 	}
 }
 
-// completed reads a message of the error queue: how many sends it reports
-// complete, 0 if it is about something else, and whether they were copied.
+// completed parses a message of the error queue: the number of sends it reports complete, 0 if it
+// is about something else, and whether they were copied.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
@@ -208,7 +207,7 @@ func completed(control []byte) (sends int, copied bool) {
 		if !v4 && !v6 || len(data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
 			continue
 		}
-		// Copied out: the data need not be aligned.
+		// Copied, because the data need not be aligned.
 		var ee unix.SockExtendedErr
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&ee)), unsafe.Sizeof(ee)), data)
 		if ee.Origin != unix.SO_EE_ORIGIN_ZEROCOPY || ee.Errno != 0 {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An end can share its address with another one: the ends of a baseline and of its
-// control are on one path, whose rules know one port. Each listens until it has its
-// connections, one after the other.
+// An end can share its address with another one: the ends of a baseline and of its control are on
+// one path, whose rules apply to one port. They listen one after the other, each until it has its
+// connections.
 
 const (
-	portTime = 2 * time.Second // for which a shared port is waited for
+	portTime = 2 * time.Second // limit of the wait for a shared port
 	portStep = 2 * time.Millisecond
 )
 
@@ -27,7 +27,7 @@ func (o Options) patient(listen func() (int, error)) (int, error) {
 	}
 }
 
-// brieflyIf stops listening once all connections are there, if the port is shared.
+// brieflyIf stops listening once all connections have come, if the port is shared.
 func (s *Server) brieflyIf(o Options, open func(*thread) error) func(*thread) error {
 	if !o.Shared {
 		return open

@@ -25,7 +25,7 @@ func sockaddr(a netip.AddrPort) (family int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// tcpSocket makes a blocking socket and lets setup prepare it.
+// tcpSocket makes a blocking socket that setup prepares.
 func tcpSocket(addr netip.AddrPort, setup func(fd int, sa unix.Sockaddr) error) (int, error) {
 	family, sa := sockaddr(addr)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
@@ -65,8 +65,8 @@ func accept(listener int, nodelay bool) (int, error) {
 
 func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 	return tcpSocket(addr, func(fd int, sa unix.Sockaddr) error {
-		// SO_SNDTIMEO bounds connect(2). It is taken off again: a send with
-		// a timeout arms a timer.
+		// SO_SNDTIMEO bounds connect(2). It is removed again, because a send with a timeout arms a
+		// timer.
 		limit := unix.NsecToTimeval(int64(connectTimeout))
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
 			return err
@@ -85,8 +85,8 @@ func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 	})
 }
 
-// greet says the client's number, by which the server's end tells its clients
-// apart: behind NAT or a proxy their addresses do not.
+// greet sends the client's number, by which the server's end distinguishes its clients: behind NAT
+// or a proxy their addresses do not.
 func greet(fd, client int) error {
 	var b [greeting]byte
 	binary.BigEndian.PutUint32(b[:], uint32(client))
@@ -122,9 +122,8 @@ func setNodelay(fd int, on bool) error {
 	return nil
 }
 
-// send and recv are the calls of the hot loops. RawSyscall keeps Go's
-// scheduler out of them: the thread blocks with its processor, which is why
-// Prepare makes spare ones.
+// send and recv are the calls of the hot loops. RawSyscall keeps Go's scheduler out of them: the
+// thread blocks with its processor, which is why Prepare makes spare ones.
 
 func send(fd int, b []byte) (int, syscall.Errno) {
 	for {
@@ -146,7 +145,7 @@ func recv(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// tcpInfo reads the kernel's view of a connection; zero if it has none.
+// tcpInfo returns the kernel's view of a connection, or the zero value.
 func tcpInfo(fd int) unix.TCPInfo {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

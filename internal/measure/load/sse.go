@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of
-// server-sent events (WHATWG HTML, 9.2), each a chunk of its own with the JSON
-// of an OpenAI-compatible chat completion chunk. An event says in a member of
-// its own when it was due and when it was sent, in CLOCK_MONOTONIC ns of a
-// fixed width; clients of the interface overlook members that they do not know.
+// The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of server-sent events (WHATWG
+// HTML, 9.2), each a chunk of its own with the JSON of an OpenAI-compatible chat completion chunk.
+// A member of each event has the instants at which it was due and sent, in CLOCK_MONOTONIC ns of a
+// fixed width, so that the client can tell the users' delay from the load's own lateness; other
+// clients ignore it.
 
 const (
 	streamPath = "/v1/chat/completions"
@@ -23,17 +23,17 @@ const (
 	finishMark = `"finish_reason":"stop"`
 )
 
-// tokenWords are what the tokens of a response say, in turn: events of one length
-// only are no model's.
+// tokenWords are the words of a response's tokens, in turn: a model's events have different
+// lengths.
 var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge", " to", " in", " container", ".", " it", " on", " namespace"}
 
-// sseFrame is an event with the bytes around it, and where its stamps are.
+// sseFrame is an event with the bytes around it, and the positions of its stamps.
 type sseFrame struct {
 	b         []byte
 	due, sent int // offsets
 }
 
-// tokenFrames are the events of the words.
+// tokenFrames returns the events of the words.
 func tokenFrames() []sseFrame {
 	var out []sseFrame
 	zeros := string(bytes.Repeat([]byte{'0'}, stampWidth))
@@ -63,7 +63,7 @@ func stamp(b []byte, ns int64) {
 	}
 }
 
-// readStamp reads what stamp wrote; ok is false if it is something else.
+// readStamp reads what stamp wrote; ok is false for anything else.
 func readStamp(b []byte) (ns int64, ok bool) {
 	if len(b) < stampWidth {
 		return 0, false
@@ -77,7 +77,7 @@ func readStamp(b []byte) (ns int64, ok bool) {
 	return ns, ns >= 0
 }
 
-// tokenRequest is what a client asks.
+// tokenRequest returns a client's request.
 func tokenRequest(tokens int) []byte {
 	body := `{"model":"toll","messages":[{"role":"system","content":"You are a helpful assistant."},` +
 		`{"role":"user","content":"How do packets reach a container?"}],"max_tokens":` + strconv.Itoa(tokens) +
@@ -97,8 +97,8 @@ type httpLine struct {
 	n int
 }
 
-// take takes b up to a line's end; whole is true if it is there, and then the
-// line without it is in l until the next call.
+// take takes b up to a line's end; whole is true if it was reached, and then the line without its
+// end is in l until the next call.
 func (l *httpLine) take(b []byte) (used int, whole bool, err error) {
 	i := bytes.IndexByte(b, '\n')
 	used = i + 1
@@ -113,8 +113,8 @@ func (l *httpLine) take(b []byte) (used int, whole bool, err error) {
 	return used, i >= 0, nil
 }
 
-// text is the line, which is then forgotten; without crlf, ok is false if it
-// did not end in one.
+// text returns the line, which is then forgotten; ok is false if it did not end in CRLF although
+// crlf asks for it.
 func (l *httpLine) text(crlf bool) (s []byte, ok bool) {
 	s = l.b[:l.n]
 	l.n = 0
@@ -124,7 +124,7 @@ func (l *httpLine) text(crlf bool) (s []byte, ok bool) {
 	return bytes.CutSuffix(s, []byte{'\r'})
 }
 
-// headerValue is the value of a line of the head that has that name, in any case.
+// headerValue returns the value of a line of the head with that name, in any case.
 func headerValue(s []byte, name string) (value []byte, ok bool) {
 	if len(s) <= len(name) || s[len(name)] != ':' || !bytes.EqualFold(s[:len(name)], []byte(name)) {
 		return nil, false
@@ -132,8 +132,8 @@ func headerValue(s []byte, name string) (value []byte, ok bool) {
 	return bytes.TrimSpace(s[len(name)+1:]), true
 }
 
-// StreamMessages are the bytes of a request of stream, and of what the server
-// sends of a response at once, on the average.
+// StreamMessages returns the mean bytes of a request of stream, and of what the server sends of a
+// response at once.
 func StreamMessages(tokens int) (request, reply int) {
 	frames := tokenFrames()
 	bytes, messages := len(responseHead)+len(finishFrame)+len(doneFrame), 3

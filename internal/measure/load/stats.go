@@ -24,37 +24,36 @@ type Stats struct {
 	CPU         int64 // ns of CPU time of the whole process in the window
 	Busiest     float64
 	Involuntary int64 // involuntary context switches in the window
-	Late        int64 // ns from Start to the first byte of the last thread; 0 of the end that does not send first
+	Late        int64 // ns from Start to the first byte of the last thread; 0 for the end that does not send first
 	Retransmits int64 // segments in the window
 	Resent      int64 // bytes sent again, from the first byte to the last
 	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
 	Cwnd, MSS   int64 // segments, bytes; mean over connections
 	// Packet is a full segment with its headers, from the IP header on, of the connection with the
-	// smallest ones; of that are PMTU, which the kernel knows its path to carry, Headers, which its
-	// segments have besides their payload, in bytes, and Peer, the other end's address. Zero: they
-	// are not known.
+	// smallest ones. Of that connection, PMTU is what the kernel knows its path to carry, Headers
+	// the length of its segments' headers, in bytes, and Peer the other end's address. Zero:
+	// unknown.
 	PMTU, Packet, Headers int64
 	Peer                  netip.Addr
-	// Latency holds each trip of the window in ns; nil if the load has none.
+	// Latency has each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
-	// Times and Counts are what only this workload times (ns) and counts in the
-	// window, by name.
+	// Times and Counts are what only this workload times (ns) and counts in the window, by name.
 	Times  map[string]*hdrhistogram.Histogram
 	Counts map[string]int64
-	// Slices are what was done in each of the schedule's.
+	// Slices are what was done in each slice of the schedule.
 	Slices []SliceStats
-	// Flows are the connections one by one, if the load is one of a crowd.
+	// Flows are the connections one by one, for a load of a crowd.
 	Flows []Flow
 }
 
 // Flow is what one connection did in the window.
 type Flow struct {
-	Client    int   // the number that the client's end gave itself
+	Client    int   // the number that the client's end sent
 	Sent      int64 // payload bytes that the other end's kernel acknowledged
 	Received  int64 // payload bytes
 	Trips     int64
 	TotalRecv int64 // from the first byte to the last
-	Resent    int64 // bytes that this end sent again, likewise
+	Resent    int64 // bytes that this end sent again, from the first byte to the last
 }
 
 func (c *crew) stats() (Stats, error) {
@@ -103,7 +102,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // of a number of bytes, the last thread's is the longest
+		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // for a number of bytes, the last thread's is the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
 	s.addMany(t)
@@ -133,7 +132,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 	}
 }
 
-// count adds to what only this workload counts.
+// count adds to a count of this workload alone.
 func (s *Stats) count(name string, n int64) {
 	if s.Counts == nil {
 		s.Counts = map[string]int64{}
@@ -141,8 +140,8 @@ func (s *Stats) count(name string, n int64) {
 	s.Counts[name] += n
 }
 
-// addTCP adds the window as the clock and the kernel saw it: of a connection that
-// two threads share once, and means only over the load's own connections.
+// addTCP adds the window as the clock and the kernel saw it: once for a connection that two threads
+// share, and means only over the load's own connections.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return
@@ -169,7 +168,7 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	s.addPath(t.fd, b.tcp)
 }
 
-// Headers of a segment, in bytes: IPv4's, IPv6's and TCP's, and what TCP's timestamps take.
+// Headers of a segment, in bytes: IPv4's, IPv6's and TCP's, and TCP's timestamps.
 const (
 	header4     = 20
 	header6     = 40
@@ -178,7 +177,7 @@ const (
 	tcpOptStamp = 1 // TCPI_OPT_TIMESTAMPS
 )
 
-// addPath notes what the connection's path carries, if that is the least so far.
+// addPath records what the connection's path carries, if that is the least so far.
 func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
 	if tcp.Pmtu == 0 || tcp.Snd_mss == 0 {
 		return
@@ -206,7 +205,7 @@ func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
 	}
 }
 
-// Party is what the end did as the record has it, without what only its process knows.
+// Party returns what the end did in the record's form, without what only its process knows.
 func (s Stats) Party() sample.Party {
 	sec := func(ns int64) float64 { return time.Duration(ns).Seconds() }
 	return sample.Party{

@@ -11,18 +11,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// stream is LLM token streaming: sessions that ask one response after another.
-// The server sends a token at each of the instants that its pace sets. A token's
-// delay is from the instant at which it was due to its arrival, so that what
-// waits behind a stall counts as waiting. Both ends are event loops: a thousand
-// sessions as a thousand threads would be late by themselves. How late they are,
-// they measure.
+// stream is LLM token streaming: sessions that ask for one response after another. The server sends
+// a token at each instant of its pace. A token's delay is from the instant at which it was due to
+// its arrival, so that waiting behind a stall counts. Both ends are event loops: a thousand threads
+// would be late by themselves. The ends measure how late they are.
 
 const startEvery = int64(workload.StartEvery)
 
-// beginsAfter is when session i begins, in ns after the load's start. Within a
-// token's period the sessions are spread by the golden ratio, which is even for
-// any number of them.
+// beginsAfter returns when session i begins, in ns after the load's start. Within a token's period
+// the sessions are spread by the golden ratio, which is even for any number of them.
 func beginsAfter(i int, period float64) int64 {
 	whole := math.Floor(float64(int64(i)*startEvery) / period)
 	_, phase := math.Modf(float64(i) * (math.Phi - 1))
@@ -43,13 +40,13 @@ type streamEnd struct {
 	due    calendar
 
 	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
-	alive                                    int     // connections that the other end has not finished
+	alive                                    int     // number of connections that the other end has not finished
 	starts                                   []int64 // of the client: when sessions begin, ns after the load's start, in order
-	begun                                    int     // sessions that have begun
+	begun                                    int     // number of sessions that have begun
 	polled                                   int64   // when the last wait ended
 }
 
-// period is the time between two tokens, in ns.
+// period returns the time between two tokens, in ns.
 func period(s sample.Load) float64 { return float64(time.Second) / workload.StreamOf(s).Pace }
 
 // prepareStream readies a thread whose connections are open.
@@ -97,7 +94,7 @@ type calendar struct {
 
 func (c *calendar) init(n int) { c.at, c.h = make([]int64, n), make([]int32, 0, n) }
 
-// next is the connection that is due first, and when; ok is false if none is.
+// next returns the connection that is due first, and when; ok is false if none is.
 func (c *calendar) next() (i int, at int64, ok bool) {
 	if len(c.h) == 0 {
 		return 0, math.MaxInt64, false
@@ -105,7 +102,7 @@ func (c *calendar) next() (i int, at int64, ok bool) {
 	return int(c.h[0]), c.at[c.h[0]], true
 }
 
-// add puts in a connection that is not in it.
+// add inserts a connection.
 func (c *calendar) add(i int, at int64) {
 	c.at[i] = at
 	k := len(c.h)
@@ -120,13 +117,13 @@ func (c *calendar) add(i int, at int64) {
 	}
 }
 
-// later moves the first to another instant.
+// later moves the first one to another instant.
 func (c *calendar) later(at int64) {
 	c.at[c.h[0]] = at
 	c.sink()
 }
 
-// drop takes the first out.
+// drop removes the first one.
 func (c *calendar) drop() {
 	last := len(c.h) - 1
 	c.h[0] = c.h[last]

@@ -14,16 +14,16 @@ import (
 type reading struct {
 	reader streamReader
 	asked  int64 // when the request was sent
-	token  int   // tokens of the response that have come
+	token  int   // number of tokens of the response that have come
 	at     int64 // when the last one came
 	due    int64 // and when it was due
-	// over says that a token that is due after the window, or its request, was
-	// seen: all that belongs to the window has come.
+	// over means that a token that is due after the window, or its request, was seen: everything
+	// that belongs to the window has come.
 	over bool
 }
 
-// latePatience is how long after its end the load waits for tokens that were due in
-// the window: a delay that is cut off there would count as none.
+// latePatience is how long after its end the load waits for tokens that were due in the window: a
+// delay that is cut off there would not be counted.
 const latePatience = time.Second
 
 func streamClient(t *thread) {
@@ -46,8 +46,8 @@ func streamClient(t *thread) {
 			t.failed("wait", e)
 			return
 		}
-		// What is ready now was not when the wait before ended; if this one
-		// slept, it was not until now.
+		// What is ready now was not ready when the last wait ended or, if this one slept, until
+		// now.
 		since := s.polled
 		s.polled = clock.Now()
 		if slept {
@@ -70,7 +70,7 @@ func streamClient(t *thread) {
 	t.fd = t.fds[0]
 }
 
-// begin lets sessions begin that are to, and says when the next one is.
+// begin starts the sessions that are due, and returns when the next one is.
 func (t *thread) begin(now int64) (next int64) {
 	s := t.stream
 	for ; s.begun < len(t.fds); s.begun++ {
@@ -98,8 +98,7 @@ func (t *thread) ask(i int) {
 	t.sent += int64(max(0, n))
 }
 
-// recvTokens receives what came of session i. What came may have been there
-// since then.
+// recvTokens receives what came for session i. It may have been there since the given instant.
 func (t *thread) recvTokens(i int, since int64) {
 	n, e := recv(t.fds[i], t.buf)
 	now := clock.Now()
@@ -137,7 +136,7 @@ func (t *thread) recvTokens(i int, since int64) {
 	}
 }
 
-// arrived notes a token, and is 1 if it belongs to the window.
+// arrived records a token, and returns 1 if it belongs to the window.
 func (t *thread) arrived(r *reading, now, since int64) int64 {
 	s := t.stream
 	first := r.token == 0
@@ -154,7 +153,7 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 		return 0
 	}
 	t.counts[workload.CountTokens]++
-	_ = t.hist.RecordValue(max(0, now-r.due)) // over a minute: the load is long over
+	_ = t.hist.RecordValue(max(0, now-r.due)) // fails over a minute, when the load is long over
 	_ = s.late.RecordValue(max(0, r.reader.sent-r.due))
 	_ = s.transit.RecordValue(max(0, now-r.reader.sent))
 	_ = s.wait.RecordValue(max(0, now-since))
@@ -164,7 +163,7 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 	return 1
 }
 
-// ended notes the end of a response.
+// ended records the end of a response.
 func (t *thread) ended(r *reading, now int64) {
 	t.trips++
 	tokens := workload.StreamOf(t.spec).Tokens
@@ -176,9 +175,9 @@ func (t *thread) ended(r *reading, now int64) {
 	}
 }
 
-// overdue is how many tokens of a session were due before the window's end and
-// have not come, and when the first of them was. Of a response without any
-// token it is only known that one was due.
+// overdue returns the number of tokens of a session that were due before the window's end and have
+// not come, and when the first of them was. Of a response without any token it is only known that
+// one was due.
 func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	switch {
 	case r.over || r.asked == 0:
@@ -192,7 +191,7 @@ func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	return n, due
 }
 
-// settled reports whether all has come that belongs to the window.
+// settled reports whether everything has come that belongs to the window.
 func (t *thread) settled(period float64) bool {
 	for i := range t.stream.reads {
 		r := &t.stream.reads[i]
@@ -203,7 +202,7 @@ func (t *thread) settled(period float64) bool {
 	return true
 }
 
-// giveUp counts what has not come with the delay that it has by now.
+// giveUp counts what has not come with its delay so far.
 func (t *thread) giveUp(now int64, period float64) {
 	for i := range t.stream.reads {
 		n, due := t.overdue(&t.stream.reads[i], period)

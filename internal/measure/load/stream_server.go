@@ -16,12 +16,12 @@ type writing struct {
 	ask    requestReader
 	start  int64 // of the response: its first token is due
 	token  int   // the next one
-	tokens int   // of the response; 0: none is under way
+	tokens int   // of the response; 0: none in progress
 	rest   []byte
 	ended  bool
 }
 
-// eachTurn is how many tokens a loop sends before it looks for requests.
+// eachTurn is the number of tokens that a loop sends before it looks for requests.
 const eachTurn = 16
 
 func streamServer(t *thread) {
@@ -85,11 +85,11 @@ func (t *thread) sendToken(i int, due int64, period float64) {
 	t.reply(i, f.b)
 }
 
-// reply sends b on session i; false if the socket's buffer is full, and then what is
-// left of it waits, and the session's next tokens behind it.
+// reply sends b on session i. It returns false if the socket's buffer is full; then the rest waits,
+// and the session's next tokens behind it.
 func (t *thread) reply(i int, b []byte) bool {
 	w := &t.stream.writes[i]
-	if len(w.rest) > 0 { // b is what comes behind
+	if len(w.rest) > 0 { // b follows it
 		w.rest = append(w.rest, b...)
 		if t.inWindow() {
 			t.counts[workload.CountBlocked]++
@@ -140,8 +140,8 @@ func (t *thread) sendRest(i int) {
 	}
 }
 
-// recvRequest takes what session i asks and begins the response at once: its
-// first token is due when the request is there.
+// recvRequest receives session i's request and begins the response at once: its first token is due
+// when the request has come.
 func (t *thread) recvRequest(i int) {
 	s := t.stream
 	w := &s.writes[i]

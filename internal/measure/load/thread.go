@@ -18,20 +18,20 @@ import (
 // thread is one connection's state. Its loop owns it.
 type thread struct {
 	spec sample.Load
-	// The options that loops of several loads read; none is given of loads without them.
+	// The options that loops of several loads read; zero for loads without them.
 	bulk  workload.BulkOptions
 	rr    workload.RROptions
 	sizes workload.Messages
-	write int // bytes a write
+	write int // bytes in a write
 	fd    int
 	udp   *flow  // over UDP
-	buf   []byte // max of what the loop sends and receives at once
+	buf   []byte // the largest of what the loop sends and receives at once
 
-	seat, of int           // its place among its end's threads, of how many
+	seat, of int           // its position among its end's threads, and their number
 	twin     *thread       // on whose connection it sends; nil: it has its own
-	serves   bool          // it is of the server's end
+	serves   bool          // it belongs to the server's end
 	attached chan struct{} // closed when it has its own connection, or none
-	put      putter        // its way to send; nil: by copying
+	put      putter        // its method of sending; nil: copying
 
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
@@ -39,33 +39,34 @@ type thread struct {
 	counts             map[string]int64 // in the window; kept by the loop, outside of what it times
 
 	when   Schedule
-	next   int64 // the bound of the window that comes next
-	bounds int   // of the window that were passed
+	next   int64 // the next bound of the window
+	bounds int   // number of the window's bounds that were passed
 	marks  []mark
 	first  bool // this thread also reads the process's clocks
 	late   int64
 	err    error
 
-	// Of a workload whose threads have several connections each: all of them (fd
-	// is the first), and its event loop.
+	// For a workload whose threads have several connections each: all of them (fd is the first),
+	// and its event loop.
 	fds    []int
 	stream *streamEnd
 
 	noted [][]string // the options of its sockets, before the load; see watchedOptions
 
-	brief *brief // of a load whose connections end with each trip; else nil
+	brief *brief // for a load whose connections end with each trip; else nil
 
 	active bool     // it sends first
-	slices *slicing // of a load with slices; else nil
+	slices *slicing // for a load with slices; else nil
 
-	// Of a crowd, or of many threads: the marks are the watcher's, and the counts are shown to it.
+	// For a crowd, or with many threads: the marks are the watcher's, and the counts are shown to
+	// it.
 	watched bool
-	client  int          // the number that the client's end gave itself
+	client  int          // the number that the client's end sent
 	tid     atomic.Int32 // of its thread; 0: it has no connection yet
 	shown   struct{ sent, recvd, trips atomic.Int64 }
 }
 
-// show lets the watcher see the counts.
+// show publishes the counts for the watcher.
 func (t *thread) show() {
 	t.shown.sent.Store(t.sent)
 	t.shown.recvd.Store(t.recvd)
@@ -84,8 +85,8 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed is called after every operation with the time; once a bound of the
-// window has been reached it takes a mark. It is true when the load is over.
+// passed is called after every operation with the time; at a bound of the window it takes a mark.
+// It returns true when the load is over.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()
@@ -120,8 +121,8 @@ func (t *thread) cross(now int64) bool {
 	return t.bounds == windowBounds && now >= t.next
 }
 
-// passUnseen takes the marks of bounds that came while the other end did too little for
-// this one to look at the clock: its window is short then, which the engine sees.
+// passUnseen takes the marks of bounds that passed while the other end did too little for this one
+// to look at the clock: its window is then short, which the engine notices.
 func (t *thread) passUnseen() {
 	for now := clock.Now(); t.err == nil && t.bounds < windowBounds && now >= t.next; {
 		was := t.next
@@ -133,7 +134,7 @@ func (t *thread) passUnseen() {
 
 // mark takes a mark from the given counts and the thread's clock.
 func (t *thread) mark(m mark) {
-	if t.brief == nil { // else its connection is its loop's, and a new one for each trip
+	if t.brief == nil { // otherwise its connection is its loop's, and a new one for each trip
 		m.tcp = tcpInfo(t.fd)
 	}
 	if t.first {
@@ -146,17 +147,18 @@ func (t *thread) mark(m mark) {
 	t.marks = append(t.marks, m)
 }
 
-// inWindow is true between the two bounds, and in what is measured of a slice.
+// inWindow reports whether the thread is between the two bounds, or in the measured part of a
+// slice.
 func (t *thread) inWindow() bool {
 	return t.bounds == 1 || t.slices != nil && t.slices.phase == untilTo
 }
 
-// failed notes why the loop cannot go on.
+// failed records why the loop cannot continue.
 func (t *thread) failed(what string, e syscall.Errno) {
 	t.err = fmt.Errorf("%s: %w", what, e)
 }
 
-// recvFull receives exactly n bytes; false at the end of the stream.
+// recvFull receives exactly n bytes. It returns false at the end of the stream.
 func (t *thread) recvFull(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])
@@ -187,22 +189,23 @@ func (t *thread) sendFull(n int) bool {
 	return true
 }
 
-// finish tells the other end that nothing more comes and keeps the
-// connection, whose counters are still to be read.
+// finish tells the other end that nothing more comes and keeps the connection, whose counters are
+// still to be read.
 func (t *thread) finish() {
 	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) && t.err == nil {
 		t.err = fmt.Errorf("finish: %w", err)
 	}
 }
 
-// Until what is queued has been acknowledged it may be sent again, which a hop counts
-// but the load does not; that is waited for.
+// What is queued may be sent again until it is acknowledged. A hop counts that but the load does
+// not, so the ends wait for it.
 const (
 	queuedMost = int64(2 * time.Second)
 	queuedStep = int64(time.Millisecond)
 )
 
-// acknowledged waits until all that was sent has been acknowledged, or the other end is gone.
+// acknowledged waits until everything that was sent has been acknowledged, or the other end is
+// gone.
 func (t *thread) acknowledged() {
 	for until := clock.Now() + queuedMost; clock.Now() < until; clock.SleepUntil(clock.Now() + queuedStep) {
 		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 { // SIOCOUTQ, by its other name

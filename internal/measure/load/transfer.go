@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// The loops of bulk with options. The default is source and sink, which look at
-// none of them.
+// The loops of bulk with options. The default is source and sink, which ignore them.
 
 // stream runs one direction of a bulk connection.
 func stream(t *thread, sends bool) {
@@ -36,7 +35,7 @@ func stream(t *thread, sends bool) {
 	}
 }
 
-// putter is how the thread sends.
+// putter returns the thread's method of sending.
 func (t *thread) putter() putter {
 	if t.put == nil {
 		return &copying{t}
@@ -44,7 +43,7 @@ func (t *thread) putter() putter {
 	return t.put
 }
 
-// pour is source with another way to send, or both ways.
+// pour is source with another method of sending, or in both directions.
 func pour(t *thread) {
 	p := t.putter()
 	for {
@@ -61,18 +60,17 @@ func pour(t *thread) {
 	t.conclude()
 }
 
-// endMark ends the server's half of a stream both ways: were both halves shut,
-// a proxy would take its sockets down before their counters were read. Its
-// bytes are not in what written makes.
+// endMark ends the server's half of a stream in both directions: if both halves were shut, a proxy
+// would close its sockets before their counters were read. Its bytes are not in what written makes.
 const endMark = 0x746f6c6c2d656e64
 
-// conclude is finish, but for the half that must stay open.
+// conclude is finish, except for the half that must stay open.
 func (t *thread) conclude() {
 	if !t.bulk.Bidir || !t.serves {
 		t.finish()
 		return
 	}
-	if t.bulk.Bytes > 0 { // the client knows when it has all
+	if t.bulk.Bytes > 0 { // the client knows when it has everything
 		return
 	}
 	mark := binary.BigEndian.AppendUint64(nil, endMark)
@@ -110,7 +108,7 @@ func sinkToMark(t *thread) {
 // tail is the last 8 bytes of a stream, the first of them highest.
 type tail uint64
 
-// after is the tail after b, which becomes it.
+// after returns the tail after b, and stores it.
 func (t *tail) after(b []byte) uint64 {
 	const size = 8
 	if len(b) >= size {
@@ -123,7 +121,7 @@ func (t *tail) after(b []byte) uint64 {
 	return uint64(*t)
 }
 
-// deliver sends exactly the bytes that were asked for.
+// deliver sends exactly the requested bytes.
 func deliver(t *thread) {
 	p := t.putter()
 	t.edge(t.when.Start)
@@ -140,7 +138,7 @@ func deliver(t *thread) {
 	p.settle()
 }
 
-// fetch receives exactly so many.
+// fetch receives exactly the requested bytes.
 func fetch(t *thread) {
 	buf := t.buf[:t.write]
 	t.edge(t.when.Start)
@@ -159,9 +157,8 @@ func fetch(t *thread) {
 	t.edge(clock.Now())
 }
 
-// edge is a bound of a window that the bytes themselves make: from the common
-// start to the last byte. Each thread reads the process's clocks, because any
-// of them may be the last to end.
+// edge is a bound of a window that the bytes themselves make: from the common start to the last
+// byte. Each thread reads the process's clocks, because any of them may be the last to end.
 func (t *thread) edge(at int64) {
 	t.first = true
 	t.bounds++

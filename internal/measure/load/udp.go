@@ -5,40 +5,39 @@ import (
 	"math"
 )
 
-// The loads over UDP, "udp" and "udp-rr". UDP neither connects nor closes, so
-// each flow begins with a greeting that is answered and ends with a word that
-// is answered, each said again until it is; what gets lost can make neither end
-// hang. A flow is a pair of connected sockets: the server makes one for each
-// greeting, as accept(2) does for TCP.
+// The loads over UDP, "udp" and "udp-rr". UDP neither connects nor closes, so each flow begins with
+// a greeting that is answered and ends with a message that is answered, each repeated until it is;
+// losses can make neither end hang. So the server can also tell the client what a step of the
+// search lost. A flow is a pair of connected sockets: the server makes one for each greeting, as
+// accept(2) does for TCP.
 //
-// A datagram of udp carries a head that says whose it is and which part of the
-// visit it belongs to, and a sequence number; the rest is payload that nobody
-// looks at. Loss is what is missing among the sequence numbers of the window.
-// All fields are big-endian.
+// A datagram of udp has a head that identifies its flow and the part of the visit it belongs to,
+// and a sequence number; the rest is payload that nobody reads. Loss is what is missing among the
+// sequence numbers of the window. All fields are big-endian.
 const (
 	headBytes    = 8
 	controlBytes = 6 * 8 // a head and five numbers
 	magic        = 0xc5
 )
 
-// kind is what a datagram with a head is for.
+// kind is the purpose of a datagram with a head.
 type kind byte
 
 const (
 	data    kind = iota + 1
 	hello        // client: a new flow
-	welcome      // server: it is known
-	ask          // client: what came of this step of the search?
+	welcome      // server: the flow is known
+	ask          // client: what arrived of this step of the search?
 	report       // server: step, datagrams, first and last arrival
-	end          // client: first number of the window, first after it, numbers in all, round trip
+	end          // client: first number of the window, first after it, number of all, round trip
 	bye          // server: the end is known
 )
 
-// head is a datagram's first word. Run tells flows and visits apart: a proxy may
-// still hold another's datagrams.
+// head is a datagram's first word. Run distinguishes flows and visits: a proxy may still hold
+// another's datagrams.
 type head struct {
 	kind kind
-	part byte // of the visit: how many of the window's bounds were passed
+	part byte // number of the window's bounds that were passed
 	step byte // of the search; 0: not one
 	run  uint32
 }
@@ -47,7 +46,7 @@ func (h head) word() uint64 {
 	return magic<<56 | uint64(h.kind)<<48 | uint64(h.part)<<40 | uint64(h.step)<<32 | uint64(h.run)
 }
 
-// parseHead reads a datagram's head; false if it is none of this run's.
+// parseHead parses a datagram's head. It returns false if the datagram does not belong to this run.
 func parseHead(b []byte, run uint32) (head, bool) {
 	if len(b) < 2*headBytes {
 		return head{}, false
@@ -68,7 +67,7 @@ func control(b []byte, h head, numbers ...int64) []byte {
 	return b
 }
 
-// number is a control message's i-th number; 0 if it is too short to have one.
+// number returns a control message's i-th number, or 0 if the message is too short.
 func number(b []byte, i int) int64 {
 	if at := (i + 1) * 8; at+8 <= len(b) {
 		return int64(binary.BigEndian.Uint64(b[at:]))
@@ -76,20 +75,19 @@ func number(b []byte, i int) int64 {
 	return 0
 }
 
-// trackBits is how far back a number is remembered.
+// trackBits is how many numbers are remembered.
 const trackBits = 1 << 16
 
 // tracker sorts arrivals by their sequence numbers, from 0.
 type tracker struct {
-	next uint64 // one more than the highest that came
+	next uint64 // one more than the highest that arrived
 	seen [trackBits / 64]uint64
 }
 
-// add notes an arrival: whether it came for the first time, and whether one
-// that was sent later came before it. Of one that is too old to be remembered
-// it takes the former for granted.
+// add records an arrival: whether it is the first with its number, and whether a later one arrived
+// before it. A number too old to be remembered counts as the first.
 func (k *tracker) add(seq uint64) (fresh, late bool) {
-	if seq > math.MaxInt64 { // no sender gets there
+	if seq > math.MaxInt64 { // no sender reaches that
 		return false, true
 	}
 	if seq >= k.next {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messages are the buffers of a system call that moves datagrams: one for
-// send(2) and recv(2), several for sendmmsg(2) and recvmmsg(2). With GSO each
-// holds as many datagrams as the kernel cuts out of one.
+// messages are the buffers of a system call that moves datagrams: one for send(2) and recv(2),
+// several for sendmmsg(2) and recvmmsg(2). With GSO each holds as many datagrams as the kernel cuts
+// from one.
 type messages struct {
 	bufs [][]byte
-	each int // datagrams of a buffer, of the sending end
+	each int // datagrams in a buffer, at the sending end
 	got  []int
 	vecs []unix.Iovec
 	mm   []mmsghdr
@@ -32,7 +32,7 @@ type mmsghdr struct {
 // maxSegments is UDP_MAX_SEGMENTS of Linux before 6.9; later ones take 128.
 const maxSegments = 64
 
-// segments is how many datagrams of a size go into a buffer.
+// segments returns the number of datagrams of a size that fit into a buffer.
 func segments(size int) int { return max(1, min(maxSegments, workload.MaxDatagram/size)) }
 
 func newMessages(s sample.Load, receives bool) *messages {
@@ -61,7 +61,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 	return m
 }
 
-// send sends the buffers from the i-th on and says how many went.
+// send sends the buffers from the given one on and returns the number sent.
 func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	for {
 		var n uintptr
@@ -84,8 +84,8 @@ func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	}
 }
 
-// receive waits for the first datagram, takes what else is there, and says how
-// many buffers it filled; EAGAIN if none came for a while.
+// receive waits for the first datagram, takes what else has come, and returns the number of buffers
+// filled, or EAGAIN if nothing came for a while.
 func (m *messages) receive(fd int) (int, syscall.Errno) {
 	if len(m.bufs) == 1 {
 		n, e := recv(fd, m.bufs[0])

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// lastWord bounds how long after the load's end the client's last word is
-	// waited for, in ns.
+	// lastWord bounds the wait for the client's last message after the load's end, in ns.
 	lastWord = 2e9
-	// straggle is how long after it what is missing may still come, besides two
-	// round trips, in ns.
+	// straggle is how long after it missing datagrams may still come, besides two round trips, in
+	// ns.
 	straggle = 20e6
 )
 
@@ -28,14 +27,14 @@ type receiver struct {
 	in      struct{ got, reordered, duplicates int64 }
 	dropped int64 // by the socket, in the window
 
-	// The step of a search that is under way.
+	// The present step of a search.
 	step        byte
 	steps       int64
 	first, last int64 // ns
 
-	ended    int64  // when the client said that it was; 0: not yet
+	ended    int64  // when the client announced it; 0: not yet
 	from, to uint64 // numbers in the window
-	sent     uint64 // in all
+	sent     uint64 // number of all
 	rtt      int64
 }
 
@@ -76,8 +75,7 @@ func udpServer(t *thread) {
 		workload.CountDuplicates: r.in.duplicates, workload.CountDropped: min(r.dropped, lost), workload.CountBuffer: int64(r.f.buffer)}
 }
 
-// cross takes the marks whose time has come, and what the socket has dropped
-// between them.
+// cross takes the marks that are due, and what the socket has dropped between them.
 func (r *receiver) cross(now int64) {
 	for t := r.t; ; {
 		was := t.bounds
@@ -94,7 +92,7 @@ func (r *receiver) cross(now int64) {
 	}
 }
 
-// over reports whether nothing more is to come.
+// over reports whether nothing more will come.
 func (r *receiver) over(now int64) bool {
 	if r.ended > 0 {
 		return r.total >= r.sent || now > r.ended+straggle+2*r.rtt
@@ -102,8 +100,8 @@ func (r *receiver) over(now int64) bool {
 	return now > max(r.t.when.To, r.t.when.End)+lastWord
 }
 
-// take takes what one buffer holds: a datagram, or with GRO several of one size,
-// the last possibly shorter.
+// take processes one buffer: a datagram, or with GRO several of one size, the last possibly
+// shorter.
 func (r *receiver) take(b []byte, now int64) {
 	o := workload.UDPOf(r.t.spec)
 	for len(b) > 0 {
@@ -149,7 +147,7 @@ func (r *receiver) one(h head, b []byte, now int64) {
 	}
 }
 
-// answer answers a control message. One that gets lost is asked for again.
+// answer answers a control message. A lost answer is asked for again.
 func (r *receiver) answer(h head, b []byte) {
 	reply, numbers := head{run: r.f.run}, []int64(nil)
 	switch h.kind {
@@ -170,7 +168,7 @@ func (r *receiver) answer(h head, b []byte) {
 		return
 	}
 	times := 1
-	if reply.kind == bye { // the other end will not say it again
+	if reply.kind == bye { // the other end will not ask again
 		times = byes
 	}
 	for range times {
@@ -178,5 +176,5 @@ func (r *receiver) answer(h head, b []byte) {
 	}
 }
 
-// byes is how often the server says its last word.
+// byes is how often the server sends its last message.
 const byes = 3

@@ -13,19 +13,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udp is a flow of datagrams from the client to the server, at a rate or, if
-// none is given, at the highest at which no more than tolerated of them are
-// lost. That one is searched in the warm-up (udp_search.go).
+// udp is a flow of datagrams from the client to the server, at a given rate or at the highest at
+// which no more than tolerated of them are lost. That one is searched in the warm-up
+// (udp_search.go).
 
-// maxBehind is how much of a delay the sender makes up for, in ns. What was due
-// before is missed: a burst of it would only overflow a queue.
+// maxBehind is how much of a delay the sender makes up for, in ns. What was due before is missed: a
+// burst of it would only overflow a queue.
 const maxBehind = 5e6
 
-// longestPause is after how long the sender looks at the clock, in ns.
+// longestPause is the time after which the sender looks at the clock, in ns.
 const longestPause = 5e6
 
-// answerTime bounds how long the client asks for an answer, in ns, besides the
-// round trips.
+// answerTime bounds how long the client asks for an answer, in ns, besides the round trips.
 const answerTime = 1e9
 
 // sender is the sending end of a flow.
@@ -39,7 +38,7 @@ type sender struct {
 func udpClient(t *thread) {
 	s := &sender{t: t, f: t.udp}
 	o := workload.UDPOf(t.spec)
-	rate := o.Rate / float64(8*o.Size*t.spec.Streams) // datagrams a second; 0: as fast as can be
+	rate := o.Rate / float64(8*o.Size*t.spec.Streams) // datagrams per second; 0: as fast as possible
 	if rate == 0 {
 		rate = s.search()
 	}
@@ -69,9 +68,8 @@ func udpClient(t *thread) {
 
 var errNoneSent = errors.New("no datagram was due in the window: a higher rate or a longer window has some")
 
-// run sends until over is true, which it asks after each call with the time and
-// with what was missed. The rate is in datagrams a second, 0 as fast as can be.
-// It returns what was missed.
+// run sends until over, which it calls after each call with the time and the number missed, returns
+// true. The rate is in datagrams per second, 0 as fast as possible. It returns the number missed.
 func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
 	t, m := s.t, s.f.msgs
 	per := len(m.bufs) * m.each
@@ -109,7 +107,7 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 	}
 }
 
-// pause sleeps for so many ns.
+// pause sleeps for the given ns.
 func pause(ns int64) {
 	ts := unix.NsecToTimespec(ns)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0) // a signal ends it early: the caller looks at the clock
@@ -137,7 +135,7 @@ func (s *sender) send(step byte) bool {
 		case syscall.EAGAIN: // the send buffer is full: wait for space
 			s.blocked++
 			flags = 0
-		case syscall.ENOBUFS: // so is the device's queue, which does not signal when it has space
+		case syscall.ENOBUFS: // so is the device's queue, which does not signal space
 			s.blocked++
 			pause(int64(queueTime))
 		default:
@@ -150,7 +148,7 @@ func (s *sender) send(step byte) bool {
 	return true
 }
 
-// queueTime is how long a full device's queue is left alone, in ns.
+// queueTime is the pause for a full device's queue, in ns.
 const queueTime = 50e3
 
 func (s *sender) explain(e syscall.Errno) error {
@@ -166,8 +164,7 @@ func (s *sender) explain(e syscall.Errno) error {
 	return fmt.Errorf("send: %w", e)
 }
 
-// converse says a word again and again until the answer comes; nil if none does
-// within a time.
+// converse repeats a message until the answer comes. It returns nil if none does within limit.
 func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []byte {
 	b := s.f.msgs.answer
 	began := clock.Now()
@@ -192,8 +189,8 @@ func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []
 	return nil
 }
 
-// end tells the server which numbers were sent, and in the window. If no answer
-// comes, it is for the server to say whether it got that.
+// end tells the server which numbers were sent, and in the window. If no answer comes, the server
+// reports whether it received that.
 func (s *sender) end(from, to uint64) {
 	limit := int64(answerTime) + 4*s.f.rtt
 	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq), s.f.rtt)

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// wantedBuffer is asked for as the receive buffer of a flow, in bytes. It
-	// holds what comes in some ms while the receiver is off its CPU.
+	// wantedBuffer is the receive buffer that a flow asks for, in bytes. It holds what arrives in
+	// some ms while the receiver is off its CPU.
 	wantedBuffer = 8 << 20
 	// idle is how long a receiver waits before it looks at the clock.
 	idle = 2 * time.Millisecond
-	// greetAgain is when a greeting is said again first; the time doubles.
+	// greetAgain is the time before a greeting is first repeated; it doubles each time.
 	greetAgain = 20 * time.Millisecond
 )
 
 // flow is a connected UDP socket's state besides its thread's.
 type flow struct {
 	run    uint32
-	rtt    int64  // ns, of the greeting; of the client's end
+	rtt    int64  // ns, of the greeting; for the client's end
 	word   []byte // for control messages
 	buffer int    // bytes of the receive buffer
 	msgs   *messages
 }
 
-// udpSocket makes a blocking socket for datagrams of any size: what is larger
-// than the MTU is sent in IP fragments.
+// udpSocket makes a blocking socket for datagrams of any size: those larger than the MTU are sent
+// in IP fragments.
 func udpSocket(addr netip.AddrPort) (int, error) {
 	family, _ := sockaddr(addr)
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
@@ -76,8 +76,8 @@ func prepareFlow(t *thread, receives bool) (*flow, error) {
 	return f, nil
 }
 
-// growBuffer makes the receive buffer as large as is allowed, and says how
-// large it is; the kernel keeps twice what is asked for, for its own overhead.
+// growBuffer makes the receive buffer as large as permitted, and returns its size; the kernel keeps
+// twice the request, for its own overhead.
 func growBuffer(fd int) int {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil { // needs CAP_NET_ADMIN
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // up to net.core.rmem_max
@@ -86,8 +86,8 @@ func growBuffer(fd int) int {
 	return n / 2
 }
 
-// socketDrops is how many datagrams the socket's full queue has cost; 0 if the
-// kernel does not say (before Linux 4.12).
+// socketDrops returns the number of datagrams that the socket's full queue has dropped, or 0 if
+// unknown (before Linux 4.12).
 func socketDrops(fd int) int64 {
 	const fields, drops = 9, 8 // SK_MEMINFO_VARS, SK_MEMINFO_DROPS
 	var info [fields]uint32
@@ -100,7 +100,7 @@ func socketDrops(fd int) int64 {
 	return int64(info[drops])
 }
 
-// udpListener is the socket that greetings come to.
+// udpListener is the socket that receives greetings.
 type udpListener struct {
 	fd    int
 	addr  netip.AddrPort
@@ -121,7 +121,7 @@ func listenUDP(addr netip.AddrPort, shared bool) (*udpListener, error) {
 		err = unix.Bind(fd, sa)
 	}
 	if err == nil {
-		// Set now, it lets the flows' sockets have the same port, and no socket before.
+		// Set only now, it lets the flows' sockets have the same port, and no socket before.
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *udpListener) accept(t *thread) error {
 		again := l.known[run]
 		l.known[run] = true
 		l.mu.Unlock()
-		if again { // its own socket answers what comes next
+		if again { // its own socket answers the following ones
 			continue
 		}
 		return l.meet(t, run, from)
@@ -195,7 +195,7 @@ func dialUDP(t *thread, addr netip.AddrPort) error {
 		return err
 	}
 	t.fd = fd
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // pauses end when they should, or 50 µs later
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise pauses end 50 µs late
 	if err := bindFresh(fd, addr, t.seat); err != nil {
 		return err
 	}
@@ -211,15 +211,14 @@ func dialUDP(t *thread, addr netip.AddrPort) error {
 	return f.greet(t)
 }
 
-// Source ports are from the range that Linux uses by default.
+// Source ports are from Linux's default range.
 const (
 	firstPort = 32768
 	ports     = 28232
 )
 
-// bindFresh binds to a port that no flow of the last minutes had: NAT remembers
-// a flow for two of them, and its rules would not see one that looks the same.
-// The kernel would choose a random one.
+// bindFresh binds to a port that no recent flow had: NAT remembers a flow for two minutes, and its
+// rules would not see one with the same ports. The kernel would choose a random one.
 func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	const slot = 10 * time.Millisecond // no two visits are closer
 	first := int(clock.Now()/int64(slot)) + index*ports/maxFlows
@@ -236,10 +235,10 @@ func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	return unix.EADDRINUSE
 }
 
-// maxFlows is how many flows have a range of source ports of their own.
+// maxFlows is the number of flows with a range of source ports of their own.
 const maxFlows = 64
 
-// greet says hello until it is answered.
+// greet sends hello until it is answered.
 func (f *flow) greet(t *thread) error {
 	b := make([]byte, workload.MinDatagram)
 	began := clock.Now()
@@ -278,7 +277,7 @@ func listenDatagrams(addr netip.AddrPort, o Options, w job) (*Server, error) {
 	return s, nil
 }
 
-// fitUDP refuses what no datagram can be.
+// fitUDP returns an error for impossible datagrams.
 func (o Options) fitUDP(s sample.Load) error {
 	datagram, m := workload.UDPOf(s), workload.MessagesOf(s)
 	switch {

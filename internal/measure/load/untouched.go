@@ -12,11 +12,11 @@ import (
 )
 
 // Another process can take a load's socket (pidfd_getfd, BPF) and set its options. No counter and
-// no setting of the path shows that, so the load reads them itself, when its connections are
-// open and when it is over.
+// no setting of the path shows that, so the load reads them itself, when its connections are open
+// and when it is over.
 
 // watchedOptions are the socket options that change what a socket carries, and that neither the
-// kernel nor a loop changes. TCP_WINDOW_CLAMP is not among them: the kernel moves it.
+// kernel nor a loop changes. TCP_WINDOW_CLAMP is not included: the kernel moves it.
 var watchedOptions = []struct {
 	name          string
 	level, option int
