@@ -1,6 +1,5 @@
-// Package client is a client of one port of this machine, which asks it visit by visit what
-// toll stream, toll sql and toll run ask: for toll fast on --measure, which has the port
-// answer by one way and by another in turns.
+// Package client is a client of one port of this machine, which sends in visits what toll stream,
+// toll sql and toll run send: for toll fast on --measure, which compares two routes to the port.
 //
 //	c, err := client.Chat("http://127.0.0.1:8080", openai.Options{}, 64)
 //	defer c.Close()
@@ -30,18 +29,18 @@ type Metric struct {
 	Higher bool   // is better
 }
 
-// Client asks a port. Its methods are not safe for concurrent use.
+// Client sends requests to a port. Its methods are not safe for concurrent use.
 type Client struct {
-	Name    string // what it asks, without secrets
-	Note    string // what its metrics are of
+	Name    string // without secrets
+	Note    string // explains its metrics
 	Metrics []Metric
 
 	visit func(ctx context.Context, long time.Duration) (map[string]float64, error)
-	end   func() error // nil: nothing is to be ended
+	end   func() error // nil: nothing to do
 }
 
-// Visit asks for about so long, or once if that takes longer, and returns the metrics'
-// figures, of which some may be missing. It ends soon after ctx.
+// Visit sends requests for about the given time, or one if that takes longer, and returns the
+// metrics' figures, some of which may be missing. It ends soon after ctx.
 func (c *Client) Visit(ctx context.Context, long time.Duration) (map[string]float64, error) {
 	return c.visit(ctx, long)
 }
@@ -54,12 +53,13 @@ func (c *Client) Close() error {
 	return c.end()
 }
 
-// figure is a metric of a load, and the name under which it is shown here.
+// figure is a metric of a load, and its name here.
 type figure struct{ name, metric string }
 
 const connecting = "connecting"
 
-// Chat streams one response in each visit, of at most so many tokens, as toll stream does.
+// Chat streams one response in each visit, of at most the given number of tokens, as toll stream
+// does.
 func Chat(url string, o openai.Options, tokens int) (*Client, error) {
 	const name = "stream"
 	o.MaxTokens = tokens
@@ -89,13 +89,13 @@ func SQL(dsn string, o database.Options) (*Client, error) {
 	return ofEndpoint(name, note, db, load, []figure{{connecting, workload.ConnectTime}, {"page", workload.LatencyP50}}), nil
 }
 
-// visited is an endpoint as toll stream and toll sql have it.
+// visited is an endpoint as toll stream and toll sql use it.
 type visited interface {
 	Check(ctx context.Context) error
 	Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error
 }
 
-// ofEndpoint visits one, which its first visit checks.
+// ofEndpoint visits an endpoint, which its first visit checks.
 func ofEndpoint(name, note string, of visited, load sample.Load, figures []figure) *Client {
 	c := &Client{Name: name, Note: note}
 	for _, f := range figures {

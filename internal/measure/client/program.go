@@ -15,18 +15,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Command is a client's command line, as toll run has it.
+// Command is a client's command line, as in toll run.
 type Command struct {
-	Line    string // for /bin/sh; {host}, {port} and {addr} stand for what it connects to
-	Recipe  string // that it is of; "": the user's own
+	Line    string // for /bin/sh; {host}, {port} and {addr} are replaced by what it connects to
+	Recipe  string // "": the user's own
 	Gauges  []sample.Gauge
-	Seconds int           // what {seconds} stands for
-	Timeout time.Duration // of a run
+	Seconds int           // the value of {seconds}
+	Timeout time.Duration // limit of a run
 	NoRoot  bool          // as an ordinary user
 }
 
-// OfRecipe is the client of a recipe; ErrSecondPort if it is none of one port. The error for
-// a program that is not installed knows the package.
+// OfRecipe returns the client of a recipe; the error is a *secondPortError if it uses two ports.
+// The error for a program that is not installed names the package.
 func OfRecipe(name string) (c Command, err error) {
 	r, err := program.FindRecipe(name)
 	if err != nil {
@@ -42,14 +42,14 @@ func OfRecipe(name string) (c Command, err error) {
 	return Command{Line: p.Client, Recipe: p.Recipe, Gauges: p.Gauges}, err
 }
 
-// secondPortError is a recipe whose client connects to two ports.
+// secondPortError reports a recipe whose client connects to two ports.
 type secondPortError struct{ recipe string }
 
 func (e *secondPortError) Error() string {
 	return fmt.Sprintf("recipe %s: its client connects to a second port of its server, which no published one is", e.recipe)
 }
 
-// Hint is what to do instead.
+// Hint returns what to do instead.
 func (e *secondPortError) Hint() string {
 	return "--client 'COMMAND', with a client of the port's server"
 }
@@ -79,7 +79,7 @@ func Run(c Command, to netip.AddrPort) *Client {
 	return out
 }
 
-// runner runs a command again and again.
+// runner runs a command repeatedly.
 type runner struct {
 	command Command
 	to      netip.AddrPort
@@ -147,7 +147,7 @@ func (r *runner) close() error {
 	}
 	err := r.process.Kill()
 	_ = r.control.Close() // a pipe whose reader is gone
-	_ = r.process.Wait()  // that it was killed is known
+	_ = r.process.Wait()  // it was killed
 	r.control = nil
 	return errors.Join(err, r.here.Close())
 }
