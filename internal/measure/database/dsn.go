@@ -17,9 +17,8 @@ const (
 	passwordHint = "put the password in an environment variable and name that with --password-env; PostgreSQL's PGPASSWORD and ~/.pgpass work too"
 )
 
-// parseDSN finds the product and refuses what no driver shall see. Its errors
-// quote no part of the DSN in which a password can be: a DSN that is not
-// understood may have it anywhere.
+// parseDSN determines the product and refuses what no driver may see. Its errors quote no part of
+// the DSN that can contain a password: a malformed DSN may have it anywhere.
 func parseDSN(dsn string) (product, *url.URL, error) {
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
@@ -29,8 +28,7 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	if !ok {
 		return product{}, nil, &Error{msg: "the DSN's scheme is none of " + schemes(), hint: urlHint}
 	}
-	// Before anything else: these have a password where a parser would take it
-	// for a port, a path or an option.
+	// First of all: here a parser would take a password for a port, a path or an option.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
 		return product{}, nil, &Error{msg: "the DSN has an @ or a # after its host", hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
 	}
@@ -57,9 +55,8 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	return p, u, nil
 }
 
-// At is the DSN with its server at an address of this machine's loopback, which it may leave
-// out, and must not contradict: it names that server's port or none, and a host that is
-// the loopback's or none. Its errors are of type *Error.
+// At returns the DSN with its server at a loopback address of this machine. The DSN may leave the
+// server out, or must name the same port and a loopback host. Its errors are of type *Error.
 func At(dsn string, to netip.AddrPort) (string, error) {
 	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
 	port := strconv.Itoa(int(to.Port()))
@@ -108,7 +105,7 @@ func plainKey(r rune) bool {
 	return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _.-", r))
 }
 
-// checkHost checks that the DSN names one way to one server.
+// checkHost returns an error unless the DSN names one route to one server.
 func checkHost(p product, u *url.URL, q url.Values) error {
 	host, port := u.Hostname(), u.Port()
 	elsewhere := ""

@@ -16,33 +16,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// Error says in one line what is wrong with a DSN, a database or the way to
-// it. It contains no secret, even if the server put one in its answer.
+// Error says in one line what is wrong with a DSN, a database or the route to it. It contains no
+// secret, even if the server put one in its answer.
 //
-// It wraps only errors of contexts, so that nothing more can be got out of it.
+// It wraps only errors of contexts, so that it cannot reveal more.
 type Error struct {
 	msg, hint string
 	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
-	live      bool  // the database's own answer: the session goes on
+	live      bool  // the database's own answer: the session continues
 }
 
 func (e *Error) Error() string { return e.msg }
 func (e *Error) Unwrap() error { return e.err }
 
-// Hint is what to do about it; it may be empty.
+// Hint returns the remedy, which may be "".
 func (e *Error) Hint() string { return e.hint }
 
-// answer is what a database itself said.
+// answer is a database's own answer.
 type answer struct {
 	text  string
-	live  bool   // the session goes on
+	live  bool   // the session continues
 	login bool   // it refused the user, or the password
-	hint  string // what else to do about it; "": what login says
+	hint  string // another remedy; "": that of login
 }
 
-// explain says what went wrong. What was seen on the link is trusted more than
-// what the driver made of it: drivers tell the same failure in many ways, or
-// hide it.
+// explain says what went wrong. It trusts what was seen on the link more than the driver's error:
+// drivers report the same failure differently, or hide it.
 func (s *Session) explain(op string, err error) *Error {
 	e := &Error{}
 	wrote, read, netErr := s.link.heads()
@@ -79,7 +78,7 @@ func (s *Session) explain(op string, err error) *Error {
 	return e
 }
 
-// asksPassword is what pgx says if require_auth forbids the password in the clear.
+// asksPassword is pgx's message if require_auth forbids the password in the clear.
 const asksPassword = "failed: server requested password authentication"
 
 // ranOut says why the link was cut.
@@ -95,7 +94,7 @@ func (s *Session) ranOut(cause error, read int) string {
 	return fmt.Sprintf("no complete answer within %s", s.d.timeout)
 }
 
-// loginHint is the remedy if the database refuses the user.
+// loginHint returns the remedy if the database refuses the user.
 func (s *Session) loginHint(a answer) string {
 	switch {
 	case !a.login:
@@ -109,7 +108,7 @@ func (s *Session) loginHint(a answer) string {
 // databaseHint is the remedy if there is no such database, or not for this user.
 const databaseHint = "check the database's name in the DSN, and the user's right to it"
 
-// network tells an error of the kernel or the resolver.
+// network explains an error of the kernel or the resolver.
 func network(err error) (msg, hint string) {
 	var (
 		dns   *net.DNSError
@@ -128,18 +127,18 @@ func network(err error) (msg, hint string) {
 	return clean(err.Error()), ""
 }
 
-// driverSaid is the driver's own message, if nothing better is known.
+// driverSaid returns the driver's own message, if nothing better is known.
 func driverSaid(err error, t target) (msg, hint string) {
 	certHint := "name its authority in the DSN, or take any with " + t.noVerify
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
 		return "the server's certificate: " + clean(cert.Err.Error()), certHint
 	}
-	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb keeps the text only
+	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb keeps only the text
 		return "the server's certificate: " + clean(why), certHint
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	// pgx tells of each attempt in a line; the last is the one that counts.
+	// pgx reports each attempt in a line; the last one counts.
 	msg = lines[len(lines)-1]
 	if _, after, ok := strings.Cut(msg, t.where+" ("); ok {
 		if _, after, ok = strings.Cut(after, "): "); ok {
@@ -155,14 +154,14 @@ func driverSaid(err error, t target) (msg, hint string) {
 	return msg, ""
 }
 
-// garbled is in the drivers' messages for bytes that are not their protocol.
+// garbled are parts of the drivers' messages for bytes that are not their protocol.
 var garbled = []string{
 	"invalid connection", "bad connection", "malformed packet", "out of sync",
 	"invalid message length", "invalid body length", "unknown message type",
 	"invalid packet size", "PRELOGIN RESPONSE", "first record does not look like a TLS handshake",
 }
 
-// protocols are what the first bytes of other servers look like.
+// protocols are the first bytes of other servers.
 var protocols = []struct{ begin, is string }{
 	{"HTTP/", "it speaks HTTP"},
 	{"SSH-", "it speaks SSH"},
@@ -176,8 +175,7 @@ var protocols = []struct{ begin, is string }{
 	{"R\x00\x00", "it speaks PostgreSQL"},
 }
 
-// speaks recognizes a server of another kind by its first bytes; "" if it does
-// not.
+// speaks recognizes a server of another kind by its first bytes, or returns "".
 func speaks(wrote, read []byte) string {
 	for _, p := range protocols {
 		if bytes.HasPrefix(read, []byte(p.begin)) {
@@ -194,11 +192,11 @@ func speaks(wrote, read []byte) string {
 }
 
 const (
-	maxMessage  = 400 // characters of a message of others
-	shortSecret = 4   // bytes: to leave out so short a one would spell it
+	maxMessage  = 400 // of a foreign message, in characters
+	shortSecret = 4   // bytes: replacing such a short one would reveal it
 )
 
-// scrub leaves the secrets out of what was cleaned.
+// scrub removes the secrets from a cleaned text.
 func scrub(msg string, secrets ...string) string {
 	for _, s := range secrets {
 		hide := secret.New("xxxxx", s, clean(s))
@@ -210,8 +208,8 @@ func scrub(msg string, secrets ...string) string {
 	return msg
 }
 
-// clean makes one printable line of what others wrote.
+// clean makes one printable line of foreign text.
 func clean(msg string) string { return printable.Words(msg) }
 
-// short comes after scrub, which would not find half a secret.
+// short shortens a text. It comes after scrub, which would not find half a secret.
 func short(msg string) string { return printable.Start(msg, maxMessage) }

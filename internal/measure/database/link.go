@@ -15,7 +15,7 @@ import (
 
 const (
 	maxReceived = 64 << 20 // bytes: in one page, one login or one answer
-	maxHead     = 64       // bytes of a connection's beginning that are kept
+	maxHead     = 64       // bytes that are kept of a connection's beginning
 )
 
 var (
@@ -24,34 +24,34 @@ var (
 	errColumns = errors.New("the server declared more columns than a result can have")
 )
 
-// link is a session's way to the server. All drivers dial through it, so that
-// bytes are counted and times bounded alike. To cancel is to close: the
-// drivers' own ways of cancelling differ, and some need the server's help.
+// link is a session's connection to the server. All drivers dial through it, so that bytes are
+// counted and times bounded alike. Closing cancels: the drivers' own methods differ, and some need
+// the server's help.
 type link struct {
 	ctx    context.Context // the link's own: done, with the cause, once it is cut
 	cancel context.CancelCauseFunc
 
 	sent, received atomic.Int64
-	most           atomic.Int64  // that received may become
+	most           atomic.Int64  // limit for received
 	out            atomic.Uint32 // the first two bytes of the last write
 
 	mu     sync.Mutex
 	closed bool          // for dialling: the login is over
-	conn   net.Conn      // the last that was dialled
-	wrote  []byte        // its first bytes, out
-	read   []byte        // and in
-	err    error         // the first that dialling, reading or writing gave
+	conn   net.Conn      // the last one dialled
+	wrote  []byte        // its first bytes, sent
+	read   []byte        // and received
+	err    error         // the first error of dialling, reading or writing
 	tls    string        // the version
 	lookUp time.Duration // of the server's name
 	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 	answer []byte // the first bytes since the last write
 
-	// leaks, if not nil, says of what a driver writes in a login without TLS whether
-	// it must not leave, because it tells the password.
+	// leaks, if not nil, returns an error for what a driver writes in a login without TLS if it
+	// would reveal the password.
 	leaks func(out []byte) error
 
-	// hostile, if not nil, says of the first bytes of a plain answer whether
-	// the driver must not see it.
+	// hostile, if not nil, returns an error if the driver must not see an answer with these first
+	// bytes, without TLS.
 	hostile func(answer []byte) error
 }
 
@@ -63,7 +63,7 @@ func newLink(from func(ctx context.Context, network, addr string) (net.Conn, van
 	return l
 }
 
-// allow lets the server send up to maxReceived from now on.
+// allow lets the server send up to maxReceived more.
 func (l *link) allow() { l.most.Store(l.received.Load() + maxReceived) }
 
 // cut ends the link for good; the first cause is kept.
@@ -77,12 +77,11 @@ func (l *link) cut(cause error) {
 	}
 }
 
-// login is the key of what the contexts of a login's dials carry. A driver's dial
-// without it is one that cancels a query, possibly of a login that just failed.
+// login is the key of a value in the contexts of a login's dials. A driver's dial without it
+// cancels a query, possibly of a login that just failed.
 type login struct{}
 
-// dial may be called several times in a login: with TLS and, if the server has
-// none, without.
+// dial may be called several times in a login: with TLS and, if the server has none, without.
 func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if ctx.Value(login{}) == nil {
 		return nil, errDial
@@ -109,15 +108,15 @@ func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return &conn{c, l}, nil
 }
 
-// loggedIn says that no further connection is wanted.
+// loggedIn refuses further connections.
 func (l *link) loggedIn() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 }
 
-// conn is what the drivers see of a connection. It has no SyscallConn on
-// purpose: the MySQL driver would look at the socket before a query.
+// conn is a connection as the drivers see it. It deliberately has no SyscallConn: the MySQL driver
+// would look at the socket before a query.
 type conn struct {
 	net.Conn
 	l *link
@@ -155,7 +154,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// checkLogin shows what a login without TLS writes to leaks.
+// checkLogin passes what a login without TLS writes to leaks.
 func (l *link) checkLogin(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +164,7 @@ func (l *link) checkLogin(b []byte) error {
 	return l.leaks(b)
 }
 
-// checkAnswer shows the first bytes of an answer to hostile.
+// checkAnswer passes the first bytes of an answer to hostile.
 func (l *link) checkAnswer(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,8 +190,7 @@ func (l *link) note(head *[]byte, b []byte, err error) {
 	}
 }
 
-// heads are the first bytes of the last connection, out and in, and the first
-// error on it.
+// heads returns the first bytes of the last connection, sent and received, and its first error.
 func (l *link) heads() (wrote, read []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +206,8 @@ func (l *link) remote() string {
 	return l.conn.RemoteAddr().String()
 }
 
-// tlsInUse tells from the last write whether TLS outlived the login: with SQL
-// Server it need not.
+// tlsInUse returns the version by which the last write was encrypted: with SQL Server, TLS may end
+// with the login.
 func (l *link) tlsInUse() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +218,7 @@ func (l *link) tlsInUse() string {
 	return l.tls
 }
 
-// rtt is the kernel's smoothed estimate; 0 if there is none.
+// rtt returns the kernel's smoothed estimate, or 0 if there is none.
 func (l *link) rtt() time.Duration {
 	if info := l.info(); info != nil {
 		return time.Duration(info.Rtt) * time.Microsecond
@@ -228,7 +226,7 @@ func (l *link) rtt() time.Duration {
 	return 0
 }
 
-// info is what the kernel knows of the connection; nil of a Unix socket and of one that is
+// info returns what the kernel knows of the connection, or nil for a Unix socket and after it was
 // closed.
 func (l *link) info() (info *unix.TCPInfo) {
 	l.mu.Lock()

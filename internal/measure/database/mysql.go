@@ -11,8 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// parseMySQL makes the driver's own DSN of the URL: the driver has no other
-// way to read its options.
+// parseMySQL converts the URL to the driver's own DSN, the only form in which it reads its options.
 func parseMySQL(u *url.URL, password string) (target, error) {
 	q := u.Query()
 	var network, addr string
@@ -31,8 +30,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	q.Del("socket")
 	var options []string
 	for key := range q {
-		// The driver does not decode all values; none that it leaves has more
-		// than a comma.
+		// The driver does not decode all values; those that it does not contain at most a comma.
 		options = append(options, key+"="+strings.ReplaceAll(url.QueryEscape(q.Get(key)), "%2C", ","))
 	}
 	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
@@ -84,8 +82,8 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// manyColumns refuses a result that declares more than 65535 columns: the driver
-// allocates as many as it is told.
+// manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many
+// as are declared.
 func manyColumns(answer []byte) error {
 	const (
 		first    = 1    // the number of an answer's first packet
@@ -98,9 +96,9 @@ func manyColumns(answer []byte) error {
 	return nil
 }
 
-// tellsMySQL refuses, of what is written in a login, all answers to a server's
-// challenge but those that are known to keep the password to themselves. The others
-// are the password in the clear, and encrypted with whatever key the server gave.
+// tellsMySQL refuses, in a login, all answers to a server's challenge except those that are known
+// not to reveal the password. The others are the password in the clear, or encrypted with whatever
+// key the server sent.
 func tellsMySQL(out []byte) error {
 	const (
 		header   = 4

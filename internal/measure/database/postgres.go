@@ -15,8 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// parsePostgres gives the URL to pgx, which fills in what PostgreSQL's
-// environment variables and ~/.pgpass say.
+// parsePostgres passes the URL to pgx, which adds PostgreSQL's environment variables and ~/.pgpass.
 func parsePostgres(u *url.URL, password string) (target, error) {
 	dsn := u.String()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -66,8 +65,8 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// refusedHint returns the remedy if the server refuses a connection before it looks at a password; ""
-// if it does not.
+// refusedHint returns the remedy if the server refuses a connection before it looks at a password,
+// else "".
 func refusedHint(e *pgconn.PgError) string {
 	const invalidAuthorization, noDatabase = "28000", "3D000"
 	switch {
@@ -85,8 +84,7 @@ func refusedHint(e *pgconn.PgError) string {
 	return hint
 }
 
-// alwaysTLS reports whether no attempt to connect goes without TLS. Where one does,
-// the server chooses.
+// alwaysTLS reports whether every attempt to connect uses TLS. Otherwise the server chooses.
 func alwaysTLS(cfg *pgx.ConnConfig) bool {
 	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// product is one of the databases that can be asked.
+// product is one of the supported databases.
 type product struct {
 	schemes    []string
 	name       string
-	query      string // if the user has none
+	query      string // the default query
 	version    string // the query for it
-	first      string // the server speaks first; "": the client does
+	first      string // the server sends first; "": the client does
 	hostKey    string // the option that names a host or a socket; "": none
 	socketOnly bool   // that option is a socket's path
 	refused    map[string]string
@@ -40,8 +40,8 @@ func schemes() string {
 	return strings.Join(all, ", ")
 }
 
-// products are what we know, in the order of help texts. It is a function because a
-// table of it would refer to itself by its parsers' errors.
+// products returns the supported ones, in the order of help texts. It is a function because a table
+// would refer to itself by its parsers' errors.
 func products() []product { return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()} }
 
 func postgresProduct() product {

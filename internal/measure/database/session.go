@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// closeTime is how long a polite goodbye may take.
+// closeTime bounds a regular end of the connection.
 const closeTime = time.Second
 
-// errTimeout is the cause if our own time is over, not the caller's.
+// errTimeout is the cause if toll's own limit was reached, not the caller's.
 var errTimeout = errors.New("timeout")
 
 // Session is one connection. It is not safe for concurrent use.
@@ -28,8 +28,7 @@ type Session struct {
 	broken bool  // the driver panicked: database/sql may hold its locks
 }
 
-// Open makes a connection of its own and logs in. The caller ends it with
-// Close.
+// Open makes a connection of its own and logs in. The caller calls Close.
 func (d *Database) Open(ctx context.Context) (*Session, error) {
 	s := &Session{d: d, link: newLink(d.dial)}
 	inner, err := d.target.connector(s.link)
@@ -57,8 +56,7 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// connector keeps the driver's error to itself: database/sql would try again
-// if it is driver.ErrBadConn.
+// connector hides the driver's error from database/sql, which would retry on driver.ErrBadConn.
 type connector struct {
 	driver.Connector
 	err error
@@ -75,9 +73,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// Page runs the queries of a page and reads each result to its end. If took is
-// not nil it is told the time of each query. After an error that is not the
-// database's own answer, and after ctx is done, the session has ended.
+// Page runs the queries of a page and reads each result to its end. took, if not nil, is called
+// with the time of each query. After an error that is not the database's own answer, and after ctx
+// is done, the session has ended.
 func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (page time.Duration, err error) {
 	n := 0
 	err = s.bounded(ctx, func() string { return fmt.Sprintf("query %d of %d", n, s.d.queries) }, func() error {
@@ -105,14 +103,14 @@ func (s *Session) text(ctx context.Context, query string) (v string, err error) 
 	return v, err
 }
 
-// read reads a query's results to their end. Next makes the drivers decode
-// each row; first, if not nil, gets the first value.
+// read reads a query's results to their end. Next makes the drivers decode each row; first, if not
+// nil, gets the first value.
 func (s *Session) read(query string, first *string) error {
 	rows, err := s.conn.QueryContext(context.Background(), query)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // a second time after what is below
+	defer func() { _ = rows.Close() }() // a second time after the one below
 	for {
 		for rows.Next() {
 			if first != nil {
@@ -132,8 +130,8 @@ func (s *Session) read(query string, first *string) error {
 	return rows.Close()
 }
 
-// bounded runs f, which uses the link, for at most the time and the bytes that
-// are allowed. What is under way is told by op, once it failed.
+// bounded runs f, which uses the link, within the permitted time and bytes. op names the operation
+// if it fails.
 func (s *Session) bounded(ctx context.Context, op func() string, f func() error) (err error) {
 	if s.ended != nil {
 		return s.ended
@@ -149,7 +147,7 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 	stop := context.AfterFunc(ctx, func() { s.link.cut(context.Cause(ctx)) })
 	defer stop()
 	defer func() {
-		if p := recover(); p != nil { // hostile bytes may drive a driver out of a slice's bounds
+		if p := recover(); p != nil { // hostile bytes may make a driver exceed a slice's bounds
 			s.broken = true
 			s.ended = s.explain(op(), fmt.Errorf("the server's answer is not understood: the driver panicked: %v", p))
 			s.link.cut(net.ErrClosed)
@@ -163,29 +161,30 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 	told := s.explain(op(), err)
 	if !told.live {
 		s.ended = told
-		s.link.cut(net.ErrClosed) // or the driver would linger to cancel the query
+		s.link.cut(net.ErrClosed) // otherwise the driver would wait to cancel the query
 	}
 	return told
 }
 
-// Bytes are those of the connection so far, login and TLS included.
+// Bytes returns those of the connection so far, login and TLS included.
 func (s *Session) Bytes() (sent, received int64) {
 	return s.link.sent.Load(), s.link.received.Load()
 }
 
-// RTT is the kernel's smoothed round-trip time of the connection; 0 if it is
-// not known or the connection is a Unix socket or closed.
+// RTT returns the kernel's smoothed round-trip time of the connection, or 0 if it is unknown or the
+// connection is a Unix socket or closed.
 func (s *Session) RTT() time.Duration { return s.link.rtt() }
 
-// LookUp is how long the server's name took, of all attempts to log in; 0 of an address.
+// LookUp returns how long looking up the server's name took in all attempts to log in; 0 for an
+// address.
 func (s *Session) LookUp() time.Duration {
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
 	return s.link.lookUp
 }
 
-// Lost is, of the connection so far, the segments that were sent again, and those that came
-// before others that were due; 0 if the kernel does not say.
+// Lost returns, for the connection so far, the segments that were sent again, and those that came
+// before others that were due; 0 if unknown.
 func (s *Session) Lost() (resent, outOfOrder uint32) {
 	if info := s.link.info(); info != nil {
 		return info.Total_retrans, info.Rcv_ooopack
@@ -193,14 +192,13 @@ func (s *Session) Lost() (resent, outOfOrder uint32) {
 	return 0, 0
 }
 
-// Close ends the connection. It takes at most a second and never fails: there
-// is nothing that a caller could do about a goodbye that was not heard.
+// Close ends the connection. It takes at most a second and never fails.
 func (s *Session) Close() error {
 	s.ended = &Error{msg: "the session is closed"}
 	bound := time.AfterFunc(closeTime, func() { s.link.cut(net.ErrClosed) })
 	defer bound.Stop()
 	if s.conn != nil && !s.broken {
-		_ = s.conn.Close() // gives it back; what ends it is below
+		_ = s.conn.Close() // returns it to the pool; closing follows
 	}
 	_ = s.db.Close()
 	s.link.cut(net.ErrClosed)

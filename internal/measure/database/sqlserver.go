@@ -15,7 +15,7 @@ import (
 	"github.com/microsoft/go-mssqldb/msdsn"
 )
 
-// parseSQLServer gives the URL to the driver.
+// parseSQLServer passes the URL to the driver.
 func parseSQLServer(u *url.URL, password string) (target, error) {
 	if strings.Trim(u.Path, "/") != "" {
 		return target{}, &Error{msg: "the DSN has a path, which for SQL Server is an instance's name and would be looked up over UDP", hint: "name the port, and the database as ?database=NAME"}
@@ -26,7 +26,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	chosen := slices.ContainsFunc(slices.Collect(maps.Keys(q)), aboutTLS)
 	guarded := password != "" && !isLocal(v.Hostname())
 	if guarded && !chosen {
-		// The login is in TLS anyway. The driver's default takes any certificate.
+		// The login is in TLS anyway. The driver's default accepts any certificate.
 		q.Set("TrustServerCertificate", "false")
 		v.RawQuery = q.Encode()
 	}
@@ -71,7 +71,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// aboutTLS reports whether an option decides on encryption or on who is trusted.
+// aboutTLS reports whether an option decides about encryption or trust.
 func aboutTLS(key string) bool {
 	switch strings.ReplaceAll(strings.ToLower(key), " ", "") {
 	case "encrypt", "trustservercertificate":
@@ -80,7 +80,7 @@ func aboutTLS(key string) bool {
 	return false
 }
 
-// tellsSQLServer refuses a login that is not in TLS: its password is only disguised.
+// tellsSQLServer refuses a login without TLS: its password is only disguised.
 func tellsSQLServer(out []byte) error {
 	const login7 = 0x10 // the type of its packets
 	if len(out) > 0 && out[0] == login7 {
@@ -89,8 +89,7 @@ func tellsSQLServer(out []byte) error {
 	return nil
 }
 
-// hostDialer is a dialer that looks names up itself: the driver would do it
-// without a bound on the time.
+// hostDialer is a dialer that looks names up itself: the driver would do it without a time limit.
 type hostDialer struct {
 	link *link
 	host string
