@@ -11,29 +11,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Client is what asks endpoints: one of a language model's, a database's and a foreign one.
+// Client describes what is sent to endpoints: to a language model's server, to a database or by a
+// foreign client.
 type Client struct {
 	Chat    *openai.Options   `json:"chat,omitempty"`
 	Whole   bool              `json:"whole,omitempty"` // see Chat
 	SQL     *database.Options `json:"sql,omitempty"`
 	Program *sample.Program   `json:"program,omitempty"`
-	// Locate finds the server's end on this machine; nil: it is not known.
+	// Locate finds the server's end on this machine; nil: unknown.
 	Locate Locate `json:"-"`
-	// Reach reaches the machine of the addresses whose place is distant. Nil if there is none.
+	// Reach connects to the machine of addresses whose place is distant. Nil if there is none.
 	Reach func(context.Context) (Peer, error) `json:"-"`
-	// Progress is told of each route before a foreign client runs over it for the first time.
-	// May be nil.
+	// Progress is called with each route before a foreign client first runs over it. May be nil.
 	Progress func(name string) `json:"-"`
 }
 
-// Peer is another machine, on which this program runs what asks endpoints.
+// Peer is another machine, on which this program runs the client.
 type Peer struct {
 	path.Place
-	About string       // the machine, for reports
+	About string       // describes the machine for reports
 	Err   func() error // why it is gone; nil: it is not
 }
 
-// Asker asks endpoints.
+// Asker sends requests to endpoints.
 type Asker interface {
 	Names() []string
 	// Check has each endpoint answer once.
@@ -46,7 +46,7 @@ type Asker interface {
 	Close() error
 }
 
-// New reads the addresses; it does not connect. The caller calls Close.
+// New parses the addresses; it does not connect. The caller calls Close.
 func New(c Client, at []Address) (Asker, error) {
 	a := &askers{of: map[string]Asker{}}
 	var near, far []Address
@@ -65,7 +65,7 @@ func New(c Client, at []Address) (Asker, error) {
 		a.add(asker)
 	}
 	if len(far) > 0 {
-		if _, err := c.near(here(far)); err != nil { // what is wrong with an address is wrong there, too
+		if _, err := c.near(here(far)); err != nil { // an address that is wrong here is wrong there, too
 			return nil, err
 		}
 		a.add(newFar(c, far))
@@ -73,7 +73,7 @@ func New(c Client, at []Address) (Asker, error) {
 	return a, nil
 }
 
-// here are the addresses without their places.
+// here returns the addresses without their places.
 func here(at []Address) []Address {
 	var out []Address
 	for _, a := range at {
@@ -83,7 +83,7 @@ func here(at []Address) []Address {
 	return out
 }
 
-// near asks from this machine's places.
+// near returns an Asker that uses this machine's places.
 func (c Client) near(at []Address) (Asker, error) {
 	switch {
 	case c.Chat != nil:
@@ -111,7 +111,7 @@ func (c Client) near(at []Address) (Asker, error) {
 	return nil, errors.New("no client of endpoints")
 }
 
-// askers are several as one.
+// askers combines several.
 type askers struct {
 	names []string
 	all   []Asker

@@ -18,8 +18,8 @@ import (
 
 // Chat is the endpoints of a language model's server.
 type Chat struct {
-	Locate Locate // nil: the server's end is not known
-	Whole  bool   // Check has each endpoint send a response in one piece, too: the load batch asks for them
+	Locate Locate // nil: the server's end is unknown
+	Whole  bool   // Check has each endpoint send a response in one piece, too, for the load batch
 
 	names     []string
 	endpoints map[string]*openai.Endpoint
@@ -29,8 +29,8 @@ type Chat struct {
 	limit     time.Duration // of a response
 }
 
-// responseTimeouts is how many times the longest wait for a token a whole
-// response may take.
+// responseTimeouts is the time limit of a whole response as a multiple of the longest wait for a
+// token.
 const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
@@ -48,7 +48,7 @@ func NewChat(at []Address, o openai.Options) (*Chat, error) {
 	return c, nil
 }
 
-// Names are the endpoints' in their order.
+// Names returns the endpoints' names in order.
 func (c *Chat) Names() []string { return c.names }
 
 // Check has each endpoint answer once.
@@ -84,19 +84,19 @@ func (c *Chat) Close() error { return nil }
 // Paths describes the endpoints as Check found them.
 func (c *Chat) Paths() []sample.Path { return paths(c.names, c.facts) }
 
-// talk is what the sessions of a visit saw.
+// talk is what the sessions of a visit measured.
 type talk struct {
-	mu         sync.Mutex // guards following
+	mu         sync.Mutex // guards the fields that follow
 	first, gap *hdrhistogram.Histogram
 	responses  []float64 // seconds
-	rates      []float64 // tokens a second from the first token on
+	rates      []float64 // tokens per second from the first token on
 	connects   []float64
 	rtts       []float64
 	counts     map[string]int64
 	suspects   suspects
 }
 
-// Visit has each of the load's sessions make its requests, one after another.
+// Visit has each of the load's sessions send its requests, one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0}}
 	if l.Kind != workload.Batch {
@@ -139,8 +139,8 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	return err
 }
 
-// probe asks once, within the limit of a whole response: a server may overlook
-// how few tokens are asked for.
+// probe sends one request, within the time limit of a whole response: a server may ignore the small
+// number of tokens.
 func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -153,12 +153,12 @@ func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
 	return e.ProbeWhole(ctx)
 }
 
-// bounded is ctx with the limit of a whole response.
+// bounded returns ctx with the time limit of a whole response.
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
 }
 
-// ask has one response streamed, within the limit of a whole one.
+// ask requests a streamed response, within the time limit.
 func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -169,7 +169,7 @@ func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, er
 	return r, err
 }
 
-// askWhole has one response sent in one piece, within the same limit.
+// askWhole requests a response in one piece, within the same limit.
 func (c *Chat) askWhole(ctx context.Context, s *openai.Session) (*openai.Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -187,7 +187,8 @@ func (t *talk) noteWhole(r *openai.Response) {
 	t.common(r)
 }
 
-// note adds a response; a gap longer than stall, in seconds, is one.
+// note adds a response; stall is the length of a gap, in seconds, beyond which it counts as a
+// stall.
 func (t *talk) note(r *openai.Response, stall float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

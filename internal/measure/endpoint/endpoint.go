@@ -1,12 +1,13 @@
-// Package endpoint visits external endpoints: a language model's server (chat), a
-// database (sql) or any server that a foreign client knows (exec), each reached by
-// one or several routes. A route is a name and
-// an address; the same server's published port, container address and host
-// address are three. Each visit opens connections of its own, so that no visit
-// inherits another's.
+// Package endpoint visits external endpoints: a language model's server (chat), a database (sql) or
+// any server that a foreign client knows (exec), each reached by one or several routes. A route is
+// a name and an address; the same server's published port, container address and host address are
+// three. Each visit opens connections of its own, so that no visit inherits another's.
 //
-// All kinds fit engine.Endpoints: Check finds out once whether each route
-// answers, Paths describes them, Visit measures.
+// Visits have no hops and are not witnessed (sample.Plan.Counts): toll controls nothing on the
+// routes.
+//
+// All kinds fit engine.Endpoints: Check finds out once whether each route answers, Paths describes
+// them, Visit measures.
 package endpoint
 
 import (
@@ -25,19 +26,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// maxAddresses bounds how many endpoints are compared.
+// maxAddresses bounds the number of endpoints.
 const maxAddresses = 32
 
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
 
-// Address is where an endpoint is reached, as the command line has it.
+// Address is an endpoint's address on the command line.
 type Address struct {
 	Name, URL string
 	From      *vantage.Vantage `json:"-"` // where its connections are made; nil: this machine
-	Families  Families         // of which a name's addresses count
+	Families  Families         // of a name's addresses to use
 }
 
-// From are the addresses from each of the places, named after both but for this machine.
+// From returns the addresses from each of the places, named after both except for this machine.
 func From(at []Address, places []*vantage.Vantage) []Address {
 	var out []Address
 	for _, p := range places {
@@ -52,7 +53,7 @@ func From(at []Address, places []*vantage.Vantage) []Address {
 	return out
 }
 
-// place is where the address's connections are made.
+// place returns where the address's connections are made.
 func (a Address) place() *vantage.Vantage {
 	if a.From == nil {
 		return vantage.Local()
@@ -60,7 +61,7 @@ func (a Address) place() *vantage.Vantage {
 	return a.From
 }
 
-// elsewhere names a place that is not this machine; "" is this one.
+// elsewhere returns the name of a place that is not this machine, or "" for this one.
 func elsewhere(v *vantage.Vantage) string {
 	if v.Name() == vantage.Here {
 		return ""
@@ -70,9 +71,9 @@ func elsewhere(v *vantage.Vantage) string {
 
 // Server is the server's end of a route, on this machine.
 type Server struct {
-	Container string     // its name; "": none, or it is not known
-	PID       int        // of its first process; 0: not known
-	Stops     func() int // reads how often the CPU limit has stopped it; nil: not known
+	Container string     // its name; "": none or unknown
+	PID       int        // of its first process; 0: unknown
+	Stops     func() int // returns how often the CPU limit has stopped it; nil: unknown
 }
 
 // Locate finds what serves at an address.
@@ -81,7 +82,7 @@ type Locate func(ctx context.Context, remote string, from *vantage.Vantage) Serv
 // servers are those at the ends of routes, by the routes' names.
 type servers map[string]Server
 
-// find notes the server of a route, and says in its facts which container that is.
+// find records the server of a route, and names its container in the route's facts.
 func (s servers) find(ctx context.Context, locate Locate, name, remote string, from *vantage.Vantage, facts map[string]string) {
 	if locate == nil {
 		return
@@ -92,8 +93,8 @@ func (s servers) find(ctx context.Context, locate Locate, name, remote string, f
 	}
 }
 
-// watch samples whether a client's process and a route's server run on one CPU, until the function
-// that it returns is called, which returns nil if it is not known.
+// watch samples whether a client's process and a route's server run on one CPU, until the returned
+// function is called, which returns nil if that is unknown.
 func (s servers) watch(client int, name string) (stop func() *float64) {
 	m, err := meter.New()
 	if server := s[name].PID; err == nil && server != 0 && client != 0 {
@@ -102,8 +103,8 @@ func (s servers) watch(client int, name string) (stop func() *float64) {
 	return func() *float64 { return nil }
 }
 
-// stops reads how often the CPU limit of a place's own container stopped it; 0 of this
-// machine, whose limit the engine reads.
+// stops returns how often the CPU limit of a place's own container stopped it; 0 for this machine,
+// whose limit the engine reads.
 func stops(from *vantage.Vantage) int {
 	if from.PID() == 0 {
 		return 0
@@ -115,9 +116,8 @@ func stops(from *vantage.Vantage) int {
 	return read()
 }
 
-// ParseAddresses reads NAME=URL or URL, whose name is its host and port then.
-// Names must differ. Errors say which word is wrong, not what is in it: an
-// address may hold a secret.
+// ParseAddresses parses NAME=URL or URL, whose name is then its host and port. Names must differ.
+// Errors say which word is wrong and do not quote it: an address may hold a secret.
 func ParseAddresses(words []string) ([]Address, error) {
 	if len(words) > maxAddresses {
 		return nil, fmt.Errorf("%d endpoints, at most %d can be compared", len(words), maxAddresses)
@@ -147,17 +147,16 @@ func ParseAddresses(words []string) ([]Address, error) {
 	return out, nil
 }
 
-// atBehindHost reports whether an address has an @ where a URL's path or query
-// is. Most likely it ends a password with a / ? or # in it; the part before that
-// would be taken for a port, and printed.
+// atBehindHost reports whether an address has an @ in a URL's path or query. Most likely it ends a
+// password with a / ? or # in it; the part before that would be taken for a port, and printed.
 func atBehindHost(address string) bool {
 	_, rest, _ := strings.Cut(address, "//")
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// atOnce calls f for each of n sessions, all at once; if one fails the others are
-// stopped, and the first failure is the error.
+// atOnce calls f for each of n sessions at once; if one fails the others are stopped, and the first
+// failure is returned.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -179,20 +178,20 @@ func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error
 	return nil
 }
 
-// errOther is why a session stops whose fellow failed.
+// errOther is why a session stops after another one failed.
 var errOther = errors.New("another session failed")
 
-// suspects are what else may make an endpoint slow, as a visit saw it.
+// suspects are other reasons for an endpoint's slowness, as a visit saw them.
 type suspects struct {
-	lookUps            []float64 // seconds, of names
+	lookUps            []float64 // seconds, for names
 	resent, outOfOrder int64     // segments
 }
 
-// limits are the CPU limits at both ends of a route, as they were when a visit began.
+// limits are the CPU limits at both ends of a route at the start of a visit.
 type limits struct {
 	from         *vantage.Vantage
 	client       int
-	server       func() int // nil: not known
+	server       func() int // nil: unknown
 	serverBefore int
 }
 
@@ -204,7 +203,7 @@ func limitsOf(from *vantage.Vantage, server func() int) limits {
 	return l
 }
 
-// note puts them into the visit.
+// note records them in the visit.
 func (s suspects) note(v *sample.Visit, before limits) {
 	if len(s.lookUps) > 0 {
 		v.Values[workload.ValueLookUp] = median(s.lookUps)

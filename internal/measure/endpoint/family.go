@@ -11,19 +11,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
-// Families are the address families by which endpoints are dialled. The zero value is whichever
-// a name has; of those a foreign client has IPv4 first.
+// Families are the address families by which endpoints are dialled. The zero value is whichever a
+// name has; a foreign client then uses IPv4 first.
 type Families struct{ Four, Six bool }
 
-// familyError says that a name has no address of the family that was asked for.
+// familyError reports that a name has no address of the requested family.
 type familyError struct{ host, family string }
 
 func (e *familyError) Error() string { return e.host + " has no " + e.family + " address" }
 
-// Hint is a remedy.
+// Hint returns a remedy.
 func (e *familyError) Hint() string { return "leave -4 and -6 out, or give an address" }
 
-// of are the addresses of the families, those of IPv4 first.
+// of returns the addresses of the families, those of IPv4 first.
 func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	for _, four := range []bool{true, false} {
 		for _, a := range all {
@@ -36,7 +36,7 @@ func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// lookUp are those of a host as it is called at a place, at least one.
+// lookUp returns those of a host as named at a place, at least one.
 func (f Families) lookUp(ctx context.Context, from *vantage.Vantage, host string) ([]netip.Addr, vantage.Took, error) {
 	all, took, err := from.LookUp(ctx, host)
 	if err != nil {
@@ -52,8 +52,8 @@ func (f Families) lookUp(ctx context.Context, from *vantage.Vantage, host string
 	return nil, vantage.Took{LookUp: took}, &familyError{host, family}
 }
 
-// split is an address once for each family that is asked for: a name is dialled by one only.
-// Host is its host.
+// split returns an address once for each requested family: a name is dialled by only one. host is
+// the address's host.
 func (f Families) split(a Address, host string) ([]Address, error) {
 	addr, err := netip.ParseAddr(host)
 	switch literal := err == nil; {
@@ -70,8 +70,8 @@ func (f Families) split(a Address, host string) ([]Address, error) {
 	return []Address{a}, nil
 }
 
-// ByFamily are addresses with a URL as they are dialled by the families: those with a name as
-// their host once for each.
+// ByFamily returns addresses with a URL for the families: those with a name as their host once for
+// each.
 func ByFamily(at []Address, f Families) ([]Address, error) {
 	if f == (Families{}) {
 		return at, nil
@@ -80,7 +80,7 @@ func ByFamily(at []Address, f Families) ([]Address, error) {
 	seen := map[string]bool{}
 	for _, a := range at {
 		u, err := url.Parse(a.URL)
-		if err != nil || u.Host == "" { // a socket's path, or what is refused for itself
+		if err != nil || u.Host == "" { // a socket's path, or refused elsewhere
 			return nil, fmt.Errorf("%s: an address family is of a URL with one host", a.Name)
 		}
 		all, err := f.split(a, u.Hostname())
@@ -128,10 +128,10 @@ func (a Address) dialler() func(ctx context.Context, network, addr string) (net.
 	}
 }
 
-// familyFact is what reports call the family.
+// familyFact is the name of the family in reports.
 const familyFact = "address family"
 
-// family is the family of what was dialled; "" of a socket's path.
+// family returns the family of what was dialled, or "" for a socket's path.
 func family(dial string) string {
 	at, err := netip.ParseAddrPort(dial)
 	switch {

@@ -19,17 +19,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Arg is the argument with which toll asks endpoints for a toll on another machine (see Main).
+// Arg is the argument that makes toll the client for a toll on another machine (see Main).
 const Arg = "__endpoints"
 
-// request is what the process on the other machine is told; it has one of them.
+// request is what the process on the other machine receives: one of the fields.
 type request struct {
 	Open  *opening      `json:"open,omitempty"`
 	Check string        `json:"check,omitempty"` // an endpoint's name
 	Visit *visitRequest `json:"visit,omitempty"`
 }
 
-// opening is who asks whom. It may hold secrets: it goes over the agent's channel.
+// opening describes the client and the endpoints. It may hold secrets: it is sent over the agent's
+// channel.
 type opening struct {
 	Client Client    `json:"client"`
 	At     []Address `json:"at"`
@@ -40,7 +41,7 @@ type visitRequest struct {
 	Load sample.Load `json:"load"`
 }
 
-// reply is what came of a request.
+// reply is the result of a request.
 type reply struct {
 	Path  *sample.Path  `json:"path,omitempty"`
 	Visit *sample.Visit `json:"visit,omitempty"`
@@ -56,10 +57,10 @@ type farError struct {
 
 func (e *farError) Error() string { return e.Text }
 
-// Hint is a remedy; "" if none is known.
+// Hint returns a remedy, or "".
 func (e *farError) Hint() string { return e.Remedy }
 
-// Unwrap is the server's answer, if that was the error.
+// Unwrap returns the server's answer, if that was the error.
 func (e *farError) Unwrap() error {
 	if e.Status == 0 {
 		return nil
@@ -67,7 +68,7 @@ func (e *farError) Unwrap() error {
 	return &openai.StatusError{Code: e.Status}
 }
 
-// told is an error as another machine is told it.
+// told converts an error for another machine.
 func told(err error) *farError {
 	if err == nil {
 		return nil
@@ -84,8 +85,8 @@ func told(err error) *farError {
 	return out
 }
 
-// far has endpoints asked by a process on another machine, which works as on this one: names
-// are looked up there, and what it counts is of there.
+// far uses a process on another machine, which works as on this one: it looks names up there, and
+// its counts are from there.
 type far struct {
 	client Client
 	at     []Address
@@ -111,7 +112,7 @@ func (f *far) Names() []string {
 
 func (f *far) Paths() []sample.Path { return paths(f.Names(), f.facts) }
 
-// Check reaches the machine and has each endpoint answer once, from there.
+// Check connects to the machine and has each endpoint answer once, from there.
 func (f *far) Check(ctx context.Context) (err error) {
 	if f.peer, err = f.client.Reach(ctx); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (f *far) Check(ctx context.Context) (err error) {
 	return nil
 }
 
-// Visit has a visit made there. A process that ended is replaced by another.
+// Visit has a visit made there. A process that ended is replaced.
 func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	if err := f.gone(); err != nil { // at once: nothing there will answer any more
 		return err
@@ -184,8 +185,8 @@ func (f *far) open(ctx context.Context) (err error) {
 	return err
 }
 
-// do has a request obeyed. It takes as long as that takes there, where each has its limit; an
-// interrupt ends the process.
+// do sends a request and waits for the reply. Each kind has its limit there; an interrupt ends the
+// process.
 func (f *far) do(ctx context.Context, o request) (reply, error) {
 	err := f.line.Send(o)
 	var r reply
@@ -208,7 +209,7 @@ func (f *far) do(ctx context.Context, o request) (reply, error) {
 	return r, nil
 }
 
-// gone says that the machine has gone, and how that was seen.
+// gone returns an error if the machine is gone, with how that was noticed.
 func (f *far) gone() error {
 	if f.peer.Err == nil {
 		return nil
@@ -219,7 +220,7 @@ func (f *far) gone() error {
 	return nil
 }
 
-// end ends the process; the error is how it had ended.
+// end ends the process and returns how it had ended.
 func (f *far) end() error {
 	if f.line == nil {
 		return nil
@@ -238,7 +239,7 @@ func (f *far) Close() error {
 	}
 	ended := make(chan struct{})
 	process := f.process
-	_ = f.line.Close() // it ends with its input, and takes its keepers along
+	_ = f.line.Close() // it ends with its input, and its keepers with it
 	go func() { _ = process.Wait(); close(ended) }()
 	select {
 	case <-ended:
@@ -250,11 +251,11 @@ func (f *far) Close() error {
 	return nil
 }
 
-// closeLimit is how long the process may take to end by itself.
+// closeLimit bounds the end of the process.
 const closeLimit = 3 * time.Second
 
-// Main asks endpoints for a toll on another machine, which tells it whom on in and reads what
-// came of that on out. It returns when the input ends. Locate is as in Client.
+// Main runs the client side on a remote machine: it reads endpoints and requests from in and writes
+// results to out. It returns when the input ends. locate is as in Client.
 func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	m, err := meter.New()
 	if err != nil {
@@ -267,7 +268,7 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	requests := make(chan request)
 	go func() {
 		defer close(requests)
-		defer cancel() // what is under way ends with the input
+		defer cancel() // the present request ends with the input
 		for dec := json.NewDecoder(in); ; {
 			var o request
 			if dec.Decode(&o) != nil {
@@ -287,12 +288,12 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	return nil
 }
 
-// worker is that process. An asker is of one endpoint, so that each can be checked by itself.
+// worker is that process. An asker has one endpoint, so that each can be checked separately.
 type worker struct {
 	askers    map[string]Asker
 	locate    Locate
 	meter     *meter.Meter
-	throttled func() int // nil: not known
+	throttled func() int // nil: unknown
 }
 
 func (w *worker) close() error {
@@ -345,7 +346,7 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 	if err != nil {
 		return err
 	}
-	if v.Elapsed == 0 { // else it has readings that are closer to what it measured
+	if v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
 		v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
 	}
 	if w.throttled != nil && v.Client.Counts != nil {

@@ -11,10 +11,10 @@ import (
 
 // record adds a time; one beyond the histogram's range counts as its longest.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(0, int64(d)), h.HighestTrackableValue())) // which is in range
+	_ = h.RecordValue(min(max(0, int64(d)), h.HighestTrackableValue())) // in range
 }
 
-// encoded packs histograms for a record; one that holds nothing is left out.
+// encoded packs histograms for a record, except empty ones.
 func encoded(hs map[string]*hdrhistogram.Histogram) (map[string]*sample.EncodedHisto, error) {
 	out := map[string]*sample.EncodedHisto{}
 	for name, h := range hs {
@@ -30,7 +30,7 @@ func encoded(hs map[string]*hdrhistogram.Histogram) (map[string]*sample.EncodedH
 	return out, nil
 }
 
-// median is the upper one; 0 of none.
+// median returns the upper median, or 0 if there are no values.
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0

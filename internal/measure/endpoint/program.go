@@ -22,7 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Program is routes to a server that runs already, over which a foreign client runs.
+// Program is a set of routes to a running server, over which a foreign client runs.
 type Program struct {
 	client  sample.Program
 	names   []string
@@ -31,9 +31,9 @@ type Program struct {
 	facts   map[string]sample.Path
 	servers servers
 	meter   *meter.Meter
-	// Locate finds the server's end; nil: it is not known.
+	// Locate finds the server's end; nil: unknown.
 	Locate Locate
-	// Progress is told of each route before its client runs for the first time. May be nil.
+	// Progress is called with each route before its client first runs. May be nil.
 	Progress func(name string)
 }
 
@@ -41,16 +41,16 @@ type Program struct {
 type route struct {
 	host string // a name or an address
 	port uint16
-	only Families // of both, one: where a name is asked for in each
+	only Families // of both families, if a name is used in each
 	from *vantage.Vantage
-	addr netip.Addr // as it was found first
+	addr netip.Addr // the first one found
 }
 
-// hostName is what a name may be: none of its characters is special to a shell.
+// hostName matches names without characters that are special to a shell.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$`)
 
-// ParseRoutes reads [NAME=]HOST:PORT; a route without a name is called what it is. With both
-// families a name is two routes. URL is HOST:PORT then.
+// ParseRoutes parses [NAME=]HOST:PORT; the default name is HOST:PORT. With both families a name is
+// two routes. URL is then HOST:PORT.
 func ParseRoutes(words []string, f Families) ([]Address, error) {
 	var out []Address
 	seen := map[string]bool{}
@@ -101,8 +101,8 @@ func parseRoute(s string) (*route, error) {
 	return &route{host: host, port: uint16(port)}, nil
 }
 
-// newProgram has a client run over routes that ParseRoutes read; nothing is started yet. The
-// caller calls Close.
+// newProgram returns a Program for routes of ParseRoutes; it starts nothing yet. The caller calls
+// Close.
 func newProgram(at []Address, client sample.Program) (*Program, error) {
 	m, err := meter.New()
 	if err != nil {
@@ -120,11 +120,11 @@ func newProgram(at []Address, client sample.Program) (*Program, error) {
 	return p, nil
 }
 
-// Names are the routes' in their order.
+// Names returns the routes' names in order.
 func (p *Program) Names() []string { return p.names }
 
-// Check runs the client once over each route: that warms up what the route leads to, and says
-// at once what does not work.
+// Check runs the client once over each route: that warms up the server, and shows at once what does
+// not work.
 func (p *Program) Check(ctx context.Context) error {
 	for _, name := range p.names {
 		if p.Progress != nil {
@@ -239,8 +239,7 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 	return nil
 }
 
-// noteConnections puts what the client's connections counted into the visit; of a kernel that
-// does not tell, nothing.
+// noteConnections records what the client's connections counted, if the kernel reports it.
 func noteConnections(t *sock.Tally, v *sample.Visit) {
 	v.Client.Counts = map[string]int64{}
 	if t == nil {
@@ -260,16 +259,16 @@ func (p *Program) Close() error {
 	return nil
 }
 
-// keptOutput is how much of a client's output a visit keeps, in bytes of each stream.
+// keptOutput is the number of bytes that a visit keeps of each of a client's output streams.
 const keptOutput = 4 << 10
 
-// keeper is of the programs in a place.
+// keeper is the keeper of the programs in a place.
 type keeper struct {
 	*program.Control
 	process *path.Process
 }
 
-// keeperAt is the keeper in a place, which it starts if there is none.
+// keeperAt returns the keeper in a place, which it starts if necessary.
 func (p *Program) keeperAt(v *vantage.Vantage) (*keeper, error) {
 	if k := p.keepers[v]; k != nil {
 		return k, nil
@@ -282,19 +281,19 @@ func (p *Program) keeperAt(v *vantage.Vantage) (*keeper, error) {
 	return p.keepers[v], nil
 }
 
-// dismiss ends the keeper in a place, which is the first process of a PID namespace: all that
-// is left there ends with it.
+// dismiss kills the keeper in a place, which is the first process of a PID namespace: everything
+// left there ends with it.
 func (p *Program) dismiss(v *vantage.Vantage) {
 	k := p.keepers[v]
 	delete(p.keepers, v) // the next visit has a new one
 	_ = k.process.Kill() // it may have ended
 	_ = k.Close()
-	_ = k.process.Wait() // it was killed: how it ended says nothing
+	_ = k.process.Wait() // it was killed: its exit status does not matter
 }
 
 func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port) }
 
-// refusedError says that nothing listens at an address.
+// refusedError reports that nothing listens at an address.
 type refusedError struct {
 	at   netip.AddrPort
 	from string // the place; "": this machine
@@ -313,7 +312,8 @@ func (e *refusedError) Hint() string {
 }
 
 // refused returns a *refusedError if both TCP and UDP are refused at the route's address: clients
-// that try again for long would only hide that. What gives no answer may still serve the client.
+// that retry for long would only hide that. An address without any answer may still serve the
+// client.
 func (r *route) refused(ctx context.Context) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -323,7 +323,7 @@ func (r *route) refused(ctx context.Context) error {
 		return c.Close()
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return nil // the client will say what it is
+		return nil // the client will report what it is
 	}
 	if c, _, err = r.from.Dial(ctx, "udp", r.dial().String()); err != nil {
 		return nil
@@ -341,7 +341,7 @@ func (r *route) refused(ctx context.Context) error {
 	return nil
 }
 
-// lookUp are the host's addresses of the families that count, at least one.
+// lookUp returns the host's addresses of the requested families, at least one.
 func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {
 	addrs, took, err := r.only.lookUp(ctx, r.from, r.host)
 	return addrs, took.LookUp, err

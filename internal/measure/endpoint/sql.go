@@ -16,7 +16,7 @@ import (
 
 // SQL is the endpoints of a database.
 type SQL struct {
-	Locate    Locate // nil: the server's end is not known
+	Locate    Locate // nil: the server's end is unknown
 	names     []string
 	endpoints map[string]*database.Database
 	facts     map[string]sample.Path
@@ -39,7 +39,7 @@ func NewSQL(at []Address, o database.Options) (*SQL, error) {
 	return s, nil
 }
 
-// Names are the endpoints' in their order.
+// Names returns the endpoints' names in order.
 func (s *SQL) Names() []string { return s.names }
 
 // Check has each endpoint answer a page.
@@ -70,18 +70,17 @@ func (s *SQL) Close() error { return nil }
 // Paths describes the endpoints as Check found them.
 func (s *SQL) Paths() []sample.Path { return paths(s.names, s.facts) }
 
-// browse is what the sessions of a visit saw.
+// browse is what the sessions of a visit measured.
 type browse struct {
-	mu           sync.Mutex // guards following
+	mu           sync.Mutex // guards the fields that follow
 	page, query  *hdrhistogram.Histogram
 	party        sample.Party
 	connect, rtt []float64
 	suspects     suspects
 }
 
-// Visit has each of the load's sessions ask for pages: for the warm-up, and then
-// until the window is over. Pages count that began in it; the last one is waited
-// for.
+// Visit has each of the load's sessions ask for pages, for the warm-up and then until the window is
+// over. Pages count that began in the window; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), limitsOf(s.from[cell.Mode], s.servers[cell.Mode].Stops)
