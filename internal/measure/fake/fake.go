@@ -1,6 +1,6 @@
-// Package fake is a backend without a kernel: its places run scripted workers in
-// this process and its hops count what the script says. With a fake clock the
-// engine runs end to end without waiting and always gives the same numbers.
+// Package fake is a backend without a kernel: its places run scripted workers in this process and
+// its hops count what the script says. With a fake clock the engine runs end to end without waiting
+// and always gives the same numbers.
 package fake
 
 import (
@@ -21,65 +21,63 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Builder is the fake backend. The zero value builds every path and moves
-// DefaultRate over it.
+// Builder is the fake backend. The zero value builds every path and moves DefaultRate over it.
 type Builder struct {
-	// Unsupported and Broken say which paths Check and Build refuse.
+	// Unsupported and Broken have the errors of Check and Build.
 	Unsupported, Broken map[path.Spec]error
-	// Rate is the bytes a second of bulk, or the round trips a second of rr,
-	// in the n-th visit to a path (from 0); nil means DefaultRate always.
+	// Rate returns the bytes per second of bulk, or the round trips per second of rr, in the n-th
+	// visit to a path (from 0); nil means always DefaultRate.
 	Rate func(s path.Spec, load string, n int) float64
-	// Die says which visits' servers die in mid-load, Bypass which visits'
-	// bytes no hop sees; nil means none.
+	// Die selects visits whose servers die during the load, Bypass those whose bytes no hop sees;
+	// nil means none.
 	Die, Bypass func(s path.Spec, n int) bool
-	// Share is what part of the rate each process of a crowd's clients gets; nil
-	// means the same for all.
+	// Share returns the part of the rate for each process of a crowd's clients; nil means equal
+	// parts.
 	Share func(s path.Spec, client, proc int) float64
-	// Deaf says which paths' clients cannot connect; nil means none.
+	// Deaf selects paths whose clients cannot connect; nil means none.
 	Deaf func(s path.Spec) bool
-	// Starve says which visits' ends measure a tenth of the window only.
+	// Starve selects visits whose ends measure only a tenth of the window.
 	Starve func(s path.Spec, n int) bool
-	// Common says that all paths have one hop, which counts the bytes of all, and Foreign
-	// what other programs move there between two readings of it.
+	// Common means that all paths have one hop, which counts the bytes of all, and Foreign is what
+	// other programs move there between two readings.
 	Common  bool
 	Foreign uint64
-	// Slice changes what an end says of its k-th slice (the run-in is 0) in the n-th
-	// visit to the path; nil means that all are as the rate has them.
+	// Slice changes what an end reports of its k-th slice (the run-in is 0) in the n-th visit to
+	// the path; nil leaves it to the rate.
 	Slice func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats)
-	// Program is what the keeper of a path's programs says to a request of the n-th
-	// visit to the path (from 0), and thereby what they do; nil means that they do
-	// well and print nothing. Die is asked about their clients, and Bypass too.
+	// Program returns the reply of the keeper of a path's programs to a request of the n-th visit
+	// (from 0), and thereby what they do; nil means that they succeed and print nothing. Die and
+	// Bypass apply to their clients, too.
 	Program func(s path.Spec, o program.Request, n int) program.State
-	// Headroom is what a path has for connections that end, and is asked each time
-	// that one is drained; nil means that paths cannot be.
+	// Headroom returns what a path has for connections that end, each time that one is drained; nil
+	// means that paths cannot be drained.
 	Headroom func(s path.Spec) sample.Headroom
-	// Settings are what a path's settings are after so many visits to it; nil means
-	// that the backend cannot tell.
+	// Settings returns a path's settings after a number of visits to it; nil means that the backend
+	// cannot read any.
 	Settings func(s path.Spec, visits int) ([]path.Setting, error)
 
-	mu     sync.Mutex // guards following
-	Open   int        // paths that were built and not closed
+	mu     sync.Mutex // guards the fields that follow
+	Open   int        // number of paths that were built and not closed
 	Visits []path.Spec
 	Loads  []sample.Load // of Visits
-	// Keepers counts those that were started on each path, and Kept those that
-	// still run.
+	// Keepers counts those that were started on each path, and Kept those that still run.
 	Keepers map[path.Spec]int
 	Kept    int
 	common  sample.Counters
-	// listens are the paths on which a server that shares its address waits for its client;
-	// where all have one hop they share one address, too, that of the zero path.
+	// listens are the paths on which a server that shares its address waits for its client; if all
+	// have one hop they share one address, too, that of the zero path.
 	listens map[path.Spec]bool
 }
 
-// DefaultRate is bytes or round trips a second.
+// DefaultRate is in bytes or round trips per second.
 const DefaultRate = 1e6
 
 var _ path.Builder = (*Builder)(nil)
 
-// Name is "fake".
+// Name returns "fake".
 func (b *Builder) Name() string { return "fake" }
 
-// Check refuses what is in Unsupported.
+// Check returns the error in Unsupported.
 func (b *Builder) Check(_ context.Context, s path.Spec) error { return b.Unsupported[s] }
 
 // Build builds a path with one hop.
@@ -120,7 +118,7 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// visited is how often the path was visited.
+// visited returns the number of visits to the path.
 func (b *Builder) visited(s path.Spec) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,10 +135,10 @@ type line struct {
 	builder *Builder
 	spec    path.Spec
 
-	mu      sync.Mutex // guards following
+	mu      sync.Mutex // guards the fields that follow
 	counted sample.Counters
 	visits  map[int64]int // start of a visit's schedule -> its number
-	served  int           // servers of programs that were started
+	served  int           // number of programs' servers that were started
 }
 
 // read reads the common hop.
@@ -195,7 +193,7 @@ func (b *Builder) count(s path.Spec, keepers int) {
 	}
 }
 
-// keep answers orders until the input ends.
+// keep answers requests until the input ends.
 func (p place) keep(in io.Reader, out io.Writer) error {
 	defer p.builder.count(p.spec, -1)
 	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
@@ -217,7 +215,7 @@ func (p place) keep(in io.Reader, out io.Writer) error {
 // programBytes are what the hop counts each way of a client's visit.
 const programBytes = 4096
 
-// follow does what a request says. Only a server is waited for until it is ready.
+// follow carries out a request. It waits for the readiness of servers only.
 func (p place) follow(o program.Request) (program.State, error) {
 	b := p.builder
 	p.mu.Lock()
@@ -238,7 +236,7 @@ func (p place) follow(o program.Request) (program.State, error) {
 	return b.Program(p.spec, o, n), nil
 }
 
-// errDied is how a scripted death looks to the one who waits for it.
+// errDied is the error of a process that the script kills.
 var errDied = errors.New("signal: killed")
 
 func (p place) work(in io.Reader, out io.Writer) error {
@@ -267,8 +265,8 @@ func (p place) work(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// open is an end's answer to its request, and what is left to be done when it ends. An
-// address that is shared is taken until the client is connected.
+// open returns an end's answer to its request, and what to do when it ends. A shared address is
+// taken until the client is connected.
 func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	b := p.builder
 	b.mu.Lock()
@@ -298,7 +296,7 @@ func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	return worker.Reply{Ready: true}, func() {}
 }
 
-// visit numbers a path's visits; both ends of one have the same start.
+// visit returns the number of a path's visit; both ends of one have the same start.
 func (l *line) visit(when load.Schedule) int {
 	if _, ok := l.visits[when.Start]; !ok {
 		l.visits[when.Start] = len(l.visits)
@@ -306,7 +304,7 @@ func (l *line) visit(when load.Schedule) int {
 	return l.visits[when.Start]
 }
 
-// count is what the hop sees of one end's receiving.
+// count adds what one end received to the hop.
 func (p place) count(role worker.Role, party sample.Party) {
 	var c sample.Counters
 	if role == worker.Server {
@@ -322,13 +320,13 @@ func (p place) count(role worker.Role, party sample.Party) {
 
 // Clock is a clock that only moves when a caller sleeps.
 type Clock struct {
-	mu  sync.Mutex // guards following
+	mu  sync.Mutex // guards the fields that follow
 	now int64
 	// OnSleep is called with the time before each sleep; may be nil.
 	OnSleep func(now int64)
 }
 
-// Now is the clock in ns.
+// Now returns the clock in ns.
 func (c *Clock) Now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -349,7 +347,7 @@ func (c *Clock) Sleep(ctx context.Context, t int64) error {
 	return nil
 }
 
-// Meter reads two CPUs, each half busy by the clock. Client and server share one for three quarters
+// Meter has two CPUs, each half busy by the clock. Client and server share one for three quarters
 // of the time.
 type Meter struct{ Clock *Clock }
 
@@ -359,7 +357,7 @@ func (m Meter) Together(...meter.Pair) (stop func() *float64) {
 	return func() *float64 { return &x }
 }
 
-// Read reads the clock as CPU time.
+// Read returns the clock as CPU time.
 func (m Meter) Read(pids ...int) (meter.Reading, error) {
 	s := float64(m.Clock.Now()) / 1e9
 	cpu := sample.CPU{User: s / 4, System: s / 4, Idle: s / 2}

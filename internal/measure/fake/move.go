@@ -35,7 +35,7 @@ func (p place) move(o worker.Request, when load.Schedule) (worker.Reply, error) 
 		return p.moveCrowd(o, rate, seconds, n), nil
 	}
 	amount := int64(rate * seconds)
-	if n := workload.BulkOf(o.Load).Bytes; n > 0 { // they end it, not the clock
+	if n := workload.BulkOf(o.Load).Bytes; n > 0 { // its bytes end it, not the clock
 		amount = n * int64(max(1, o.Load.Streams))
 		seconds = float64(amount) / rate
 	}
@@ -89,7 +89,7 @@ func moveTrips(o worker.Request, rate float64, amount int64, reply *worker.Reply
 	return err
 }
 
-// moveBytes makes the numbers of one end of a load that moves as much as it can.
+// moveBytes makes the numbers of one end of a load that moves as much as possible.
 func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	if size := int64(workload.UDPOf(o.Load).Size); size > 0 { // none is lost
 		party.Counts = map[string]int64{workload.CountDatagrams: amount / size}
@@ -104,8 +104,8 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	}
 }
 
-// moveCrowd makes the numbers of one end of many, whose rates make up the whole.
-// What each client process gets is its server's word.
+// moveCrowd makes the numbers of one end of many, whose rates add up to the whole. Its server
+// reports what each client process gets.
 func (p place) moveCrowd(o worker.Request, rate, seconds float64, n int) worker.Reply {
 	b := p.builder
 	servers, clients := p.spec.Count()
