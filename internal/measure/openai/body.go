@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// body is a response's, without the chunked coding (RFC 9112, 7.1). A Read returns
-// what has come and does not wait for the rest of its chunk.
+// body is a response's body without the chunked coding (RFC 9112, 7.1). A Read returns what has
+// come and does not wait for the rest of its chunk.
 type body struct {
 	br      *bufio.Reader
 	framing framing
@@ -30,7 +30,7 @@ const (
 	maxTrailer = maxHead // bytes of all of them
 )
 
-// framing is what tells where a body ends.
+// framing is how a body's end is known.
 type framing int
 
 const (
@@ -77,8 +77,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bearable refuses what is announced to be longer than any response may be. Who
-// means it would send that for ever, and who does not cannot be read on.
+// bearable returns an error for an announced length beyond that of any response: a server that
+// means it would send for ever.
 func (b *body) bearable(what, size string) error {
 	if b.left <= b.most {
 		return nil
@@ -86,7 +86,7 @@ func (b *body) bearable(what, size string) error {
 	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size, b.most>>20)
 }
 
-// next reads up to the data of the next chunk. Behind the last one it is io.EOF.
+// next reads up to the data of the next chunk. After the last one it returns io.EOF.
 func (b *body) next() error {
 	if b.within {
 		if end, err := b.line(chunkEnd); err != nil {
@@ -101,7 +101,7 @@ func (b *body) next() error {
 	}
 	digits, _, _ := strings.Cut(size, ";") // an extension may follow
 	digits = strings.TrimRight(digits, " \t")
-	b.left, err = strconv.ParseUint(digits, 16, 64) // the greatest number, if it is greater still
+	b.left, err = strconv.ParseUint(digits, 16, 64) // the maximum, if it overflows
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("malformed size of a chunk: %.40q", size)
 	}
@@ -142,6 +142,5 @@ func (b *body) line(part string) (string, error) {
 	return strings.TrimSuffix(string(s[:len(s)-1]), "\r"), nil
 }
 
-// whole reports whether the body was read to an end behind which another response
-// can follow.
+// whole reports whether the body was read to an end that another response can follow.
 func (b *body) whole() bool { return errors.Is(b.err, io.EOF) && b.framing != byClose }

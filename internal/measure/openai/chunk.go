@@ -6,16 +6,15 @@ import (
 	"strconv"
 )
 
-// piece is what an event of the stream says.
+// piece is the content of an event of the stream.
 type piece struct {
 	token  bool   // it has content
-	finish string // why the model stopped; "": it did not
-	tokens int    // of the response so far, as the server counts; 0: not said
-	fault  string // why the server cannot go on; "": it can
+	finish string // why the model stopped; "": it has not
+	tokens int    // of the response so far, by the server's count; 0: unknown
+	fault  string // why the server cannot continue; "": it can
 }
 
-// chunk is a chat completion chunk, or one of the older completions, as far as it
-// matters here.
+// chunk has the relevant parts of a chat completion chunk, or one of the older completions.
 type chunk struct {
 	Object  string `json:"object"`
 	Choices []struct {
@@ -55,8 +54,8 @@ func parseChunk(data []byte) (piece, error) {
 	return p, nil
 }
 
-// filled is whether a member has something in it, whatever its type: content is a
-// string with most servers and a list of parts with some.
+// filled reports whether a member is not empty, whatever its type: content is a string with most
+// servers and a list of parts with some.
 type filled bool
 
 func (f *filled) UnmarshalJSON(b []byte) error {
@@ -73,8 +72,7 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// count is a number of tokens. Anything else is 0: a server that says it oddly has
-// not said it.
+// count is a number of tokens. Anything else counts as 0.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {
@@ -86,8 +84,8 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// faultText is the message in the JSON of an error, as llama.cpp, vLLM, Ollama,
-// FastAPI and gateways write it; "" if it is no JSON.
+// faultText returns the message in the JSON of an error, as llama.cpp, vLLM, Ollama, FastAPI and
+// gateways write it, or "" if it is not JSON.
 func faultText(b []byte) string {
 	var members struct {
 		Error   json.RawMessage `json:"error"`
@@ -104,7 +102,7 @@ func faultText(b []byte) string {
 	return canonical(b)
 }
 
-// memberText is a string, the message in an object, or the JSON of anything else.
+// memberText returns a string, the message in an object, or the JSON of anything else.
 func memberText(m json.RawMessage) string {
 	var has filled
 	if len(m) == 0 || has.UnmarshalJSON(m) != nil || !bool(has) {
@@ -123,7 +121,7 @@ func memberText(m json.RawMessage) string {
 	return canonical(m)
 }
 
-// canonical rewrites JSON, with the escapes that a secret is looked for in.
+// canonical rewrites JSON with the escapes in which secrets are looked for.
 func canonical(b []byte) string {
 	var v any
 	if json.Unmarshal(b, &v) != nil {

@@ -7,21 +7,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// hidden is shown for what must not be.
+// hidden replaces secrets.
 const hidden = "***"
 
-// maxText is how much of a text of the server is shown, in characters.
+// maxText bounds what is shown of a server's text, in characters.
 const maxText = 200
 
-// secrets are what must not be printed: the API key and the values of the URL's
-// query.
+// secrets are what must not be printed: the API key and the values of the URL's query.
 type secrets struct{ secret.Set }
 
 func newSecrets(key string, u *url.URL) secrets {
-	// Shorter values of a query are versions and switches, and no secrets.
+	// Shorter values of a query are versions and switches, not secrets.
 	const shortest = 8
 	var hide []string
-	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it stands in a cleaned text
+	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it is in a cleaned text
 	add(key)
 	for _, values := range u.Query() {
 		for _, v := range values {
@@ -33,9 +32,9 @@ func newSecrets(key string, u *url.URL) secrets {
 	return secrets{secret.New(hidden, hide...)}
 }
 
-// clean makes one short line out of a text of the server. Characters are replaced
-// before the secrets are looked for and never taken out, which could put a secret
-// together: of white space a space stays.
+// clean makes one short line of a server's text. Characters are replaced before the secrets are
+// looked for and never removed, which could join the parts of a secret: white space becomes a
+// space.
 func (s secrets) clean(text string) string {
 	return printable.Start(s.Hide(printable.Words(text)), maxText)
 }

@@ -26,25 +26,25 @@ const (
 	maxBody      = 64 << 20
 )
 
-// socket reads in large pieces and remembers when the last one came. What is above
-// it, TLS too, reads from the piece until it is used up; so the time of anything
-// that comes out at the top is that of the last read.
+// socket reads in large pieces and remembers when the last one came. The layers above, including
+// TLS, read from the piece until it is used up; so the time of anything that they return is that of
+// the last read.
 type socket struct {
 	net.Conn
 	buf   []byte
 	rest  []byte    // of the piece
 	at    time.Time // when the last read returned
 	reads int
-	left  int    // bytes that may yet come
-	over  error  // if more do
-	err   error  // that ended the last read
-	first []byte // of what came since allow: as much as tells HTTP from other protocols
+	left  int    // that may still come
+	over  error  // the error if more do
+	err   error  // of the last read
+	first []byte // the first bytes since allow: enough to distinguish HTTP from other protocols
 }
 
-// protocol is what a response begins with.
+// protocol begins every response.
 const protocol = "HTTP/"
 
-// otherwise reports whether what came begins as no response does.
+// otherwise reports whether the received bytes cannot begin a response.
 func (s *socket) otherwise() bool { return !strings.HasPrefix(protocol, string(s.first)) }
 
 // allow bounds what may come from now on.
@@ -78,19 +78,19 @@ type conn struct {
 	socket   *socket
 	br       *bufio.Reader
 	tls      string // its version; "": none
-	hints    int    // informational responses before the one that is waited for
+	hints    int    // informational responses before the awaited one
 	hint     string // the status of the last
 	lookUp   time.Duration
-	lost     Lost // as far as a response was told
+	lost     Lost // as of the last call of told
 }
 
-// Lost is what the kernel saw of packets that were lost or late on the client's side.
+// Lost is what the kernel counted of lost and late packets on the client's side.
 type Lost struct {
 	Resent     uint32 // segments of requests that were sent again
 	OutOfOrder uint32 // segments of responses that came before others that were due
 }
 
-// connect opens one and says how long that took, without looking up the name.
+// connect opens a connection and returns how long that took, without looking up the name.
 func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
 	defer cancel()
@@ -125,14 +125,14 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 	return c, time.Since(how.Began), nil
 }
 
-// drop closes the socket at once: TLS would first send a farewell and wait for it.
+// drop closes the socket at once: TLS would first send a closing message and wait for it.
 func (c *conn) drop() { c.socket.Close() }
 
-// waitUntil bounds the reads from now on. It fails on a closed connection only,
-// which the next read tells better.
+// waitUntil bounds the reads from now on. It fails only on a closed connection, which the next read
+// reports.
 func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
-// errHints says that informational responses do not end.
+// errHints means that informational responses do not end.
 var errHints = errors.New("too many informational responses")
 
 // head reads the head of a response, and those of informational ones before it.
@@ -150,8 +150,7 @@ func (c *conn) head() (*http.Response, error) {
 	return nil, errHints
 }
 
-// quiet reports whether nothing came on an idle connection: neither its end nor
-// unrequested bytes.
+// quiet reports whether nothing came on an idle connection: neither its end nor unrequested bytes.
 func (c *conn) quiet() bool {
 	if c.br.Buffered() > 0 || len(c.socket.rest) > 0 {
 		return false
@@ -164,8 +163,8 @@ func (c *conn) quiet() bool {
 	return quiet
 }
 
-// told is the kernel's smoothed round-trip time, 0 if it is unknown, and what was lost
-// since the last call.
+// told returns the kernel's smoothed round-trip time, or 0 if unknown, and what was lost since the
+// last call.
 func (c *conn) told() (rtt time.Duration, lost Lost) {
 	c.control(func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
@@ -184,7 +183,7 @@ func (c *conn) control(f func(fd int)) {
 		return
 	}
 	if raw, err := sc.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // closed: nothing is known
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // fails if it was closed
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package openai is the client's end of an OpenAI-compatible endpoint that streams
-// its responses, as the servers of llama.cpp, llama-cpp-python, vLLM and Ollama and
-// the gateways before them do. It times when the tokens arrive.
+// Package openai is the client of an OpenAI-compatible endpoint that streams its responses, such as
+// the servers of llama.cpp, llama-cpp-python, vLLM and Ollama and gateways to them. It times when
+// the tokens arrive.
 //
 //	e, err := openai.New("http://127.0.0.1:8080", openai.Options{Timeout: 30 * time.Second})
 //	facts, err := e.Probe(ctx) // finds the model, and whether it answers
@@ -8,17 +8,17 @@
 //	defer s.Close()
 //	r, err := s.Ask(ctx)
 //
-// A token's time is when the read of the socket returned that brought the last byte
-// of its event, below TLS and HTTP. Requests are written and read here and not by
-// net/http's Transport: its reading of chunked bodies holds an event back until the
-// rest of the chunk has come, and it hands a response's head to another goroutine.
+// A token's time is when the read of the socket returned that brought the last byte of its event,
+// below TLS and HTTP. Requests are written and read here and not by net/http's Transport, which
+// holds an event back until the rest of its chunk has come, and passes a response's head to another
+// goroutine.
 //
-// Be aware that an event is called a token, though a server may put several or a
-// part of one into it; what the server itself counts is in Response.Tokens. Nothing
-// is sent through a proxy, no redirect is followed, and HTTP is 1.1.
+// Be aware that an event is called a token, though a server may put several or a part of one into
+// it; the server's own count is in Response.Tokens. Nothing is sent through a proxy, no redirect is
+// followed, and HTTP is 1.1.
 //
-// Texts of the server are shortened, without control characters and without the
-// API key before they are part of an error or of Facts.
+// Texts of the server are shortened, and control characters and the API key removed, before they
+// are part of an error or of Facts.
 package openai
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
 )
 
-// Options are what is asked and how long is waited. The zero value is usable.
+// Options say what to ask for and how long to wait. The zero value is usable.
 type Options struct {
 	Model     string        // "": the first that the server lists (see Probe), or "default"
 	Prompt    string        // "": one that makes any model count
@@ -45,8 +45,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
-// Endpoint is where responses are asked for. Its sessions may be used at the same
-// time, but not while Probe runs.
+// Endpoint is where responses are requested. Its sessions may be used at the same time, but not
+// while Probe runs.
 type Endpoint struct {
 	o       Options
 	url     *url.URL
@@ -55,8 +55,7 @@ type Endpoint struct {
 
 	mostTokens, mostBytes int // of a response
 
-	// For tests: how to connect, and which authorities TLS trusts; nil: as the
-	// system does.
+	// For tests: how to connect, and which authorities TLS trusts; nil: the system's.
 	dial  func(ctx context.Context, addr string) (net.Conn, error)
 	roots *x509.CertPool
 }
@@ -66,8 +65,8 @@ const (
 	legacyPath = "/completions"
 )
 
-// New reads the URL of an endpoint: of a server, of its …/v1, or of its
-// …/chat/completions; one of …/completions is asked in the older way.
+// New parses the URL of an endpoint: of a server, of its …/v1, or of its …/chat/completions; for
+// one of …/completions it uses the older interface.
 func New(rawURL string, o Options) (*Endpoint, error) {
 	if o.Prompt == "" {
 		o.Prompt = "Count from one to one thousand in words, without a pause."
@@ -106,8 +105,8 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}, nil
 }
 
-// parseURL makes the URL of the completions. Its errors quote nothing in which a
-// password could be.
+// parseURL returns the URL of the completions. Its errors quote nothing that could contain a
+// password.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil && strings.Contains(raw, "@") {
@@ -136,7 +135,7 @@ func parseURL(raw string) (*url.URL, error) {
 		u = u.JoinPath("v1", chatPath)
 	case strings.HasSuffix(path, "/v1"):
 		u = u.JoinPath(chatPath)
-	case !strings.HasSuffix(path, legacyPath): // which chatPath ends in, too
+	case !strings.HasSuffix(path, legacyPath): // chatPath ends in it, too
 		return nil, fmt.Errorf("the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s", u.Path, chatPath, legacyPath)
 	case path != u.Path:
 		u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
@@ -144,7 +143,7 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// String is the URL as it may be printed: the values of its query are not shown.
+// String returns the URL without the values of its query.
 func (e *Endpoint) String() string {
 	shown := *e.url
 	pairs := strings.Split(shown.RawQuery, "&")
@@ -160,7 +159,7 @@ func (e *Endpoint) String() string {
 	return e.secrets.Hide(shown.String())
 }
 
-// addr is where to connect.
+// addr returns the address to connect to.
 func (e *Endpoint) addr() string {
 	port := e.url.Port()
 	switch {
@@ -173,5 +172,5 @@ func (e *Endpoint) addr() string {
 	return net.JoinHostPort(e.url.Hostname(), port)
 }
 
-// Open makes a session; it connects when it is first asked.
+// Open returns a session, which connects on its first request.
 func (e *Endpoint) Open() *Session { return &Session{e: e, buf: make([]byte, pieceSize)} }

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// defaultModel is asked for if none is known; servers with one model overlook it.
+// defaultModel is the name if none is known; servers with one model ignore it.
 const defaultModel = "default"
 
 // Facts are what a probe finds out about an endpoint.
 type Facts struct {
-	Model  string // that is asked for
-	Server string // as it calls itself; "": it does not
+	Model  string // the requested one
+	Server string // its name for itself; "": none
 	Remote netip.AddrPort
 	TLS    string // its version, like "TLS 1.3"; "": none
 	HTTP   string // the version of its answers, like "HTTP/1.1"
 }
 
-// shortProbe is how many tokens a probe asks for.
+// shortProbe is the number of tokens that a probe asks for.
 const shortProbe = 4
 
-// Probe finds the model if the options name none, for all sessions that ask later,
-// and has one short response streamed to see that the endpoint answers.
+// Probe determines the model if the options name none, for all later sessions, and requests one
+// short streamed response to check that the endpoint answers.
 func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 	s := e.Open()
 	defer s.Close()
@@ -36,7 +36,7 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 		if err != nil && (s.opens == 0 || ctx.Err() != nil) {
 			return Facts{}, e.failed(ctx, "list the models of", err)
 		}
-		if err != nil { // many a gateway lists none
+		if err != nil { // many gateways list none
 			m = defaultModel
 		}
 		e.o.Model = m
@@ -57,7 +57,7 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 	}, nil
 }
 
-// firstModel asks for the list of models.
+// firstModel requests the list of models.
 func (s *Session) firstModel(ctx context.Context) (string, error) {
 	const longestList = 8 << 20 // bytes; gateways list thousands
 	req, err := http.NewRequest(http.MethodGet, s.e.modelsURL().String(), nil)
@@ -81,7 +81,7 @@ func (s *Session) firstModel(ctx context.Context) (string, error) {
 	return model, err
 }
 
-// modelsURL is beside that of the completions.
+// modelsURL returns the URL of the list, next to that of the completions.
 func (e *Endpoint) modelsURL() *url.URL {
 	u := *e.url
 	suffix := chatPath

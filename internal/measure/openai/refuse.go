@@ -26,7 +26,7 @@ func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
 }
 
-// refused says why an answer is no stream of events; it is nil if it is one.
+// refused returns why an answer is not a stream of events, or nil if it is one.
 func (s *Session) refused(a *answer) error {
 	if err := s.failed(a, ", which holds its events back"); err != nil {
 		return err
@@ -41,7 +41,8 @@ func (s *Session) refused(a *answer) error {
 	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
 }
 
-// failed says why an answer is no response at all, or a compressed one, of which more is said; it is nil if it is neither.
+// failed returns why an answer is not a response, or is a compressed one, for which compressed adds
+// a remedy; nil if it is neither.
 func (s *Session) failed(a *answer, compressed string) error {
 	if a.StatusCode/100 == 3 {
 		return s.redirected(a)
@@ -68,7 +69,7 @@ func (s *Session) redirected(a *answer) error {
 	return &StatusError{a.StatusCode, s.e.secrets.clean(fmt.Sprintf("and redirects to %s, which is not followed", u))}
 }
 
-// status is the error of an answer that is none.
+// status returns the error of an answer with another status.
 func (s *Session) status(a *answer) error {
 	_, reason, _ := strings.Cut(a.Status, " ")
 	text := s.e.secrets.clean(reason)
@@ -78,7 +79,7 @@ func (s *Session) status(a *answer) error {
 	return &StatusError{a.StatusCode, text}
 }
 
-// coding is how the body is compressed; "": it is not.
+// coding returns how the body is compressed, or "".
 func (a *answer) coding() string {
 	enc := a.Header.Get("Content-Encoding")
 	if strings.EqualFold(enc, "identity") {
@@ -87,7 +88,7 @@ func (a *answer) coding() string {
 	return enc
 }
 
-// text is what a body says to a human: the message of its JSON, or its front.
+// text returns the message in a body's JSON, or its front.
 func (s *Session) text(a *answer) string {
 	const (
 		most    = 1 << 20 // bytes
@@ -113,9 +114,9 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 	return b, err == nil && int64(len(b)) < most
 }
 
-// noAnswer says why no head of a response came on a connection within a time.
+// noAnswer returns why no head of a response came on a connection in time.
 func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
-	if c.socket.err != nil && !c.socket.otherwise() { // of a line that was cut off, what is read is the front
+	if c.socket.err != nil && !c.socket.otherwise() { // for a line that was cut off, what was read is the front
 		err = c.socket.err
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
@@ -138,13 +139,12 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
 }
 
-// gone reports whether an error of a connection is that the other side closed it.
+// gone reports whether an error of a connection means that the other side closed it.
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
-// failed completes an error: a context that is over is the cause of any, and no
-// secret is in it.
+// failed completes an error: a finished context is the cause of any, and secrets are removed.
 func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

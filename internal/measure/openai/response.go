@@ -14,14 +14,14 @@ import (
 // maxTokens bounds a response.
 const maxTokens = 1_000_000
 
-// Response is what was seen of one. Its times count from when the request began to
-// be written on the open connection.
+// Response is what was measured of one. Its times count from the first write of the request on the
+// open connection.
 type Response struct {
-	Connect  time.Duration   // to open the connection, TLS included and name look-up not; 0: it was open
+	Connect  time.Duration   // to open the connection, with TLS and without the name's look-up; 0: it was open
 	Arrivals []time.Duration // of each event that has content
-	Glued    int             // of these, those that came in one read with another of them
+	Glued    int             // of these, those that came in one read with another one
 	End      time.Duration   // when [DONE] came, or the body's end
-	Tokens   int             // as the server counts them; 0: it did not say
+	Tokens   int             // by the server's count; 0: unknown
 	Finish   string          // why the model stopped: "stop", "length", …
 	RTT      time.Duration   // the kernel's smoothed round-trip time at the end; 0: unknown
 	LookUp   time.Duration   // of the server's name, if the connection was opened; 0: an address was given
@@ -36,7 +36,7 @@ type stream struct {
 	r      *Response
 	events sse.Decoder
 	read   int // the number of the read that brought the last token
-	same   int // tokens that it brought
+	same   int // number of tokens in that read
 	done   bool
 }
 
@@ -77,7 +77,7 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	return st.r, nil
 }
 
-// event reads an event. What follows [DONE] is none of the response.
+// event reads an event. What follows [DONE] does not belong to the response.
 func (st *stream) event(ev sse.Event) error {
 	if st.done {
 		return nil
@@ -111,8 +111,8 @@ func (st *stream) event(ev sse.Event) error {
 	return nil
 }
 
-// unknown takes the field "error: {…}", with which older servers of llama.cpp break
-// off instead of an event.
+// unknown handles the field "error: {…}", which older servers of llama.cpp send instead of an
+// event.
 func (st *stream) unknown(name, value []byte) error {
 	if string(name) != "error" || st.done {
 		return nil
@@ -128,7 +128,7 @@ func (st *stream) fault(text string) error {
 	return fmt.Errorf("the server broke off after %s: %s", tokens(len(st.r.Arrivals)), st.e.secrets.clean(text))
 }
 
-// token notes that one came.
+// token records that one came.
 func (st *stream) token() error {
 	if len(st.r.Arrivals) == st.e.mostTokens {
 		return fmt.Errorf("the response has more than %d tokens", st.e.mostTokens)
@@ -149,7 +149,7 @@ func (st *stream) token() error {
 	return nil
 }
 
-// ended says what the end of the body means; it is nil if the response is whole.
+// ended returns nil if the body's end completes the response, or what it means otherwise.
 func (st *stream) ended(err error) error {
 	n := len(st.r.Arrivals)
 	switch {
@@ -181,7 +181,7 @@ func (st *stream) late() error {
 	return fmt.Errorf("no token within %v, after %s", limit, after)
 }
 
-// tokens is a number of them in words.
+// tokens returns a number of tokens in words.
 func tokens(n int) string {
 	if n == 1 {
 		return "1 token"

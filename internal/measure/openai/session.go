@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// Session asks on a connection of its own. It is not safe for concurrent use.
+// Session sends requests on a connection of its own. It is not safe for concurrent use.
 type Session struct {
 	e     *Endpoint
 	conn  *conn // nil: none is open
-	opens int   // how many were
+	opens int   // number of connections opened
 	buf   []byte
-	// patience is how long a response may take of which nothing comes before its end; 0: that
-	// is not so.
+	// patience is how long a response may take that comes only at its end; 0: others.
 	patience time.Duration
 }
 
-// Close closes the connection. A session that is asked again opens another.
+// Close closes the connection. The next request opens another.
 func (s *Session) Close() {
 	if s.conn != nil {
 		s.conn.drop()
@@ -30,8 +29,8 @@ func (s *Session) Close() {
 	}
 }
 
-// Ask has one response streamed. Every wait in it is bounded by the timeout, but
-// all of them together only by ctx.
+// Ask requests a streamed response. Every wait in it is bounded by the timeout, but all of them
+// together only by ctx.
 func (s *Session) Ask(ctx context.Context) (*Response, error) {
 	r, _, err := s.ask(ctx, s.e.o.MaxTokens)
 	return r, err
@@ -64,19 +63,18 @@ type answer struct {
 	connect time.Duration
 }
 
-// errStale says that an idle connection was closed by the server while the request
-// was on its way.
+// errStale means that the server closed an idle connection while the request was on its way.
 var errStale = errors.New("the server closed the idle connection")
 
-// do sends a request and hands the response to read. The connection is kept if the
-// whole of it was read and nothing speaks against it.
+// do sends a request and passes the response to read. It keeps the connection if the response was
+// read completely and nothing prevents it.
 func (s *Session) do(ctx context.Context, request []byte, read func(*answer) error) error {
 	if s.conn != nil && !s.conn.quiet() {
 		s.Close()
 	}
 	err := s.try(ctx, request, read)
 	if errors.Is(err, errStale) {
-		err = s.try(ctx, request, read) // on a new one, which cannot be stale
+		err = s.try(ctx, request, read) // on a new connection, which cannot be stale
 	}
 	return err
 }
@@ -116,8 +114,8 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 	return read(a)
 }
 
-// chatRequest is the bytes of a request for a response of so many tokens, streamed or in one
-// piece.
+// chatRequest returns the bytes of a request for a response with the given number of tokens,
+// streamed or in one piece.
 func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	type message struct {
 		Role    string `json:"role"`
@@ -164,7 +162,7 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 // render writes a request with the headers that all have.
 func (e *Endpoint) render(req *http.Request) ([]byte, error) {
 	req.Header.Set("User-Agent", "toll")
-	// Who compresses a stream holds its events back.
+	// A server that compresses a stream holds its events back.
 	req.Header.Set("Accept-Encoding", "identity")
 	if e.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+e.o.Key)
@@ -174,8 +172,8 @@ func (e *Endpoint) render(req *http.Request) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// drain reads what follows a response's last event, so that the connection can be
-// used again; a server that does not end it soon loses the connection.
+// drain reads what follows a response's last event, so that the connection can be used again. If
+// that does not end soon, the connection is closed.
 func (s *Session) drain(a *answer) {
 	const (
 		longest = 200 * time.Millisecond

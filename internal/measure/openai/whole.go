@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// WholeTimeouts is how many times the timeout a response in one piece may take: nothing
-// comes of it until its last token was made.
+// WholeTimeouts is the time limit of a response in one piece as a multiple of the timeout: nothing
+// of it comes until its last token was made.
 const WholeTimeouts = 10
 
-// AskWhole has one response sent in one piece, when the model has finished it. Its Arrivals
-// are empty; Tokens are what the server counts.
+// AskWhole requests a response in one piece, sent when the model has finished. Its Arrivals are
+// empty; Tokens is the server's count.
 func (s *Session) AskWhole(ctx context.Context) (*Response, error) {
 	return s.askWhole(ctx, s.e.o.MaxTokens)
 }
@@ -40,7 +40,7 @@ func (s *Session) askWhole(ctx context.Context, tokens int) (*Response, error) {
 	return r, nil
 }
 
-// ProbeWhole has one short response sent in one piece, to see that the endpoint does that.
+// ProbeWhole requests a short response in one piece, to check that the endpoint supports that.
 func (e *Endpoint) ProbeWhole(ctx context.Context) error {
 	s := e.Open()
 	defer s.Close()
@@ -48,7 +48,7 @@ func (e *Endpoint) ProbeWhole(ctx context.Context) error {
 	return err
 }
 
-// completion is a response in one piece, as far as it matters here.
+// completion has the relevant parts of a response in one piece.
 type completion struct {
 	Choices []struct {
 		Message *struct {
@@ -104,7 +104,7 @@ func (s *Session) read(a *answer) (*Response, error) {
 	return r, nil
 }
 
-// refusedWhole says why an answer is no response in one piece; it is nil if it may be one.
+// refusedWhole returns why an answer is not a response in one piece, or nil if it may be one.
 func (s *Session) refusedWhole(a *answer) error {
 	if err := s.failed(a, ", although it was asked not to"); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Session) refusedWhole(a *answer) error {
 	return nil
 }
 
-// wait is how long the head of a response may take.
+// wait returns the time limit of a response's head.
 func (s *Session) wait() time.Duration {
 	if s.patience > 0 {
 		return s.patience
