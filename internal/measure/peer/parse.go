@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// parseIperf3 reads what the server received, in bit/s, from the client's
-// JSON. Bytes and time are the server's own, without the omitted part.
+// parseIperf3 returns what the server received, in bit/s, from the client's JSON. Bytes and time
+// are the server's own, without the omitted part.
 func parseIperf3(out []byte) (bitsPerSecond float64, err error) {
 	var j struct {
 		Error string `json:"error"`
@@ -31,8 +31,8 @@ func parseIperf3(out []byte) (bitsPerSecond float64, err error) {
 	return Positive("iperf3's received rate", j.End.Received.Bits)
 }
 
-// parseQperf reads the one-way latency in seconds: qperf divides the time by
-// the number of messages in both directions, which is half a round trip.
+// parseQperf returns the one-way latency in seconds: qperf divides the time by the number of
+// messages in both directions, which is half a round trip.
 func parseQperf(out []byte) (seconds float64, err error) {
 	for line := range strings.Lines(string(out)) {
 		name, value, ok := strings.Cut(line, "=")
@@ -61,8 +61,7 @@ var (
 	sockperfDropped = regexp.MustCompile(`# dropped messages = ([0-9]+)`)
 )
 
-// parseSockperf reads the mean one-way latency in seconds: sockperf halves
-// each round trip.
+// parseSockperf returns the mean one-way latency in seconds: sockperf halves each round trip.
 func parseSockperf(out []byte) (seconds float64, err error) {
 	m := sockperfLatency.FindSubmatch(out)
 	if m == nil {
@@ -78,8 +77,8 @@ func parseSockperf(out []byte) (seconds float64, err error) {
 	return Positive("sockperf's latency", n)
 }
 
-// parseNetperf reads the transactions a second of a test without a banner: the
-// sixth number of its first line.
+// parseNetperf returns the transactions per second of a test without a banner: the sixth number of
+// its first line.
 func parseNetperf(out []byte) (perSecond float64, err error) {
 	const rate, fields = 5, 6
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
@@ -94,7 +93,7 @@ func parseNetperf(out []byte) (perSecond float64, err error) {
 	return Positive("netperf's rate", n)
 }
 
-// Positive refuses a figure that is none.
+// Positive returns an error unless x is a positive number.
 func Positive(what string, x float64) (float64, error) {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 0, fmt.Errorf("%s is %v", what, x)

@@ -1,5 +1,5 @@
-// Package peer knows the tools that engineers use instead of toll's own loops:
-// how each is started, when its server listens, and what it says.
+// Package peer runs the tools that engineers use instead of toll's own loops: their command lines,
+// when their servers listen, and what they print.
 package peer
 
 import (
@@ -24,13 +24,13 @@ const (
 	TaskSet = "taskset"
 )
 
-// Ask is what a tool is asked for.
+// Ask is what a tool is to measure.
 type Ask struct {
 	Addr    netip.AddrPort // that the server listens on, or the client dials
-	Second  uint16         // further port, of a tool that opens two (qperf); 0: any
+	Second  uint16         // a further port, for a tool that opens two (qperf); 0: any
 	Size    int            // of request and response, a write or a datagram
-	Omit    time.Duration  // not counted before Window, where the tool can (iperf3)
-	Window  time.Duration  // in whole seconds: they know no others
+	Omit    time.Duration  // not counted before Window, if the tool can (iperf3)
+	Window  time.Duration  // in whole seconds, as the tools require
 	Bitrate int            // of datagrams, bit/s
 }
 
@@ -47,8 +47,8 @@ func (a Ask) iperf3(o ...string) []string {
 		"-O", whole(a.Omit), "-i", "0", "-J"}, o...)
 }
 
-// Tool is how one of the tools is run: command lines, the program first, and what
-// it measured in base units.
+// Tool describes how a tool is run: command lines, the program first, and the parser of its result
+// in base units.
 type Tool struct {
 	Server, Client func(Ask) []string
 	Parse          func(out []byte) (float64, error)
@@ -58,7 +58,7 @@ type Tool struct {
 var (
 	// Bulk is iperf3's TCP stream, in bit/s received.
 	Bulk = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3() }, parseIperf3}
-	// UDP is the same in datagrams.
+	// UDP is the same with datagrams.
 	UDP = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3("-u", "-b", strconv.Itoa(a.Bitrate)) }, parseIperf3}
 	// Trips is qperf's request and response: half a mean round trip, in s.
 	Trips = Tool{
@@ -80,7 +80,7 @@ var (
 		},
 		Parse: parseSockperf,
 	}
-	// Connections is netperf's connections a second.
+	// Connections is netperf's connections per second.
 	Connections = Tool{
 		Server: func(a Ask) []string {
 			return []string{NetServer, "-D", "-4", "-L", a.host(), "-p", a.port()}
@@ -93,13 +93,13 @@ var (
 	}
 )
 
-// Pinned is a command line on one CPU.
+// Pinned returns a command line that runs on one CPU.
 func Pinned(cpu int, command []string) []string {
 	return append([]string{TaskSet, "--cpu-list", strconv.Itoa(cpu)}, command...)
 }
 
-// Listens reports whether a TCP socket listens on port in the network namespace of
-// a process or thread.
+// Listens reports whether a TCP socket listens on port in the network namespace of a process or
+// thread.
 func Listens(id int, port uint16) (bool, error) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		table, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id), "net", name))
