@@ -1,5 +1,5 @@
-// Package pipe is the parent's side of a process that is controlled by JSON
-// lines on its standard input and output and by nothing else.
+// Package pipe is the parent's side of a process that is controlled by JSON lines on its standard
+// input and output and by nothing else.
 package pipe
 
 import (
@@ -15,7 +15,7 @@ import (
 // maxReply bounds an answer, in bytes.
 const maxReply = 8 << 20
 
-// ErrDied says that the process ended without an answer.
+// ErrDied means that the process ended without an answer.
 var ErrDied = errors.New("the worker died")
 
 // Line talks to a process whose answers are of type R.
@@ -31,8 +31,8 @@ type answer[R any] struct {
 	err   error
 }
 
-// New talks to a process through its standard input and output. The caller ends
-// it with Close and still waits for the process.
+// New returns a Line to a process by its standard input and output. The caller ends it with Close
+// and still waits for the process.
 func New[R any](in io.WriteCloser, out io.ReadCloser) *Line[R] {
 	l := &Line[R]{in: in, out: out, enc: json.NewEncoder(in), replies: make(chan answer[R], 1)}
 	go l.read()
@@ -54,15 +54,14 @@ func (l *Line[R]) read() {
 	}
 }
 
-// sendTimeout is how long a process may leave what is sent to it unread, once its
-// pipe is full. A var, so that tests need not wait.
+// sendTimeout is how long a process may leave its full pipe unread. It is a variable for tests.
 var sendTimeout = 3 * time.Second
 
-// Send writes to the process; one that is gone is ErrDied. One that is stopped is an
-// error after a while, where the input can tell.
+// Send writes to the process. It returns ErrDied if the process is gone and, if the input supports
+// deadlines, an error after sendTimeout if it is stopped.
 func (l *Line[R]) Send(v any) error {
 	if in, ok := l.in.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = in.SetWriteDeadline(time.Now().Add(sendTimeout)) // a file that has none blocks
+		_ = in.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails for a file without deadlines, which blocks
 	}
 	err := l.enc.Encode(v)
 	switch {
@@ -74,7 +73,7 @@ func (l *Line[R]) Send(v any) error {
 	return nil
 }
 
-// Await waits for the next answer until ctx ends, whose cause is the error then.
+// Await waits for the next answer until ctx ends, whose cause is then the error.
 func (l *Line[R]) Await(ctx context.Context) (R, error) {
 	var none R
 	select {
