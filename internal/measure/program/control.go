@@ -12,17 +12,16 @@ import (
 // Control is the parent's side of a keeper.
 type Control struct{ *pipe.Line[State] }
 
-// NewControl talks to a keeper through its standard input and output. The caller
-// ends it with Close and still waits for the process.
+// NewControl talks to a keeper by its standard input and output. The caller ends it with Close and
+// still waits for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[State](in, out)}
 }
 
-// answerTimeout is how much longer than a request's own limit its answer may take.
+// answerTimeout is added to a request's own limit for its answer.
 const answerTimeout = grace + 3*time.Second
 
-// Do sends a request and waits for what comes of it. An error is a *Error if the
-// keeper told it.
+// Do sends a request and waits for the answer. The error is an *Error if the keeper reported it.
 func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Limit+answerTimeout, errors.New("the programs' keeper does not answer"))
 	defer cancel()
@@ -36,16 +35,16 @@ func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	return st, err
 }
 
-// Error says what a program did not do.
+// Error is what the keeper reported of a failed request.
 type Error struct{ State State }
 
-// saidBytes is how much of a program's last lines an error has.
+// saidBytes is the number of bytes of a program's last lines in an error.
 const saidBytes = 600
 
 func (e *Error) Error() string { return e.State.Error + e.State.Said() }
 
-// Said is how the program ended, if it did so badly, and the last lines that it
-// wrote, of the standard error if it has any.
+// Said returns how the program ended, if it failed, and the last lines that it wrote, on the
+// standard error if there are any.
 func (s State) Said() string {
 	out := ""
 	if s.Exit != "" {

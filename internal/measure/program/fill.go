@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Fill says what the words in braces of a command line stand for.
+// Fill has the values of the words in braces of a command line.
 type Fill struct {
 	Addr    netip.AddrPort // {host}, {port} and {addr}: both, with brackets around IPv6
-	Name    string         // {name}: what Addr was looked up by; "": its address
+	Name    string         // {name}: the name that was resolved to Addr; "": its address
 	Second  uint16         // {port2}
 	Seconds int            // {seconds}
 }
@@ -25,8 +25,8 @@ const (
 	wordDir     = "{dir}"
 )
 
-// Into puts them into a command line. They need no quotes: none has a character
-// that a shell takes for another one's.
+// Into replaces the words in a command line. The values need no quotes: they have no characters
+// that are special to a shell.
 func (f Fill) Into(command string) string {
 	name := f.Name
 	if name == "" {
@@ -43,5 +43,5 @@ func (f Fill) Into(command string) string {
 	).Replace(command)
 }
 
-// NeedsSecond reports whether a command line asks for a second port.
+// NeedsSecond reports whether a command line needs a second port.
 func NeedsSecond(command string) bool { return strings.Contains(command, wordSecond) }

@@ -16,14 +16,13 @@ const maxPattern = 4 << 10
 
 var gaugeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
 
-// ParseGauge reads a metric as the command line has it:
+// ParseGauge parses a metric of the command line:
 //
 //	NAME[:UNIT][:higher|:lower]=REGEXP
 //
-// The expression's first group is the number. A second group is its unit as
-// printed, which must be of UNIT's kind; without one it is UNIT, or none. Less is better of a time, and more of
-// everything else, if nothing else is said. Expressions are Go's (RE2), with ^
-// and $ at each line.
+// The expression's first group is the number. A second group is its unit as printed, which must be
+// of UNIT's kind; without one the unit is UNIT, or none. By default less is better for a time, and
+// more for everything else. Expressions are Go's (RE2), with ^ and $ at each line.
 func ParseGauge(s string) (g sample.Gauge, err error) {
 	head, pattern, ok := strings.Cut(s, "=")
 	if !ok {
@@ -67,8 +66,8 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 
 func expression(g sample.Gauge) (*regexp.Regexp, error) { return regexp.Compile("(?m)" + g.Pattern) }
 
-// Extract finds a metric in a program's output. The last match counts, because
-// programs print summaries last.
+// Extract finds a metric in a program's output. The last match counts, because programs print
+// summaries last.
 func Extract(g sample.Gauge, output string) (float64, error) {
 	re, err := expression(g)
 	if err != nil {
@@ -94,7 +93,7 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("metric %s: %w", g.Name, err)
 	}
-	if x < 0 { // no ratio to it means anything
+	if x < 0 { // ratios to it are meaningless
 		return 0, fmt.Errorf("metric %s: %q is negative", g.Name, last[1])
 	}
 	return math.Abs(x), nil // of -0

@@ -21,9 +21,9 @@ import (
 const (
 	poll       = 2 * time.Millisecond   // between looks at a program that gets ready
 	grace      = 2 * time.Second        // between SIGTERM and SIGKILL
-	drain      = 100 * time.Millisecond // for output that is on its way when a program has ended
+	drain      = 100 * time.Millisecond // for output that is still in a pipe when a program has ended
 	shell      = "/bin/sh"
-	ordinaryID = 1000 // that a program without root sees as its own
+	ordinaryID = 1000 // the user id that a program without root sees
 )
 
 // keeper is the process in the place. Its methods run on one goroutine.
@@ -31,17 +31,17 @@ type keeper struct {
 	orders   <-chan Request // closed at the end of input
 	children chan os.Signal
 	first    bool // it is the first process of its PID namespace
-	ownProc  bool // whose /proc it sees
+	ownProc  bool // it sees the /proc of that namespace
 
-	pid            int // of the program; 0: none was started
+	pid            int // of the program; 0: none
 	began          time.Time
-	before         time.Duration // CPU time when it began
+	before         time.Duration // CPU time before the program started
 	stdout, stderr *output
 	follower       *sock.Follower // nil: none
-	state          State          // once it ended
+	state          State          // after it ended
 }
 
-// errInput says that the parent has gone.
+// errInput means that the parent has gone.
 var errInput = errors.New("end of input")
 
 // Main runs a keeper on in and out. It returns when the input ends.
@@ -53,8 +53,8 @@ func Main(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	// What the keeper needed to mount, without root, is not its programs'. With cgo this
-	// cannot be said of all threads; then they have it in their own user namespace.
+	// What the keeper may mount without root, its programs may not. With cgo this cannot be set for
+	// all threads; then they may in their own user namespace.
 	_, _, _ = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	signal.Notify(k.children, unix.SIGCHLD)
 	orders := make(chan Request)
@@ -94,8 +94,8 @@ func Main(in io.Reader, out io.Writer) error {
 	}
 }
 
-// hide gives the keeper memory of its own and, where the kernel lets it, the
-// /proc of its own PID namespace.
+// hide gives the keeper memory of its own and, if the kernel permits it, the /proc of its own PID
+// namespace.
 func hide() (ownProc bool, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return false, fmt.Errorf("make mounts private: %w", err)
@@ -103,7 +103,7 @@ func hide() (ownProc bool, err error) {
 	if err := unix.Mount("toll", memoryDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
 		return false, fmt.Errorf("mount memory on %s: %w", memoryDir, err)
 	}
-	// Not where another /proc is partly hidden, as in most containers.
+	// The kernel refuses it if another /proc is partly hidden, as in most containers.
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	return unix.Mount("proc", "/proc", "proc", flags, "") == nil, nil
 }
@@ -190,7 +190,7 @@ func (k *keeper) launch(o Request) error {
 	return cmd.Process.Release() // reap waits for it
 }
 
-// readiness is the test of whether the program is ready.
+// readiness returns a function that reports whether the program is ready.
 func readiness(o Request, k *keeper) (func() (bool, error), error) {
 	switch o.Ready {
 	case "":
@@ -198,7 +198,7 @@ func readiness(o Request, k *keeper) (func() (bool, error), error) {
 	case ReadyTCP, readyUDP:
 		return func() (bool, error) { return bound(o.Ready, o.Port) }, nil
 	}
-	re, err := regexp.Compile("(?m)" + o.Ready) // as metrics' expressions are
+	re, err := regexp.Compile("(?m)" + o.Ready) // as for metrics
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +224,7 @@ func readyWords(o Request) string {
 	return "its output matches " + o.Ready
 }
 
-// reap takes the exit status of every child that has ended: those whose parents
-// are gone are the keeper's too.
+// reap collects the exit status of every child that has ended, including orphans.
 func (k *keeper) reap() {
 	for {
 		var st unix.WaitStatus
@@ -271,8 +270,7 @@ func (k *keeper) wait(limit time.Duration) (State, error) {
 	return k.report(true), nil
 }
 
-// settle waits for output that is on its way. A process that the program left
-// behind may hold the streams open.
+// settle waits for output in the pipes. A process that the program left behind may hold them open.
 func (k *keeper) settle() {
 	late := time.After(drain)
 	for _, o := range []*output{k.stdout, k.stderr} {
@@ -284,7 +282,7 @@ func (k *keeper) settle() {
 	}
 }
 
-// stop ends the program and all that it started.
+// stop ends the program and everything that it started.
 func (k *keeper) stop() State {
 	if k.pid == 0 {
 		return State{}
@@ -313,7 +311,7 @@ func (k *keeper) stop() State {
 	return s
 }
 
-// tally is what was counted of the followed connections; nil: nothing.
+// tally returns the counts of the followed connections, or nil.
 func (k *keeper) tally() *sock.Tally {
 	if k.follower == nil {
 		return nil
@@ -326,8 +324,8 @@ func (k *keeper) tally() *sock.Tally {
 	return &t
 }
 
-// left reports whether a child still runs. What is not in this namespace, or
-// has left the program's group, is not waited for.
+// left reports whether a child still runs. Processes outside of this namespace, or that have left
+// the program's group, are not waited for.
 func (k *keeper) left() bool {
 	k.reap()
 	if !k.first {
@@ -337,8 +335,7 @@ func (k *keeper) left() bool {
 	return unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == nil
 }
 
-// kill signals the program's group or, to end all there is, all processes of
-// the namespace.
+// kill signals the program's group or, at the end, all processes of the namespace.
 func (k *keeper) kill(s syscall.Signal) {
 	switch {
 	case k.pid == 0:
@@ -349,7 +346,7 @@ func (k *keeper) kill(s syscall.Signal) {
 	}
 }
 
-// report is how the program is.
+// report returns the program's state.
 func (k *keeper) report(output bool) State {
 	s := k.state
 	s.CPU, s.Known = k.spent()-k.before, k.ownProc || s.Ended

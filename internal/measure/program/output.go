@@ -8,16 +8,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// maxOutput is how much of each stream's end is kept, in bytes.
+// maxOutput is the number of bytes that are kept of each stream's end.
 const maxOutput = 256 << 10
 
 // output is the end of what a program writes.
 type output struct {
 	ended chan struct{} // closed at the stream's end
 
-	mu sync.Mutex // guards following
+	mu sync.Mutex // guards the fields that follow
 	b  []byte
-	n  int64 // bytes written in all
+	n  int64 // number of bytes written
 }
 
 // collect reads r to its end.
@@ -43,15 +43,15 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text is what is kept, and how much was written in all.
+// text returns what is kept, and the number of bytes written.
 func (o *output) text() (s string, written int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return string(o.b), o.n
 }
 
-// lastLines is the end of a program's output as printable text of one line of at
-// most so many bytes, in which the lines are joined by "; ".
+// lastLines returns the end of a program's output as printable text on one line of at most most
+// bytes, in which the lines are joined by "; ".
 func lastLines(s string, most int) string {
 	if over := len(s) - scanned; over > 0 {
 		s = s[over:]
@@ -65,12 +65,11 @@ func lastLines(s string, most int) string {
 	return printable.End(strings.Join(lines, "; "), most)
 }
 
-// scanned is how much of an output's end is looked at for its last lines.
+// scanned is how much of an output's end is searched for its last lines, in bytes.
 const scanned = 16 << 10
 
-// keptEnd is the end of an output as a record keeps it: of at most so many bytes,
-// with its lines, as text.
+// keptEnd returns the end of an output for a record, at most most bytes, with its lines, as text.
 func keptEnd(s string, most int) string {
-	// An escape is no shorter than what it stands for.
+	// An escape is not shorter than its character.
 	return printable.End(printable.Text(printable.End(s, most)), most)
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// What a server can be ready by, besides its output.
+// Conditions of a ready server, besides its output.
 const (
 	ReadyTCP = "tcp"
 	readyUDP = "udp"
 )
 
-// bound reports whether a port is bound in this network namespace, for TCP by
-// one that listens. Nothing is sent: a connection that only tries would be some
-// servers' first and last.
+// bound reports whether a port is bound in this network namespace, for TCP by a listening socket.
+// It sends nothing: some servers accept one connection only.
 func bound(protocol string, port uint16) (bool, error) {
 	ok, err := sock.Bound(protocol, port)
 	if err != nil {
@@ -31,8 +30,8 @@ func bound(protocol string, port uint16) (bool, error) {
 	return ok, nil
 }
 
-// spent is the CPU time of all processes that were started here, those that
-// have ended included. Without a /proc of this PID namespace only those are known.
+// spent returns the CPU time of all processes that were started here, including ended ones. Without
+// a /proc of this PID namespace only those are known.
 func (k *keeper) spent() time.Duration {
 	var ru unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &ru); err != nil {
@@ -53,8 +52,8 @@ func (k *keeper) spent() time.Duration {
 	return total
 }
 
-// reapedBy is the CPU time of a process's own children that have ended, which
-// the kernel tells in ticks.
+// reapedBy returns the CPU time of a process's own children that have ended, which the kernel
+// counts in ticks.
 func reapedBy(dir string) time.Duration {
 	b, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

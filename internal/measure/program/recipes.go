@@ -15,35 +15,34 @@ import (
 // Recipe is a well-known pair of programs.
 type Recipe struct {
 	Name   string
-	What   string // it measures
+	What   string // what it measures
 	Needs  []Need // the client's last
 	Server string
 	Client string
 	Ready  string
-	Gauges []string // as ParseGauge reads them; the first decides
+	Gauges []string // for ParseGauge; the first decides
 	NoRoot bool
 }
 
-// Need is a program with the Debian package that has it.
+// Need is a program with its Debian package.
 type Need struct{ Program, Package string }
 
-// postgresPath puts PostgreSQL's own programs first, which Debian keeps apart.
+// postgresPath puts PostgreSQL's own programs first, for which Debian has a directory of their own.
 const postgresPath = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; `
 
 // sbin is not in an ordinary user's path on Debian.
 const sbin = `PATH=$PATH:/usr/sbin; `
 
-// nginxConf has all that nginx would keep on disk in memory.
+// nginxConf puts everything into memory that nginx would write to disk.
 const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stderr; events {} http { access_log off; ` +
 	`client_body_temp_path {dir}/1; proxy_temp_path {dir}/2; fastcgi_temp_path {dir}/3; uwsgi_temp_path {dir}/4; scgi_temp_path {dir}/5; ` +
 	`keepalive_requests 1000000000; server { listen {addr}; location / { return 200 hello; } } }`
 
-// Recipes are those that come with the tool, by name.
+// Recipes returns the built-in ones, by name.
 func Recipes() []Recipe { return slices.Clone(recipes) }
 
-// recipes are those that come with the tool, by name. Of their servers those of
-// iperf3, redis and nginx have one thread; clients have as many connections as
-// keep it busy where throughput is measured, and one where latency is.
+// recipes are the built-in ones, by name. The servers of iperf3, redis and nginx have one thread;
+// clients have as many connections as keep it busy if throughput is measured, and one for latency.
 var recipes = []Recipe{
 	{
 		Name: "iperf3", What: "TCP throughput of one stream",
@@ -108,7 +107,7 @@ var recipes = []Recipe{
 	},
 }
 
-// FindRecipe returns the recipe of that name; the error is a *suggest.UnknownError.
+// FindRecipe returns the recipe with that name; the error is a *suggest.UnknownError.
 func FindRecipe(name string) (Recipe, error) {
 	names := make([]string, len(recipes))
 	for i, r := range recipes {
@@ -119,7 +118,7 @@ func FindRecipe(name string) (Recipe, error) {
 	return Recipe{}, &suggest.UnknownError{What: "recipe", Words: []string{name}, Known: names}
 }
 
-// Program is the recipe as a load has it.
+// Program returns the recipe for a load.
 func (r Recipe) Program() (sample.Program, error) {
 	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready, NoRoot: r.NoRoot}
 	for _, s := range r.Gauges {
@@ -132,7 +131,7 @@ func (r Recipe) Program() (sample.Program, error) {
 	return p, nil
 }
 
-// missingError says which programs of a recipe are not on this machine.
+// missingError names the programs of a recipe that are not on this machine.
 type missingError struct{ Needs []Need }
 
 func (e *missingError) Error() string {
@@ -143,7 +142,7 @@ func (e *missingError) Error() string {
 	return "not installed: " + strings.Join(out, ", ")
 }
 
-// Hint is how to install them.
+// Hint returns how to install them.
 func (e *missingError) Hint() string {
 	var out []string
 	for _, n := range e.Needs {
@@ -154,10 +153,10 @@ func (e *missingError) Hint() string {
 	return "install the Debian packages " + strings.Join(out, ", ") + ", or their like"
 }
 
-// Check looks for the recipe's programs where its commands would find them.
+// Check returns an error unless the recipe's programs are where its commands look for them.
 func (r Recipe) Check() error { return find(r.Needs) }
 
-// CheckClient looks for the program of the recipe's client.
+// CheckClient does so for the program of the recipe's client.
 func (r Recipe) CheckClient() error { return find(r.Needs[len(r.Needs)-1:]) }
 
 func find(needs []Need) error {
