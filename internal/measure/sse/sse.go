@@ -1,15 +1,14 @@
-// Package sse reads a stream of server-sent events (WHATWG HTML, 9.2). The
-// caller pushes the pieces of the body into a Decoder as they arrive, cut
-// anywhere, and gets each event with the piece that completes it: only the caller
-// knows when a piece came.
+// Package sse reads a stream of server-sent events (WHATWG HTML, 9.2). The caller pushes the pieces
+// of the body into a Decoder as they arrive, cut anywhere, and gets each event with the piece that
+// completes it: only the caller knows when a piece came.
 //
 //	var d sse.Decoder
 //	err := d.Feed(piece, func(e sse.Event) error { … })
 //	// at the end of the body:
 //	cut := d.Pending()
 //
-// Be aware that bytes are kept as they come: what is not UTF-8 is not replaced.
-// A line and an event are at most Limit bytes long, which bounds the memory.
+// Be aware that bytes are passed on unchanged: invalid UTF-8 is not replaced. A line and an event
+// are at most Limit bytes long, which bounds the memory.
 package sse
 
 import (
@@ -20,45 +19,44 @@ import (
 	"time"
 )
 
-// DefaultLimit is how long a line or an event may be, in bytes.
+// DefaultLimit bounds a line or an event, in bytes.
 const DefaultLimit = 1 << 20
 
-// The errors say that an event, or a line, which may be none of an event, is longer
-// than the limit.
+// Errors for an event, or a line even outside of events, longer than the limit.
 var (
 	ErrTooLong  = errors.New("an event is too long")
 	ErrLongLine = errors.New("a line is too long")
 )
 
-// Event is one that has data.
+// Event is an event with data.
 type Event struct {
-	Type string // "message" if the stream does not say
+	Type string // "message" by default
 	ID   string // the last one that the stream set, maybe with an earlier event
-	Data []byte // its lines, joined by \n; valid until the function returns that got it
+	Data []byte // its lines, joined by \n; valid until the callback returns
 }
 
-// Decoder is the state of one stream; its zero value is ready. It is not safe for
-// concurrent use.
+// Decoder is the state of one stream. The zero value is ready to use. It is not safe for concurrent
+// use.
 type Decoder struct {
-	// Limit is of a line and of an event's data, in bytes; 0: DefaultLimit.
+	// Limit bounds a line and an event's data, in bytes; 0: DefaultLimit.
 	Limit int
-	// Unknown, if set, gets the fields that the standard tells to ignore. The
-	// slices are valid until it returns.
+	// Unknown, if set, is called with the fields that the standard ignores. The slices are valid
+	// until it returns.
 	Unknown func(name, value []byte) error
 
-	line    []byte // the front of a line whose end has not come
-	data    []byte // of the event, a \n after each of its lines
+	line    []byte // the front of an incomplete line
+	data    []byte // of the event, with a \n after each of its lines
 	kind    string
 	id      string
 	retry   time.Duration
 	field   bool // the event has one
-	started bool // the first line is over, and with it a byte order mark
-	afterCR bool // a \n that comes next belongs to the line end before
+	started bool // the first line, with a possible byte order mark, has been read
+	afterCR bool // a \n that comes next belongs to the last line end
 	err     error
 }
 
-// Feed takes the next piece of the stream and calls emit for each event that it
-// completes. After an error, emit's included, every call returns that error.
+// Feed processes the next piece of the stream and calls emit for each event that it completes.
+// After an error, including emit's, every call returns that error.
 func (d *Decoder) Feed(b []byte, emit func(Event) error) error {
 	for d.err == nil && len(b) > 0 {
 		if d.afterCR {
@@ -73,7 +71,7 @@ func (d *Decoder) Feed(b []byte, emit func(Event) error) error {
 	return d.err
 }
 
-// take reads up to the end of a line and returns what is behind it.
+// take reads up to the end of a line and returns the rest.
 func (d *Decoder) take(b []byte, emit func(Event) error) (rest []byte, err error) {
 	end := bytes.IndexAny(b, "\r\n")
 	part := b
@@ -87,13 +85,13 @@ func (d *Decoder) take(b []byte, emit func(Event) error) (rest []byte, err error
 		d.line = append(d.line, part...)
 		return nil, nil
 	}
-	line := part // most lines come whole and are not copied
+	line := part // most lines are complete and not copied
 	if len(d.line) > 0 {
 		d.line = append(d.line, part...)
 		line = d.line
 	}
-	// The event ends with the first byte of its line end: a \n after a \r may
-	// come later than the event.
+	// The event ends with the first byte of its line end: a \n after a \r may come later than the
+	// event.
 	d.afterCR = b[end] == '\r'
 	err = d.ended(line, emit)
 	d.line = d.line[:0]
@@ -144,7 +142,7 @@ func (d *Decoder) ended(line []byte, emit func(Event) error) error {
 	return nil
 }
 
-// setRetry overlooks what is no number of milliseconds, as the standard says.
+// setRetry ignores anything but a number of milliseconds, as the standard requires.
 func (d *Decoder) setRetry(value []byte) {
 	for _, c := range value {
 		if c < '0' || c > '9' {
@@ -157,7 +155,7 @@ func (d *Decoder) setRetry(value []byte) {
 	}
 }
 
-// dispatch ends an event. One without a data line is none.
+// dispatch ends an event, which is dropped if it has no data line.
 func (d *Decoder) dispatch(emit func(Event) error) error {
 	e := Event{Type: d.kind, ID: d.id}
 	d.field, d.kind = false, ""
@@ -172,10 +170,9 @@ func (d *Decoder) dispatch(emit func(Event) error) error {
 	return emit(e)
 }
 
-// Retry is how long the stream asks to wait before connecting again; 0: it did
-// not say.
+// Retry returns how long the stream asks to wait before connecting again, or 0.
 func (d *Decoder) Retry() time.Duration { return d.retry }
 
-// Pending reports whether the stream broke off within an event or a line. The
-// standard throws that rest away.
+// Pending reports whether the stream broke off within an event or a line. The standard discards
+// that rest.
 func (d *Decoder) Pending() bool { return d.field || len(d.line) > 0 }
