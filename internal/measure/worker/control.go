@@ -13,11 +13,11 @@ import (
 // Control is the parent's side of a worker.
 type Control struct{ *pipe.Line[Reply] }
 
-// ErrDied says that a worker ended without an answer.
+// ErrDied means that a worker ended without an answer.
 var ErrDied = pipe.ErrDied
 
-// NewControl talks to a worker through its standard input and output. The
-// caller ends it with Close and still waits for the process.
+// NewControl talks to a worker by its standard input and output. The caller ends it with Close and
+// still waits for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[Reply](in, out)}
 }
@@ -39,7 +39,7 @@ func (c *Control) Open(ctx context.Context, r Request) error {
 	return err
 }
 
-// Go tells the worker when to start, measure and stop.
+// Go sends the worker its schedule.
 func (c *Control) Go(when load.Schedule) error { return c.Send(when) }
 
 // Done waits for the load's end. The answer's Done is never nil.

@@ -1,7 +1,7 @@
-// Package worker is the process in a place: the same program, started there,
-// that runs one end of a load. It is controlled by JSON lines on its standard
-// input and output and by nothing else, so that no control traffic is on the
-// measured path:
+// Package worker is the process in a place: the same program, started there for one visit or epoch,
+// that runs one end of a load. A new process for each inherits no memory layout and no connections.
+// It is controlled by JSON lines on its standard input and output and by nothing else, so that no
+// control traffic is on the measured path:
 //
 //	parent                           worker
 //	Request (role, load, address) ->
@@ -11,9 +11,9 @@
 //	end of input                  ->
 //	                                 exits
 //
-// The connections stay open until the end of input, because counters that
-// end with them (a proxy's sockets) are read after the load. A worker whose
-// input ends early exits at once: it dies with its parent.
+// The connections stay open until the end of input, because counters that end with them (a proxy's
+// sockets) are read after the load. A worker whose input ends early exits at once: it dies with its
+// parent.
 package worker
 
 import (
@@ -34,8 +34,8 @@ import (
 // Arg is the argument that makes toll a worker.
 const Arg = "worker"
 
-// Env is what a worker's environment must have before it starts: without
-// asynchronous preemption the runtime leaves threads in raw calls alone.
+// Env returns the environment that a worker must be started with: without asynchronous preemption
+// the runtime leaves threads in raw calls alone.
 func Env() []string { return []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3"} }
 
 // Role is the end of the load that a worker runs.
@@ -47,28 +47,27 @@ const (
 	Client Role = "client"
 )
 
-// Request is what a worker is told first.
+// Request is the first message to a worker.
 type Request struct {
 	Role Role           `json:"role"`
 	Load sample.Load    `json:"load"`
 	Addr netip.AddrPort `json:"addr"` // to listen on, or to dial
 	CPUs []int          `json:"cpus,omitempty"`
-	// Crowd says that the end is one of many; then Client is the number that a
-	// client's end gives itself.
+	// Crowd means that the end is one of many; then Client is the number that a client's end sends.
 	Crowd  bool `json:"crowd,omitempty"`
 	Client int  `json:"client,omitempty"`
-	Shared bool `json:"shared,omitempty"` // the address is another server's, too
-	Budget int  `json:"budget,omitempty"` // connections that a client's end may ask for (crr); 0: any number
+	Shared bool `json:"shared,omitempty"` // another server uses the address, too
+	Budget int  `json:"budget,omitempty"` // connections that a client's end may open (crr); 0: any number
 }
 
-// Reply is what a worker says.
+// Reply is a worker's answer.
 type Reply struct {
 	Ready bool          `json:"ready,omitempty"`
 	Done  *sample.Party `json:"done,omitempty"`
 	sample.Timings
-	Flows  []load.Flow       `json:"flows,omitempty"`  // of a crowd
-	Slices []load.SliceStats `json:"slices,omitempty"` // of the schedule's
-	Shared int64             `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
+	Flows  []load.Flow       `json:"flows,omitempty"`  // for a crowd
+	Slices []load.SliceStats `json:"slices,omitempty"` // of the schedule's slices
+	Shared int64             `json:"shared,omitempty"` // the part of Done.RSS that is the program's file, which all its processes share, in bytes
 	Error  string            `json:"error,omitempty"`
 }
 
@@ -110,10 +109,10 @@ func Main(in io.Reader, out io.Writer) error {
 	select {} // exitWith ends the process
 }
 
-// exitWith ends the process at the end of its input, whatever its threads
-// are blocked in; the kernel closes the connections.
+// exitWith ends the process at the end of its input, whatever its threads are blocked in; the
+// kernel closes the connections.
 func exitWith(dec *json.Decoder) {
-	_, _ = dec.Token() // only the end can come
+	_, _ = dec.Token() // nothing else can come
 	os.Exit(0)
 }
 
@@ -168,8 +167,8 @@ func report(o Request, s load.Stats) Reply {
 	return r
 }
 
-// status is the process's memory; its zero value, if unknown. VmHWM is the peak of what
-// is resident. (getrusage would tell it too, but its figure begins with the parent's.)
+// status returns the process's memory, or the zero value if unknown. VmHWM is the peak of the
+// resident memory. (getrusage's figure begins with the parent's.)
 func status() procfs.ProcStatus {
 	self, err := procfs.Self()
 	if err != nil {
