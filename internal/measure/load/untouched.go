@@ -74,10 +74,10 @@ func (t *thread) untouched() error {
 func optionsOf(fd int) []string {
 	out := make([]string, len(watchedOptions))
 	for i, o := range watchedOptions {
-		var value [16]byte // the longest is a name of TCP_CA_NAME_MAX
+		var value [16]byte // the longest value is a name of TCP_CA_NAME_MAX
 		size := uint32(len(value))
 		if o.level == unix.SOL_SOCKET {
-			size = 8 // of which the kernel fills 4 or, of a rate, 8
+			size = 8 // the kernel fills 4 of them or, for a rate, 8
 		}
 		if o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET {
 			size = 0 // only the number of instructions is asked for
@@ -85,7 +85,7 @@ func optionsOf(fd int) []string {
 		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level), uintptr(o.option),
 			uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
-		case e != 0: // the kernel does not know it, or it is a BPF filter, which it does not give
+		case e != 0: // the kernel does not know it, or it is a BPF filter, which it does not return
 			out[i] = e.Error()
 		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP, o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:
 			name, _, _ := strings.Cut(string(value[:size]), "\x00")
